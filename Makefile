@@ -1,0 +1,74 @@
+# Everything a contributor runs; `make help` lists it.
+# What is needed is installed into .venv-* and build/ by the scripts; nothing outside the checkout is changed.
+
+PYTHON ?= python3
+# The comparison runs on the Python that most peers have wheels for.
+BENCH_PYTHON ?= $(shell $(PYTHON) scripts/interpreters.py --prefer 3.12)
+BENCH_OPTIONS ?=
+PYTEST_OPTIONS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-rust test-python matrix faults-ci faults full bench bench-quick lint format wheels sanitize loom clean check-tools
+
+help: ## List these commands
+	@if [ -t 1 ] && [ -z "$$NO_COLOR" ]; then bold=$$(printf '\033[1m'); name=$$(printf '\033[36m'); off=$$(printf '\033[0m'); fi; \
+	printf '%slogspool%s: what you can make\n\n' "$$bold" "$$off"; \
+	awk -v name="$$name" -v off="$$off" 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %s%-12s%s %s\n", name, $$1, off, $$2 }' $(MAKEFILE_LIST); \
+	printf '\nPYTHON=%s chooses the interpreter; LOGSPOOL_PYTHONS="3.12 3.13t" those of the matrix.\n' '$(PYTHON)'
+
+demo: check-tools ## Run a small web service under load, without and with logspool, and compare
+	@$(PYTHON) demo/run.py
+
+test: test-rust test-python ## Run the tests of the core and, on one interpreter, those of the package
+
+test-rust: check-tools
+	@cargo test --workspace --exclude logspool-python --quiet
+
+test-python: check-tools
+	@$(PYTHON) scripts/run_pytest.py --label test -- tests/python $(PYTEST_OPTIONS)
+
+matrix: check-tools ## Build and test on every interpreter found (LOGSPOOL_PYTHONS rules the list)
+	@$(PYTHON) scripts/matrix.py
+
+faults-ci: check-tools ## Run the fault scenarios (kills, forks, frozen output) in their short form
+	@LOGSPOOL_FAULTS=ci $(PYTHON) scripts/run_pytest.py --label faults-ci -- tests/e2e $(PYTEST_OPTIONS)
+
+faults: check-tools ## Run the fault scenarios in full: long
+	@LOGSPOOL_FAULTS=full $(PYTHON) scripts/run_pytest.py --label faults -- tests/e2e -m "not quiet" --timeout=3600 $(PYTEST_OPTIONS)
+	@LOGSPOOL_FAULTS=full LOGSPOOL_TEST_WORKERS=0 $(PYTHON) scripts/run_pytest.py --label faults-quiet -- tests/e2e -m quiet $(PYTEST_OPTIONS)
+
+full: check-tools ## Run every check in its full size, hours, and keep the counts (FULL="--steps faults,suite")
+	@$(PYTHON) scripts/full_sizes.py $(FULL)
+
+bench: check-tools ## Compare with stock logging and other loggers: dated results in bench/runs
+	@$(PYTHON) bench/prepare.py --python "$(BENCH_PYTHON)" -- bench/compare.py $(BENCH_OPTIONS)
+	@if [ -f bench/thread_handler.py ]; then $(PYTHON) bench/prepare.py --python "$(BENCH_PYTHON)" -- bench/thread_handler.py; fi
+
+bench-quick: check-tools ## The same with few records, to see that it runs; judges nothing
+	@$(PYTHON) bench/prepare.py --python "$(BENCH_PYTHON)" -- bench/compare.py --quick $(BENCH_OPTIONS)
+
+lint: check-tools ## Check form, warnings, stubs, pages of the core and the length of files
+	@$(PYTHON) scripts/lint.py
+
+format: check-tools ## Bring Rust and Python sources into form
+	@cargo fmt --all
+	@$(PYTHON) scripts/format.py
+
+wheels: check-tools ## Build a wheel and try it in an empty environment (WHEELS=--all for every interpreter)
+	@$(PYTHON) scripts/wheels.py $(WHEELS)
+
+sanitize: check-tools ## Run the tests of the core under AddressSanitizer and ThreadSanitizer
+	@scripts/sanitize.sh address
+	@scripts/sanitize.sh thread
+
+loom: check-tools ## Run the concurrency models, and show that each weakened ordering breaks one
+	@$(PYTHON) scripts/loom_models.py
+
+clean: ## Remove all that the other commands made
+	rm -rf build target dist .venv-* .pytest_cache .ruff_cache .mypy_cache .hypothesis python/logspool/*.so
+
+check-tools:
+	@command -v cargo >/dev/null || { echo "error: cargo is missing: install Rust 1.85 or later (rustup)" >&2; exit 1; }
+	@command -v cc >/dev/null || { echo "error: a C compiler is missing: apt-get install gcc libc6-dev" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || { echo "error: $(PYTHON) is no Python 3.10 or later: set PYTHON=/path/to/python3" >&2; exit 1; }
+	@$(PYTHON) -c 'import pip, venv' 2>/dev/null || { echo "error: $(PYTHON) lacks pip or venv: apt-get install python3-pip python3-venv" >&2; exit 1; }

@@ -1,0 +1,69 @@
+"""The results of a run: one list of rounds for each case and mode, and the medians over them."""
+
+import statistics
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class Results:
+    """Everything measured in one run, and why the rest was not."""
+
+    facts: dict[str, Any]
+    cells: dict[str, dict[str, list[dict[str, Any]]]] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    process: dict[str, float] = field(default_factory=dict)
+
+    def add(self, case: str, mode: str, result: dict[str, Any]) -> None:
+        """Keep the result of one round."""
+        self.cells.setdefault(case, {}).setdefault(mode, []).append(result)
+
+    def rounds(self, case: str, mode: str) -> list[dict[str, Any]]:
+        """Return the rounds of a cell, in the order they ran."""
+        return self.cells.get(case, {}).get(mode, [])
+
+    def values(self, case: str, mode: str, name: str) -> list[float]:
+        """Return one figure of a cell for each round."""
+        return [result[name] for result in self.rounds(case, mode) if name in result]
+
+    def median(self, case: str, mode: str, name: str) -> float | None:
+        """Return the median of one figure, None where it was not measured."""
+        values = self.values(case, mode, name)
+        return statistics.median(values) if values else None
+
+    def spread(self, case: str, mode: str, name: str) -> float | None:
+        """Return half the distance between the extremes, as a part of the median."""
+        values = self.values(case, mode, name)
+        middle = statistics.median(values) if values else 0
+        return (max(values) - min(values)) / 2 / middle if middle else None
+
+    def ratio(self, over: tuple[str, str, str], under: tuple[str, str, str]) -> float | None:
+        """Return the median of the ratios within each round."""
+        pairs = zip(self.values(*over), self.values(*under))
+        ratios = [upper / lower for upper, lower in pairs if lower]
+        return statistics.median(ratios) if ratios else None
+
+    def worst(self, case: str, mode: str, name: str) -> Any:
+        """Return the worst answer of all rounds: the largest count, or the first word that is not `yes`."""
+        values = self.values(case, mode, name)
+        if not values:
+            return None
+        if isinstance(values[0], str):
+            return next((value for value in values if value != "yes"), "yes")
+        return max(values)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data for the file of raw results."""
+        return {
+            "facts": self.facts,
+            "cells": self.cells,
+            "skipped": self.skipped,
+            "failed": self.failed,
+            "process": self.process,
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> "Results":
+        """Read back what `to_json` gave."""
+        return cls(**data)

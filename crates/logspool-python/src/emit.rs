@@ -1,0 +1,202 @@
+//! An adopted handler reached on the stock path: formats in the caller, at its place in the chain, and queues the
+//! finished line.
+//!
+//! Stop on the line: *capture*, beside the native path. The line travels in the same lane, so the order of a thread
+//! holds across both. Anything unusual (a formatter that raises, text that does not encode) is left to the stock
+//! `emit`, after what is queued was written; it reports as stock logging does, from stock logging's own frames.
+
+use std::cell::Cell;
+
+use logspool::pipeline;
+use logspool::record::{Head, flags, tag};
+use pyo3::ffi::{self, PyObject};
+
+use crate::adoption::{self, Adoption, Verdict};
+use crate::environment;
+use crate::leaving;
+use crate::methods::{self, Method};
+use crate::names::names;
+use crate::object::{self, Owned};
+use crate::options;
+use crate::pieces::Pieces;
+use crate::planning;
+use crate::queueing::{self, MadeUnder, Queued};
+use crate::record::ByValue;
+use crate::stream;
+
+thread_local! {
+    /// Logging calls that this thread is inside of. An `emit` outside of any is a barrier.
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Runs a stock logging call.
+#[inline]
+pub fn inside(call: impl FnOnce() -> *mut PyObject) -> *mut PyObject {
+    let _ = DEPTH.try_with(|depth| depth.set(depth.get() + 1));
+    let result = call();
+    let _ = DEPTH.try_with(|depth| depth.set(depth.get().saturating_sub(1)));
+    result
+}
+
+fn is_inside() -> bool {
+    DEPTH.try_with(|depth| depth.get() > 0).unwrap_or(false)
+}
+
+/// `handler.emit(record)`.
+///
+/// # Safety
+///
+/// As CPython calls a `METH_FASTCALL | METH_KEYWORDS` method.
+pub unsafe fn emit(
+    method: Method,
+    handler: *mut PyObject,
+    arguments: *const *mut PyObject,
+    count: ffi::Py_ssize_t,
+    keywords: *mut PyObject,
+) -> *mut PyObject {
+    // SAFETY: passed on.
+    unsafe {
+        if count == 1 && keywords.is_null() {
+            match queue_line(method, handler, *arguments) {
+                Line::Queued => {
+                    // Without `install()` nothing tells a direct call from one of a logger.
+                    if !is_inside() && planning::installed() {
+                        adoption::flush(handler, options::shutdown_timeout());
+                        adoption::catch_up(handler);
+                    }
+                    return object::none();
+                }
+                Line::Stock => flush_beside_stream(method, handler),
+                Line::StockAfterQueue => adoption::give_back(handler, options::shutdown_timeout()),
+                Line::Raised => return std::ptr::null_mut(),
+            }
+        }
+        methods::call_stock(method, handler, arguments, count as usize, keywords)
+    }
+}
+
+/// What stock logging is about to write comes after what is queued for the same file: `logging.lastResort` and a
+/// handler that cannot be adopted share standard error with one that is.
+unsafe fn flush_beside_stream(method: Method, handler: *mut PyObject) {
+    // SAFETY: a live handler, attached.
+    unsafe {
+        if method == Method::StreamEmit && planning::installed() {
+            if let Some(stream) = object::attribute(handler, names().stream.as_ptr()) {
+                adoption::flush_beside(&stream, options::shutdown_timeout());
+            }
+        }
+    }
+}
+
+enum Line {
+    /// In the queue, or refused and counted.
+    Queued,
+    /// The handler is not adopted.
+    Stock,
+    /// It is, but this line is stock logging's.
+    StockAfterQueue,
+    /// An error that no handler catches is set.
+    Raised,
+}
+
+unsafe fn queue_line(method: Method, handler: *mut PyObject, record: *mut PyObject) -> Line {
+    // SAFETY: live objects, attached.
+    unsafe {
+        if !planning::installed() && !planning::stands_alone(handler) {
+            return Line::Stock;
+        }
+        environment::refresh();
+        let state = match planning::handler_state(handler) {
+            Ok(Some(state)) => state,
+            Ok(None) => return Line::Stock,
+            Err(()) => return Line::Raised,
+        };
+        let Verdict::Adopted(adoption) = &state.verdict else { return Line::Stock };
+        if adoption.turns() && matches!(method, Method::FileEmit | Method::StreamEmit) {
+            // The stock `emit` of a subclass has just decided about a rollover: the sink must not do so again.
+            return Line::StockAfterQueue;
+        }
+        let Ok(sink) = state.sink() else { return Line::Stock };
+        let made_under = MadeUnder { epoch: environment::epoch(), generation: pipeline::generation() };
+        if adoption.may_go_by_value() {
+            match crate::record::queue(&state, adoption, sink, handler, record, made_under) {
+                ByValue::Done => return Line::Queued,
+                ByValue::No => {}
+                ByValue::Raised => return Line::Raised,
+            }
+            if !made_under.holds() {
+                return Line::StockAfterQueue;
+            }
+        }
+        let Some(line) = line(adoption, handler, record) else {
+            if ffi::PyErr_Occurred().is_null() {
+                return Line::StockAfterQueue;
+            }
+            if ffi::PyErr_ExceptionMatches(ffi::PyExc_Exception) == 0 {
+                return Line::Raised;
+            }
+            ffi::PyErr_Clear();
+            return Line::StockAfterQueue;
+        };
+        if !stream::empty_buffers(&[adoption.text_stream(sink)]) {
+            return Line::StockAfterQueue;
+        }
+        let Some(level) = level(record) else { return Line::StockAfterQueue };
+        let mut pieces = Pieces::new();
+        let bytes = if ffi::PyBytes_Check(line.as_ptr()) != 0 {
+            let start = ffi::PyBytes_AsString(line.as_ptr()).cast::<u8>();
+            std::slice::from_raw_parts(start, ffi::PyBytes_Size(line.as_ptr()) as usize)
+        } else {
+            match object::utf8(line.as_ptr()) {
+                Some(bytes) => bytes,
+                None => return Line::StockAfterQueue,
+            }
+        };
+        if !pieces.bytes(tag::BYTES, bytes) || !made_under.holds() {
+            return Line::StockAfterQueue;
+        }
+        let head = Head { len: 0, site: 0, route: sink, level, flags: flags::TEXT, ticks: 0 };
+        match queueing::queue(head, made_under, &pieces) {
+            Queued::Done => {
+                if adoption.interactive && is_inside() {
+                    queueing::show(sink);
+                }
+                Line::Queued
+            }
+            // The child of a fork: its own state is made by the next call, this line is written at once.
+            Queued::Stale if adoption.turns() => Line::StockAfterQueue,
+            Queued::Stale => Line::Stock,
+        }
+    }
+}
+
+/// The line with its terminator: a `str` that encodes to UTF-8, or the bytes that `errors` made of it.
+unsafe fn line(adoption: &Adoption, handler: *mut PyObject, record: *mut PyObject) -> Option<Owned> {
+    // SAFETY: live objects, attached; `format` may run foreign code.
+    unsafe {
+        let message = Owned::steal(leaving::method_of_one(handler, names().format.as_ptr(), record))?;
+        if ffi::PyUnicode_Check(message.as_ptr()) == 0 {
+            return None;
+        }
+        let terminator = Owned::steal(ffi::PyObject_GetAttr(handler, names().terminator.as_ptr()))?;
+        let line = Owned::steal(ffi::PyUnicode_Concat(message.as_ptr(), terminator.as_ptr()))?;
+        if object::utf8(line.as_ptr()).is_some() {
+            return Some(line);
+        }
+        let errors = std::ffi::CString::new(adoption.errors.as_str()).ok()?;
+        Owned::steal(ffi::PyUnicode_AsEncodedString(line.as_ptr(), c"utf-8".as_ptr(), errors.as_ptr()))
+    }
+}
+
+unsafe fn level(record: *mut PyObject) -> Option<u16> {
+    // SAFETY: live object, attached.
+    unsafe {
+        let level = object::attribute(record, names().levelno.as_ptr())?;
+        if ffi::PyLong_Check(level.as_ptr()) == 0 {
+            return None;
+        }
+        let mut overflow = 0;
+        let number = ffi::PyLong_AsLongLongAndOverflow(level.as_ptr(), &mut overflow);
+        Some(if overflow > 0 { u16::MAX } else { number.clamp(0, i64::from(u16::MAX)) as u16 })
+    }
+}

@@ -1,0 +1,196 @@
+//! The module globals that stock logging reads at every call: are they what the plans were made under?
+//!
+//! Stop on the line: *capture*, part of the check before the native path. `logging._srcfile`, `time.time`
+//! and their like are assigned by users and by freezegun, past every setter. CPython numbers each change of a
+//! dict (`ma_version_tag`, 3.10-3.13; checked per version in `tests/python`), so the check is one comparison per
+//! dict; only when a number moved are the watched values themselves compared. From 3.14 on there is no such
+//! number and the values are looked up each time.
+//!
+//! Atomics outside `queue`: epoch and recorded versions are read without a lock by every logging call.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+use pyo3::ffi::{self, PyObject};
+
+use crate::object::Owned;
+
+/// Moves whenever something changed that a plan may depend on. Plans of an older epoch are made again.
+static EPOCH: AtomicU64 = AtomicU64::new(1);
+
+/// The current epoch.
+#[inline(always)]
+pub fn epoch() -> u64 {
+    EPOCH.load(Relaxed)
+}
+
+/// Makes every plan stale.
+pub fn bump() {
+    EPOCH.fetch_add(1, Relaxed);
+}
+
+/// Most dicts that can be watched: logging, time, threading, `_levelToName`, with room for two more.
+const MOST_DICTS: usize = 6;
+
+struct Slot {
+    dict: AtomicPtr<PyObject>,
+    version: AtomicU64,
+}
+
+static SLOTS: [Slot; MOST_DICTS] =
+    [const { Slot { dict: AtomicPtr::new(std::ptr::null_mut()), version: AtomicU64::new(0) } }; MOST_DICTS];
+static USED: AtomicUsize = AtomicUsize::new(0);
+
+struct Watched {
+    dict: Owned,
+    /// Names and the values they had; `None` watches the whole dict.
+    names: Option<Vec<(Owned, Option<Owned>)>>,
+}
+
+static WATCHED: Mutex<Vec<Watched>> = Mutex::new(Vec::new());
+
+#[repr(C)]
+struct DictHead {
+    head: PyObject,
+    ma_used: ffi::Py_ssize_t,
+    #[cfg(not(Py_3_14))]
+    ma_version_tag: u64,
+}
+
+/// Where a dict keeps the number of its last change; from 3.14 on the number of its items, which tells of names that
+/// come and go, and not of values that change.
+pub fn dict_state_offset() -> usize {
+    #[cfg(not(Py_3_14))]
+    return std::mem::offset_of!(DictHead, ma_version_tag);
+    #[cfg(Py_3_14)]
+    return std::mem::offset_of!(DictHead, ma_used);
+}
+
+/// The number of the dict's last change.
+///
+/// # Safety
+///
+/// `dict` is a live dict.
+#[cfg(not(Py_3_14))]
+#[inline(always)]
+pub unsafe fn dict_version(dict: *mut PyObject) -> u64 {
+    // SAFETY: the first fields of `PyDictObject`, the same from 3.10 to 3.13; read like an atomic because on
+    // free-threaded builds another thread may be storing it.
+    unsafe { (*(&raw const (*dict.cast::<DictHead>()).ma_version_tag).cast::<AtomicU64>()).load(Relaxed) }
+}
+
+/// Starts watching `names` in `dict`, or all of it.
+///
+/// # Safety
+///
+/// `dict` is a live dict, `names` are `str` objects; attached.
+pub unsafe fn watch(dict: *mut PyObject, names: Option<&[*mut PyObject]>) {
+    // SAFETY: live objects.
+    let entry = unsafe {
+        Watched {
+            dict: Owned::borrow(dict),
+            names: names.map(|names| names.iter().map(|name| (Owned::borrow(*name), value_in(dict, *name))).collect()),
+        }
+    };
+    let mut watched = WATCHED.lock().expect("no panic happens while it is held");
+    let index = watched.len();
+    assert!(index < MOST_DICTS, "more dicts are watched than there are slots");
+    SLOTS[index].dict.store(dict, Relaxed);
+    #[cfg(not(Py_3_14))]
+    // SAFETY: a live dict.
+    SLOTS[index].version.store(unsafe { dict_version(dict) }, Relaxed);
+    watched.push(entry);
+    USED.store(watched.len(), Relaxed);
+}
+
+/// Stops watching everything.
+pub fn forget_all() {
+    USED.store(0, Relaxed);
+    let gone = std::mem::take(&mut *WATCHED.lock().expect("no panic happens while it is held"));
+    drop(gone);
+    bump();
+}
+
+unsafe fn value_in(dict: *mut PyObject, name: *mut PyObject) -> Option<Owned> {
+    // SAFETY: the caller vouches for both; the result is made an own reference at once.
+    unsafe {
+        let value = ffi::PyDict_GetItemWithError(dict, name);
+        if value.is_null() {
+            ffi::PyErr_Clear();
+            None
+        } else {
+            Some(Owned::borrow(value))
+        }
+    }
+}
+
+/// Whether no watched dict changed since [`refresh`]; runs no foreign code.
+///
+/// # Safety
+///
+/// Attached.
+#[inline(always)]
+pub unsafe fn unmoved() -> bool {
+    #[cfg(not(Py_3_14))]
+    {
+        let used = USED.load(Relaxed).min(MOST_DICTS);
+        // SAFETY: a slot in use holds a dict that `WATCHED` keeps alive.
+        SLOTS[..used].iter().all(|slot| unsafe { dict_version(slot.dict.load(Relaxed)) } == slot.version.load(Relaxed))
+    }
+    #[cfg(Py_3_14)]
+    {
+        let Ok(watched) = WATCHED.try_lock() else { return false };
+        watched.iter().flat_map(|entry| entry.names.iter().flatten().map(move |named| (entry, named))).all(
+            // SAFETY: dict, name and value are kept alive by the entry.
+            |(entry, (name, old))| unsafe {
+                let now = ffi::PyDict_GetItemWithError(entry.dict.as_ptr(), name.as_ptr());
+                now == old.as_ref().map_or(std::ptr::null_mut(), Owned::as_ptr)
+            },
+        )
+    }
+}
+
+/// Compares what changed with what was recorded; moves the epoch if a watched value did. May run foreign code.
+///
+/// # Safety
+///
+/// Attached.
+#[cold]
+#[inline(never)]
+pub unsafe fn refresh() {
+    let mut moved = false;
+    let mut gone = Vec::new();
+    // `try_lock`: a nested call (a finalizer that logs) finds the outer one comparing and leaves it to that.
+    let Ok(mut watched) = WATCHED.try_lock() else { return };
+    for (index, entry) in watched.iter_mut().enumerate() {
+        let dict = entry.dict.as_ptr();
+        #[cfg(not(Py_3_14))]
+        {
+            // SAFETY: kept alive by `entry`.
+            let version = unsafe { dict_version(dict) };
+            if SLOTS[index].version.swap(version, Relaxed) == version {
+                continue;
+            }
+        }
+        #[cfg(Py_3_14)]
+        let _ = index;
+        match &mut entry.names {
+            None => moved |= cfg!(not(Py_3_14)),
+            Some(names) => {
+                for (name, old) in names {
+                    // SAFETY: both kept alive by `entry`.
+                    let now = unsafe { value_in(dict, name.as_ptr()) };
+                    if now.as_ref().map(Owned::as_ptr) != old.as_ref().map(Owned::as_ptr) {
+                        moved = true;
+                        gone.push(std::mem::replace(old, now));
+                    }
+                }
+            }
+        }
+    }
+    drop(watched);
+    if moved {
+        bump();
+    }
+    drop(gone);
+}

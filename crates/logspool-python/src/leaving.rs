@@ -1,0 +1,264 @@
+//! Threads that leave the interpreter and come back, also while it ends.
+//!
+//! CPython before 3.14 ends a daemon thread that asks for the interpreter once it is ending: by `pthread_exit`, whose
+//! unwinding aborts the process where it meets `catch_unwind` or a call that was said not to unwind. So whatever may
+//! give the interpreter away is called from here, with a guard next to the call: a thread that is ended there stops
+//! for good instead, as CPython 3.14 does with it, and the process ends without it. No frame of ours is unwound.
+//!
+//! Plans are made by too many calls for that. No thread begins one once the end has begun, and the end waits a
+//! moment for those that are being made ([`Stay`]).
+
+use std::sync::atomic::{AtomicUsize, Ordering, fence};
+
+use pyo3::Python;
+use pyo3::ffi::{self, Py_ssize_t, PyObject, PyThreadState};
+
+// Declared here because PyO3 says of all functions that they do not unwind: a guard beside such a call never runs.
+mod unwinding {
+    use super::{Py_ssize_t, PyObject, PyThreadState};
+
+    unsafe extern "C-unwind" {
+        pub fn PyEval_RestoreThread(state: *mut PyThreadState);
+        pub fn PyObject_Str(object: *mut PyObject) -> *mut PyObject;
+        pub fn PyObject_GetAttr(object: *mut PyObject, name: *mut PyObject) -> *mut PyObject;
+        pub fn PyObject_IsTrue(object: *mut PyObject) -> std::ffi::c_int;
+        pub fn PyObject_IsInstance(object: *mut PyObject, class: *mut PyObject) -> std::ffi::c_int;
+        pub fn PyNumber_Remainder(left: *mut PyObject, right: *mut PyObject) -> *mut PyObject;
+        #[cfg(Py_3_11)]
+        pub fn PyObject_Vectorcall(
+            function: *mut PyObject,
+            arguments: *const *mut PyObject,
+            count: usize,
+            keywords: *mut PyObject,
+        ) -> *mut PyObject;
+        pub fn PyObject_VectorcallMethod(
+            name: *mut PyObject,
+            arguments: *const *mut PyObject,
+            count: usize,
+            keywords: *mut PyObject,
+        ) -> *mut PyObject;
+    }
+    /// As `PyObject_Vectorcall`, which before 3.11 is no function but a look at the callable.
+    #[cfg(not(Py_3_11))]
+    pub unsafe fn PyObject_Vectorcall(
+        function: *mut PyObject,
+        arguments: *const *mut PyObject,
+        count: usize,
+        keywords: *mut PyObject,
+    ) -> *mut PyObject {
+        type Call =
+            unsafe extern "C-unwind" fn(*mut PyObject, *const *mut PyObject, usize, *mut PyObject) -> *mut PyObject;
+        // SAFETY: passed on; the two function types differ only in what they say about unwinding.
+        unsafe {
+            match super::ffi::PyVectorcall_Function(function) {
+                Some(call) => {
+                    std::mem::transmute::<super::ffi::vectorcallfunc, Call>(call)(function, arguments, count, keywords)
+                }
+                // No function of `logging` is without it.
+                None => super::ffi::PyObject_Vectorcall(function, arguments, count, keywords),
+            }
+        }
+    }
+
+    // The count of positional arguments carries a flag in its highest bit.
+    const _: () = assert!(size_of::<usize>() == size_of::<Py_ssize_t>());
+}
+
+/// Stops the thread for good when a call that stands behind it is left by unwinding.
+struct Stopped;
+
+impl Drop for Stopped {
+    #[cold]
+    fn drop(&mut self) {
+        loop {
+            // SAFETY: no preconditions; returns after a signal was handled.
+            unsafe { libc::pause() };
+        }
+    }
+}
+
+/// Runs one call of [`unwinding`].
+#[inline(always)]
+fn guarded<T>(call: impl FnOnce() -> T) -> T {
+    let stopped = Stopped;
+    let result = call();
+    std::mem::forget(stopped);
+    result
+}
+
+/// `str(object)`
+///
+/// # Safety
+///
+/// A live object; attached. The result is a new reference, or null with an error set.
+pub unsafe fn str(object: *mut PyObject) -> *mut PyObject {
+    // SAFETY: passed on.
+    guarded(|| unsafe { unwinding::PyObject_Str(object) })
+}
+
+/// `object.name`
+///
+/// # Safety
+///
+/// As for [`str`]; `name` is a `str`.
+pub unsafe fn attribute(object: *mut PyObject, name: *mut PyObject) -> *mut PyObject {
+    // SAFETY: passed on.
+    guarded(|| unsafe { unwinding::PyObject_GetAttr(object, name) })
+}
+
+/// `bool(object)`: 0, 1, or -1 with an error set.
+///
+/// # Safety
+///
+/// A live object; attached.
+pub unsafe fn is_true(object: *mut PyObject) -> i32 {
+    // SAFETY: passed on.
+    guarded(|| unsafe { unwinding::PyObject_IsTrue(object) })
+}
+
+/// `isinstance(object, class)`: 0, 1, or -1 with an error set.
+///
+/// # Safety
+///
+/// Live objects; attached.
+pub unsafe fn is_instance(object: *mut PyObject, class: *mut PyObject) -> i32 {
+    // SAFETY: passed on.
+    guarded(|| unsafe { unwinding::PyObject_IsInstance(object, class) })
+}
+
+/// `left % right`
+///
+/// # Safety
+///
+/// As for [`str`].
+pub unsafe fn remainder(left: *mut PyObject, right: *mut PyObject) -> *mut PyObject {
+    // SAFETY: passed on.
+    guarded(|| unsafe { unwinding::PyNumber_Remainder(left, right) })
+}
+
+/// `function(*arguments)`
+///
+/// # Safety
+///
+/// As for `PyObject_Vectorcall`.
+#[inline(always)]
+pub unsafe fn vectorcall(
+    function: *mut PyObject,
+    arguments: *const *mut PyObject,
+    count: usize,
+    keywords: *mut PyObject,
+) -> *mut PyObject {
+    // SAFETY: passed on.
+    guarded(|| unsafe { unwinding::PyObject_Vectorcall(function, arguments, count, keywords) })
+}
+
+/// `function()`
+///
+/// # Safety
+///
+/// As for [`str`].
+pub unsafe fn call(function: *mut PyObject) -> *mut PyObject {
+    // SAFETY: passed on.
+    unsafe { vectorcall(function, std::ptr::null(), 0, std::ptr::null_mut()) }
+}
+
+/// `object.name()`
+///
+/// # Safety
+///
+/// As for [`str`]; `name` is a `str`.
+pub unsafe fn method(object: *mut PyObject, name: *mut PyObject) -> *mut PyObject {
+    // SAFETY: passed on; one value, the object itself.
+    guarded(|| unsafe { unwinding::PyObject_VectorcallMethod(name, [object].as_ptr(), 1, std::ptr::null_mut()) })
+}
+
+/// `object.name(argument)`
+///
+/// # Safety
+///
+/// As for [`method`].
+pub unsafe fn method_of_one(object: *mut PyObject, name: *mut PyObject, argument: *mut PyObject) -> *mut PyObject {
+    let values = [object, argument];
+    // SAFETY: passed on; two values.
+    guarded(|| unsafe { unwinding::PyObject_VectorcallMethod(name, values.as_ptr(), 2, std::ptr::null_mut()) })
+}
+
+/// Leaves the interpreter for its lifetime: other threads run while this one waits.
+pub struct Detached(*mut PyThreadState);
+
+impl Detached {
+    /// Detaches the calling thread.
+    ///
+    /// # Safety
+    ///
+    /// The thread is attached, and until the drop no Python object is touched.
+    pub unsafe fn new() -> Self {
+        // SAFETY: attached, as the caller says.
+        Self(unsafe { ffi::PyEval_SaveThread() })
+    }
+}
+
+impl Drop for Detached {
+    fn drop(&mut self) {
+        // SAFETY: the state that `new` saved, on the same thread.
+        guarded(|| unsafe { unwinding::PyEval_RestoreThread(self.0) });
+    }
+}
+
+/// Runs what may wait and has nothing of Python, outside the interpreter.
+pub fn outside<T>(_attached: Python<'_>, wait: impl FnOnce() -> T) -> T {
+    // SAFETY: attached, as the token says.
+    let _detached = unsafe { Detached::new() };
+    wait()
+}
+
+/// The thread that ends the interpreter, once it is about to end.
+static ENDER: AtomicUsize = AtomicUsize::new(0);
+
+/// Threads inside of a [`Stay`].
+static STAYING: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether the interpreter is about to end, by another thread than this one.
+pub fn another_ends() -> bool {
+    let ender = ENDER.load(Ordering::Relaxed);
+    ender != 0 && ender != this_thread()
+}
+
+fn this_thread() -> usize {
+    // SAFETY: no preconditions, and no thread's id is 0.
+    unsafe { libc::pthread_self() as usize }
+}
+
+/// Holds the end of the interpreter back for a moment, while Python code runs that must not be left half done.
+pub struct Stay(());
+
+impl Stay {
+    /// `None`: the interpreter ends already, by another thread.
+    pub fn new() -> Option<Self> {
+        // Counted before the look, and the end looks at the count after it has begun: one of them sees the other.
+        // The fences are for builds without a GIL; with one, both happen under it.
+        STAYING.fetch_add(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        let stay = Self(());
+        (!another_ends()).then_some(stay)
+    }
+}
+
+impl Drop for Stay {
+    fn drop(&mut self) {
+        STAYING.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Begins the end, by the calling thread. Returns how many others must be given time.
+pub fn begin_end() -> usize {
+    ENDER.store(this_thread(), Ordering::Relaxed);
+    fence(Ordering::SeqCst);
+    STAYING.load(Ordering::Relaxed)
+}
+
+/// In a forked child, where the other threads do not exist and which has an end of its own.
+pub fn forget_threads() {
+    STAYING.store(0, Ordering::Relaxed);
+    ENDER.store(0, Ordering::Relaxed);
+}

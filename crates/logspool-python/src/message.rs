@@ -1,0 +1,224 @@
+//! Message and arguments of one call: by value where the template allows it, else as text made here.
+//!
+//! Stop on the line: *capture*. Everything that may run foreign code (`str()` of the message, `%` of an
+//! argument that is no builtin value) happens here, before a byte is reserved.
+
+use std::sync::OnceLock;
+
+use logspool::format::Acceptance;
+use logspool::record::tag;
+use pyo3::ffi::{self, PyObject};
+
+use crate::leaving;
+use crate::object::{self, Owned};
+use crate::pieces::Pieces;
+use crate::site::{BoundTemplate, Site, SiteName};
+use crate::template::Kind;
+use crate::values;
+
+/// Why no message was made.
+pub enum Failure {
+    /// Stock logging shall do this call from its start: it reports, encodes or converts as nobody else.
+    Stock,
+    /// A Python exception that no handler would have caught is set.
+    Raised,
+}
+
+/// `collections.abc.Mapping`: a single such argument is the mapping of `%(key)s` directives.
+static MAPPING: OnceLock<Owned> = OnceLock::new();
+
+/// Remembers `collections.abc.Mapping`.
+pub fn set_mapping(class: Owned) {
+    let _ = MAPPING.set(class);
+}
+
+/// Adds the message of a call: `arguments[0]` and its %-arguments behind it. Returns the site's id in the record,
+/// 0 when the record carries the site itself.
+///
+/// # Safety
+///
+/// `arguments` holds `count` live objects, at least one; attached.
+#[inline(always)]
+pub unsafe fn add(
+    pieces: &mut Pieces,
+    site: &Site,
+    generation: u64,
+    arguments: *const *mut PyObject,
+    count: usize,
+) -> Result<u32, Failure> {
+    // SAFETY: passed on.
+    unsafe {
+        let message = *arguments;
+        if count > 1 && object::is_exact_str(message) {
+            if let Some(bound) = site.template(message) {
+                let values = std::slice::from_raw_parts(arguments.add(1), count - 1);
+                if bound.template.deferrable() {
+                    if values.len() == 1 && values::kind_of(values[0]) == Kind::Other && is_mapping(values[0])? {
+                        // `%(key)s` directives make a template that is not deferrable; this one ignores the mapping
+                        // or complains about it, which is Python's to say.
+                        return add_text(pieces, site, generation, arguments, count);
+                    }
+                    if bound.template.directives.len() != values.len() {
+                        return Err(Failure::Stock);
+                    }
+                    let id = add_name(pieces, bound.name(generation));
+                    add_deferred(pieces, bound, values)?;
+                    return Ok(id);
+                }
+            }
+        }
+        add_text(pieces, site, generation, arguments, count)
+    }
+}
+
+#[inline(always)]
+fn add_name(pieces: &mut Pieces, name: SiteName<'_>) -> u32 {
+    match name {
+        SiteName::Id(id) => id,
+        SiteName::Inline(definition) => {
+            pieces.raw(definition);
+            0
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn add_deferred(pieces: &mut Pieces, bound: &BoundTemplate, arguments: &[*mut PyObject]) -> Result<(), Failure> {
+    for (directive, &argument) in bound.template.directives.iter().zip(arguments) {
+        // SAFETY: live arguments; exact types are checked before their fields are read.
+        unsafe {
+            let kind = values::kind_of(argument);
+            if kind == Kind::AsciiStr {
+                let Some(bytes) = object::utf8(argument) else { return Err(Failure::Stock) };
+                let ascii = bytes.len() == ffi::PyUnicode_GET_LENGTH(argument) as usize;
+                match directive.accepts(if ascii { Kind::AsciiStr } else { Kind::Str }) {
+                    Acceptance::Deferred if pieces.bytes(tag::STR, bytes) => {}
+                    Acceptance::RenderInCaller => add_rendered(pieces, directive.render(argument))?,
+                    _ => return Err(Failure::Stock),
+                }
+                continue;
+            }
+            match directive.accepts(kind) {
+                Acceptance::Deferred => {
+                    if kind == Kind::Int {
+                        match values::small_int(argument) {
+                            Some(number) => pieces.word(tag::INT, number as u64),
+                            None => add_rendered(pieces, directive.render(argument))?,
+                        }
+                    } else if !values::add(pieces, argument) {
+                        return Err(Failure::Stock);
+                    }
+                }
+                Acceptance::RenderInCaller => add_rendered(pieces, directive.render(argument))?,
+                Acceptance::Mismatch => return Err(Failure::Stock),
+            }
+        }
+    }
+    Ok(())
+}
+
+unsafe fn add_rendered(pieces: &mut Pieces, text: Option<Owned>) -> Result<(), Failure> {
+    // SAFETY: passed on.
+    unsafe { add_owned(pieces, tag::RENDERED, text) }
+}
+
+/// Adds text made for this record. `None`: making it raised, and the error is set.
+///
+/// # Safety
+///
+/// A `str`; attached.
+pub unsafe fn add_owned(pieces: &mut Pieces, tag: u8, text: Option<Owned>) -> Result<(), Failure> {
+    // SAFETY: the text is kept by `pieces` until the record is written.
+    unsafe {
+        let text = text.ok_or_else(|| failure())?;
+        let bytes = object::utf8(text.as_ptr()).ok_or(Failure::Stock)?;
+        pieces.keep(text);
+        if pieces.bytes(tag, bytes) { Ok(()) } else { Err(Failure::Stock) }
+    }
+}
+
+/// Sorts the exception that is set: what a handler would have reported is left to stock logging.
+///
+/// # Safety
+///
+/// Attached, and an exception is set.
+pub unsafe fn failure() -> Failure {
+    // SAFETY: attached.
+    unsafe {
+        if ffi::PyErr_ExceptionMatches(ffi::PyExc_Exception) != 0 {
+            ffi::PyErr_Clear();
+            Failure::Stock
+        } else {
+            Failure::Raised
+        }
+    }
+}
+
+/// Whether stock logging would take a single argument for a mapping: one that is true.
+unsafe fn is_mapping(argument: *mut PyObject) -> Result<bool, Failure> {
+    // SAFETY: live objects; `__instancecheck__` and `__bool__` may run foreign code.
+    unsafe {
+        let mapping = MAPPING.get().ok_or(Failure::Stock)?;
+        match leaving::is_instance(argument, mapping.as_ptr()) {
+            0 => Ok(false),
+            1 => match leaving::is_true(argument) {
+                0 => Ok(false),
+                1 => Ok(true),
+                _ => Err(failure()),
+            },
+            _ => Err(failure()),
+        }
+    }
+}
+
+/// Adds the finished message, as `LogRecord.getMessage` makes it.
+unsafe fn add_text(
+    pieces: &mut Pieces,
+    site: &Site,
+    generation: u64,
+    arguments: *const *mut PyObject,
+    count: usize,
+) -> Result<u32, Failure> {
+    let id = add_name(pieces, site.plain_name(generation));
+    // SAFETY: `count` live arguments.
+    unsafe {
+        let message = *arguments;
+        let text = if object::is_exact_str(message) {
+            if count == 1 {
+                let bytes = object::utf8(message).ok_or(Failure::Stock)?;
+                return if pieces.bytes(tag::MESSAGE, bytes) { Ok(id) } else { Err(Failure::Stock) };
+            }
+            Owned::borrow(message)
+        } else {
+            Owned::steal(leaving::str(message)).ok_or_else(|| failure())?
+        };
+        let text = if count == 1 { Some(text) } else { percent(&text, arguments.add(1), count - 1)? };
+        if text.as_ref().is_some_and(|text| ffi::PyUnicode_Check(text.as_ptr()) == 0) {
+            return Err(Failure::Stock);
+        }
+        add_owned(pieces, tag::MESSAGE, text)?;
+        Ok(id)
+    }
+}
+
+unsafe fn percent(text: &Owned, arguments: *const *mut PyObject, count: usize) -> Result<Option<Owned>, Failure> {
+    // SAFETY: `count` live arguments; `%` may run foreign code.
+    unsafe {
+        if count == 1 {
+            let class = ffi::Py_TYPE(*arguments);
+            let plain = class == &raw mut ffi::PyUnicode_Type
+                || class == &raw mut ffi::PyLong_Type
+                || class == &raw mut ffi::PyFloat_Type;
+            if !plain && is_mapping(*arguments)? {
+                return Ok(Owned::steal(leaving::remainder(text.as_ptr(), *arguments)));
+            }
+        }
+        let tuple = Owned::steal(ffi::PyTuple_New(count as isize)).ok_or_else(|| failure())?;
+        for index in 0..count {
+            let argument = *arguments.add(index);
+            ffi::Py_INCREF(argument);
+            ffi::PyTuple_SetItem(tuple.as_ptr(), index as isize, argument);
+        }
+        Ok(Owned::steal(leaving::remainder(text.as_ptr(), tuple.as_ptr())))
+    }
+}

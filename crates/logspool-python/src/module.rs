@@ -1,0 +1,415 @@
+//! The functions of `logspool._native` that `python/logspool/` calls. None of them is on the hot path.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use logspool::pipeline;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::ffi::{self, PyObject};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyFrozenSet, PyList, PyString, PyTuple, PyType};
+
+use crate::leaving::outside;
+use crate::object::Owned;
+use crate::planning::Adopt;
+use crate::{
+    adoption, context, environment, frame, hooks, keywords, leaving, message, methods, names, options, plan, planning,
+    plans, report, site, stream,
+};
+
+fn owned(object: &Bound<'_, PyAny>) -> Owned {
+    // SAFETY: a live object, attached.
+    unsafe { Owned::borrow(object.as_ptr()) }
+}
+
+fn timeout(seconds: Option<f64>) -> Option<Duration> {
+    seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+}
+
+/// Native part of logspool. Use `logspool`.
+#[pymodule(name = "_native", gil_used = false)]
+mod native {
+    use super::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        pipeline::program_begins();
+        // SAFETY: attached; called once per process.
+        if !unsafe { names::init() && methods::init() } {
+            return Err(PyRuntimeError::new_err("cannot make the names that logspool looks up"));
+        }
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+
+    /// Check this interpreter's private frame layout against its public functions.
+    #[pyfunction]
+    fn frame_self_check() -> bool {
+        // SAFETY: called from Python code, attached.
+        unsafe { frame::self_check() }
+    }
+
+    /// Say whether the private frame layout is used.
+    #[pyfunction]
+    fn use_direct_frames(allowed: bool) {
+        frame::use_direct(allowed);
+    }
+
+    /// Return the words of an object's C struct. For finding offsets by comparison; see `_streams.py`.
+    #[pyfunction]
+    fn object_words(object: &Bound<'_, PyAny>) -> Vec<i64> {
+        // SAFETY: a type's basic size is what each of its instances occupies.
+        unsafe {
+            let class = ffi::Py_TYPE(object.as_ptr());
+            let words = (*class).tp_basicsize as usize / 8;
+            (0..words).map(|index| object.as_ptr().cast::<i64>().add(index).read()).collect()
+        }
+    }
+
+    /// Return the byte offset of what changes in a dict with each change of it; before 3.14, see `environment.rs`.
+    #[pyfunction]
+    fn dict_state_offset() -> usize {
+        environment::dict_state_offset()
+    }
+
+    /// Set where text streams count unwritten text: byte offsets in `TextIOWrapper` and `BufferedWriter`.
+    #[pyfunction]
+    fn set_stream_offsets(pending_text: usize, write_end: usize) {
+        stream::set_offsets(pending_text, write_end);
+    }
+
+    /// Set what opens a handler's stream anew when its sink has gone over to another file; see `_rotation.py`.
+    #[pyfunction]
+    fn set_catch_up(function: &Bound<'_, PyAny>) {
+        adoption::set_catch_up(owned(function));
+    }
+
+    /// Set what lets a handler's stream follow its sink while that goes on; see `_rotation.py`.
+    #[pyfunction]
+    fn set_follow(function: &Bound<'_, PyAny>) {
+        adoption::set_follow(owned(function));
+    }
+
+    /// Return the second in which a file was made, or None where the file system does not tell.
+    #[pyfunction]
+    fn birth_second(path: PathBuf) -> Option<u64> {
+        let born = std::fs::metadata(path).ok()?.created().ok()?;
+        born.duration_since(std::time::UNIX_EPOCH).ok().map(|since| since.as_secs())
+    }
+
+    /// Hand over the Python half: functions of `_adopt.py` and the objects that stock logging reads.
+    #[pyfunction]
+    #[pyo3(signature = (*, describe, classify_logger, open_streams, world, logger_methods, lock, record_class, source_file,
+        mapping, active_threads, current_thread, thread_class, modules, bound_fields, exception_text, stack_text,
+        record_names))]
+    #[allow(clippy::too_many_arguments)]
+    fn connect(
+        py: Python<'_>,
+        describe: Py<PyAny>,
+        classify_logger: Py<PyAny>,
+        open_streams: Py<PyAny>,
+        world: Py<PyAny>,
+        logger_methods: Vec<Py<PyString>>,
+        lock: Py<PyAny>,
+        record_class: Py<PyAny>,
+        source_file: &str,
+        mapping: &Bound<'_, PyAny>,
+        active_threads: &Bound<'_, PyDict>,
+        current_thread: &Bound<'_, PyAny>,
+        thread_class: &Bound<'_, PyType>,
+        modules: &Bound<'_, PyDict>,
+        bound_fields: &Bound<'_, PyAny>,
+        exception_text: &Bound<'_, PyAny>,
+        stack_text: &Bound<'_, PyAny>,
+        record_names: &Bound<'_, PyFrozenSet>,
+    ) -> PyResult<()> {
+        // SAFETY: attached.
+        if !unsafe { site::init() } {
+            PyErr::take(py);
+            return Err(PyRuntimeError::new_err("CPython has no slot left on code objects (at most 255 exist)"));
+        }
+        site::set_source_file(source_file);
+        message::set_mapping(owned(mapping));
+        keywords::set_makers(keywords::Makers {
+            exception_text: owned(exception_text),
+            stack_text: owned(stack_text),
+            record_names: owned(record_names),
+        });
+        context::set_sources(context::Sources {
+            active_threads: owned(active_threads),
+            current_thread: owned(current_thread),
+            thread_name: owned(&thread_class.getattr("name")?),
+            modules: owned(modules),
+            multiprocessing: owned(PyString::intern(py, "multiprocessing").as_any()),
+            asyncio: owned(PyString::intern(py, "asyncio").as_any()),
+            bound_fields: owned(bound_fields),
+        });
+        let forget = wrap_pyfunction!(forget_dead, py)?.into_any().unbind();
+        planning::set_adopt(Adopt {
+            describe,
+            classify_logger,
+            open_streams,
+            world,
+            logger_methods,
+            lock,
+            record_class,
+            forget,
+        });
+        Ok(())
+    }
+
+    /// Callback of weak references: a logger or handler died.
+    #[pyfunction]
+    fn forget_dead(reference: &Bound<'_, PyAny>) {
+        // SAFETY: attached.
+        unsafe {
+            plans::forget(reference.as_ptr());
+            adoption::forget(reference.as_ptr());
+        }
+    }
+
+    /// Set the classes whose instances queue also without `install()`.
+    #[pyfunction]
+    fn set_own_classes(classes: &Bound<'_, PyTuple>) {
+        planning::set_own_classes(owned(classes));
+    }
+
+    /// Return (class name, method name) of every method that `install()` replaces.
+    #[pyfunction]
+    fn native_methods() -> Vec<(&'static str, &'static str)> {
+        methods::declared().collect()
+    }
+
+    /// Make the native method `class.name` that falls back to `function`.
+    #[pyfunction]
+    #[pyo3(signature = (class, owner, name, function, /))]
+    fn native_method<'py>(
+        class: &Bound<'py, PyType>,
+        owner: &str,
+        name: &str,
+        function: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        // SAFETY: a live type; the result is a new reference or null with an error set.
+        unsafe {
+            let made: *mut PyObject = methods::descriptor(class.as_type_ptr(), owner, name, owned(function));
+            Bound::from_owned_ptr_or_err(class.py(), made)
+        }
+    }
+
+    /// Make `__setattr__` (or `__delattr__`) for a class whose attributes plans depend on.
+    #[pyfunction]
+    #[pyo3(signature = (class, delete, /))]
+    fn attribute_hook<'py>(class: &Bound<'py, PyType>, delete: bool) -> PyResult<Bound<'py, PyAny>> {
+        // SAFETY: as above.
+        unsafe {
+            let made: *mut PyObject = methods::attribute_hook(class.as_type_ptr(), delete);
+            Bound::from_owned_ptr_or_err(class.py(), made)
+        }
+    }
+
+    /// Watch names in a dict, or with `None` the whole dict.
+    #[pyfunction]
+    #[pyo3(signature = (dict, names))]
+    fn watch_dict(dict: &Bound<'_, PyDict>, names: Option<Vec<Bound<'_, PyAny>>>) {
+        let pointers: Option<Vec<*mut PyObject>> = names.map(|names| names.iter().map(|name| name.as_ptr()).collect());
+        // SAFETY: a live dict and names; attached.
+        unsafe { environment::watch(dict.as_ptr(), pointers.as_deref()) };
+    }
+
+    /// Stop watching all dicts.
+    #[pyfunction]
+    fn unwatch_dicts() {
+        environment::forget_all();
+    }
+
+    /// Make every plan stale.
+    #[pyfunction]
+    fn bump() {
+        environment::bump();
+    }
+
+    /// Hand the options to the core.
+    #[pyfunction]
+    fn configure(options: &Bound<'_, PyDict>) -> PyResult<()> {
+        options::configure(options)
+    }
+
+    /// Start taking the native path.
+    #[pyfunction]
+    fn start() {
+        planning::set_installed(true);
+    }
+
+    /// Stop taking the native path, write what is queued for adopted handlers, and forget them.
+    #[pyfunction]
+    fn stop(py: Python<'_>) {
+        planning::set_installed(false);
+        adoption::release_all(py, options::shutdown_timeout());
+        hooks::forget_all();
+        // SAFETY: attached.
+        unsafe { plans::forget_all() };
+    }
+
+    /// Wait until everything queued before is written. Return whether that came true within `timeout` seconds.
+    #[pyfunction]
+    #[pyo3(signature = (timeout=None))]
+    fn flush(py: Python<'_>, timeout: Option<f64>) -> bool {
+        let timeout = super::timeout(timeout);
+        outside(py, || pipeline::flush(None, timeout))
+    }
+
+    /// Wait until everything queued for one handler is written.
+    #[pyfunction]
+    fn flush_handler(handler: &Bound<'_, PyAny>) -> bool {
+        // SAFETY: attached.
+        unsafe { adoption::flush(handler.as_ptr(), options::shutdown_timeout()) }
+    }
+
+    /// Write everything queued, at most for `timeout` seconds. Return the number of records left behind.
+    #[pyfunction]
+    fn drain(py: Python<'_>, timeout: f64) -> u64 {
+        let timeout = super::timeout(Some(timeout)).unwrap_or_default();
+        outside(py, || pipeline::drain(timeout))
+    }
+
+    /// Do what `drain` does, at the very end of the process: calls of other threads wait for the end from here on.
+    #[pyfunction]
+    fn end(py: Python<'_>, timeout: f64) -> u64 {
+        let timeout = super::timeout(Some(timeout)).unwrap_or_default();
+        outside(py, || pipeline::end(timeout))
+    }
+
+    /// Take `end` back.
+    #[pyfunction]
+    fn go_on() {
+        pipeline::go_on();
+    }
+
+    /// Before `os.fork()`.
+    #[pyfunction]
+    fn before_fork(py: Python<'_>) {
+        outside(py, pipeline::before_fork);
+    }
+
+    /// After `os.fork()` in the parent.
+    #[pyfunction]
+    fn after_fork_in_parent() {
+        pipeline::after_fork_in_parent();
+    }
+
+    /// After `os.fork()` in the child.
+    #[pyfunction]
+    fn after_fork_in_child() {
+        pipeline::after_fork_in_child();
+        leaving::forget_threads();
+        environment::bump();
+    }
+
+    /// Let SIGTERM and SIGHUP drain first, where their disposition is the default one.
+    #[pyfunction]
+    fn install_signal_drain(timeout: f64) {
+        pipeline::install_signal_drain(super::timeout(Some(timeout)).unwrap_or_default());
+    }
+
+    /// Drain once more when libc ends the process, after the interpreter is gone.
+    #[pyfunction]
+    fn register_exit_drain() -> PyResult<()> {
+        fn finish(drain: fn(Duration) -> u64) {
+            let _ = std::panic::catch_unwind(|| {
+                let timeout = options::shutdown_timeout();
+                report::tell_unwritten(drain(timeout), timeout);
+            });
+        }
+        // A program that embeds the interpreter goes on after its end.
+        extern "C" fn after_interpreter() {
+            finish(pipeline::drain);
+        }
+        extern "C" fn at_exit() {
+            finish(pipeline::end);
+        }
+        // A process that ends by SIGINT raises that signal after the interpreter's end and before libc's: so the
+        // interpreter's own list has the drain too. It may be full (32 places); libc's is enough then.
+        // SAFETY: a plain function without captures; each list calls it at most once per process.
+        unsafe { ffi::Py_AtExit(Some(after_interpreter)) };
+        // SAFETY: as above.
+        if unsafe { libc::atexit(at_exit) } == 0 {
+            Ok(())
+        } else {
+            Err(PyValueError::new_err("cannot register the drain at exit: libc has no room"))
+        }
+    }
+
+    /// Say that this thread ends the interpreter. Return how many others are in the middle of something.
+    #[pyfunction]
+    fn begin_end() -> usize {
+        leaving::begin_end()
+    }
+
+    /// Look for fields of `logspool.bind` from now on. Called before the first are set.
+    #[pyfunction]
+    fn note_bound_fields() {
+        context::note_bound_fields();
+    }
+
+    /// Forget texts made for another time zone. Called after `time.tzset()`.
+    #[pyfunction]
+    fn zone_changed() {
+        logspool::format::zone_changed();
+    }
+
+    /// Return the core's counters, or None when nothing was logged yet.
+    #[pyfunction]
+    fn snapshot(py: Python<'_>) -> PyResult<Option<Bound<'_, PyDict>>> {
+        report::snapshot(py)
+    }
+
+    /// Return the counters as OpenMetrics text, or None when nothing was logged yet.
+    #[pyfunction]
+    fn metrics_text(py: Python<'_>, python: &str) -> Option<String> {
+        report::metrics_text(py, python)
+    }
+
+    /// Return how many records of dead processes this one delivered, and how many it gave up.
+    #[pyfunction]
+    fn recovery_counts() -> (u64, u64) {
+        report::recovery_counts()
+    }
+
+    /// Return the names that counters use.
+    #[pyfunction]
+    fn counter_names(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+        report::names(py)
+    }
+
+    /// Deliver what dead processes left in `folder`, or, with `paths`, what they left for these files.
+    #[pyfunction]
+    #[pyo3(signature = (folder=None, paths=None))]
+    fn recover(py: Python<'_>, folder: Option<PathBuf>, paths: Option<Vec<PathBuf>>) -> PyResult<Bound<'_, PyDict>> {
+        report::recover(py, folder, paths)
+    }
+
+    /// Note that a handler has opened this file with mode "w".
+    #[pyfunction]
+    fn opened_anew(path: PathBuf) {
+        pipeline::opened_anew(path);
+    }
+
+    /// Return what dead processes left in `folder`, one dict each. Changes nothing.
+    #[pyfunction]
+    #[pyo3(signature = (folder=None))]
+    fn orphans(py: Python<'_>, folder: Option<PathBuf>) -> PyResult<Bound<'_, PyList>> {
+        report::orphans(py, folder)
+    }
+
+    /// Return, per logger name, calls on the native path, calls on the stock path, and why the latter.
+    #[pyfunction]
+    fn paths() -> HashMap<String, (u64, u64, String)> {
+        let read = |(name, counts): (String, &'static plan::Counts)| {
+            let reason = counts.reason.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            (name, (counts.native.load(Relaxed), counts.stock.load(Relaxed), reason))
+        };
+        plans::all_counts().into_iter().map(read).collect()
+    }
+}

@@ -1,0 +1,158 @@
+//! The few handles over raw `PyObject` pointers that the hot path needs.
+//!
+//! Everything slower than a call uses PyO3's safe types; these exist where a `Bound` would cost a
+//! reference count or where an object lives in a structure of ours.
+
+use std::ptr::{self, NonNull};
+
+use pyo3::ffi::{self, PyObject};
+
+/// An owned reference. Dropped only while the thread is attached to the interpreter.
+pub struct Owned(NonNull<PyObject>);
+
+// SAFETY: an `Owned` is a counted reference; it is cloned and dropped only by attached threads, which every
+// structure that holds one guarantees by being touched from calls of the interpreter alone.
+unsafe impl Send for Owned {}
+// SAFETY: as above; the pointer itself is never changed after construction.
+unsafe impl Sync for Owned {}
+
+impl Owned {
+    /// Takes over a new reference; `None` for null, with the Python error left set.
+    ///
+    /// # Safety
+    ///
+    /// `object` is null or a reference that the caller owns.
+    #[inline]
+    pub unsafe fn steal(object: *mut PyObject) -> Option<Self> {
+        NonNull::new(object).map(Self)
+    }
+
+    /// Makes a new reference of a borrowed one.
+    ///
+    /// # Safety
+    ///
+    /// `object` points to a live object and the thread is attached.
+    #[inline]
+    pub unsafe fn borrow(object: *mut PyObject) -> Self {
+        // SAFETY: the caller says it is live.
+        unsafe {
+            ffi::Py_INCREF(object);
+            Self(NonNull::new_unchecked(object))
+        }
+    }
+
+    /// The pointer, still owned by `self`.
+    #[inline]
+    pub fn as_ptr(&self) -> *mut PyObject {
+        self.0.as_ptr()
+    }
+}
+
+impl Drop for Owned {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: one reference is ours; see the type's doc for why the thread is attached.
+        unsafe { ffi::Py_DECREF(self.as_ptr()) }
+    }
+}
+
+/// The UTF-8 bytes of an exact or derived `str`; `None`, without an error set, where it has lone surrogates.
+///
+/// # Safety
+///
+/// `object` is a live `str` that outlives the use of the result; the thread is attached.
+#[inline]
+pub unsafe fn utf8<'a>(object: *mut PyObject) -> Option<&'a [u8]> {
+    let mut len: ffi::Py_ssize_t = 0;
+    // SAFETY: `object` is a str; the buffer lives as long as it.
+    unsafe {
+        let bytes = ffi::PyUnicode_AsUTF8AndSize(object, &mut len);
+        if bytes.is_null() {
+            ffi::PyErr_Clear();
+            return None;
+        }
+        Some(std::slice::from_raw_parts(bytes.cast(), len as usize))
+    }
+}
+
+/// [`utf8`] as `&str`.
+///
+/// # Safety
+///
+/// As for [`utf8`].
+pub unsafe fn text<'a>(object: *mut PyObject) -> Option<&'a str> {
+    // SAFETY: passed on; CPython's encoder yields valid UTF-8.
+    unsafe { utf8(object).map(|bytes| std::str::from_utf8_unchecked(bytes)) }
+}
+
+/// Whether the exact type of `object` is `str`.
+///
+/// # Safety
+///
+/// `object` is live.
+#[inline]
+pub unsafe fn is_exact_str(object: *mut PyObject) -> bool {
+    // SAFETY: live object.
+    unsafe { ptr::eq(ffi::Py_TYPE(object), &raw const ffi::PyUnicode_Type) }
+}
+
+/// `object.name`; clears any error.
+///
+/// # Safety
+///
+/// Both are live, `name` is a `str`, the thread is attached.
+pub unsafe fn attribute(object: *mut PyObject, name: *mut PyObject) -> Option<Owned> {
+    // SAFETY: live objects.
+    unsafe {
+        let found = Owned::steal(ffi::PyObject_GetAttr(object, name));
+        if found.is_none() {
+            ffi::PyErr_Clear();
+        }
+        found
+    }
+}
+
+/// A new reference to `None`.
+#[inline]
+pub fn none() -> *mut PyObject {
+    // SAFETY: None is immortal or counted; a new reference is made.
+    unsafe {
+        let object = ffi::Py_None();
+        ffi::Py_INCREF(object);
+        object
+    }
+}
+
+/// Keeps the Python error that is set now and puts it back when dropped.
+pub struct ErrorKept {
+    kind: *mut PyObject,
+    value: *mut PyObject,
+    traceback: *mut PyObject,
+}
+
+impl ErrorKept {
+    /// Takes the current error, if any.
+    ///
+    /// # Safety
+    ///
+    /// The thread is attached until the drop.
+    pub unsafe fn take() -> Self {
+        let mut kept = Self { kind: ptr::null_mut(), value: ptr::null_mut(), traceback: ptr::null_mut() };
+        // SAFETY: three out-pointers of ours. Deprecated in 3.12 and still there in every version we build for.
+        #[allow(deprecated)]
+        unsafe {
+            ffi::PyErr_Fetch(&mut kept.kind, &mut kept.value, &mut kept.traceback);
+        }
+        kept
+    }
+}
+
+impl Drop for ErrorKept {
+    fn drop(&mut self) {
+        // SAFETY: gives back the three references that `take` got; null restores "no error".
+        #[allow(deprecated)]
+        unsafe {
+            ffi::PyErr_Restore(self.kind, self.value, self.traceback);
+        }
+    }
+}

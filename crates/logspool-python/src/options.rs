@@ -1,0 +1,62 @@
+//! Options of `install()` on their way to the core, and the one that the shell itself waits by.
+//!
+//! Values are checked in `python/logspool/_options.py`; here they only change their types.
+//!
+//! Atomics outside `queue`: written at install, read by barriers.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use logspool::pipeline::{self, Durability, Fallback, Options, OptionsError};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// Bound of barriers, in milliseconds.
+///
+/// Chosen: `install()`'s own default; used by handlers that work without it.
+static SHUTDOWN_TIMEOUT_MS: AtomicU64 = AtomicU64::new(5000);
+
+/// How long a barrier waits at most.
+pub fn shutdown_timeout() -> Duration {
+    Duration::from_millis(SHUTDOWN_TIMEOUT_MS.load(Relaxed))
+}
+
+/// Longest finite time that a timeout may be; `inf` becomes this.
+const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
+
+fn duration(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).map_or(FOR_EVER, |duration| duration.min(FOR_EVER))
+}
+
+/// Hands the options to the core.
+///
+/// # Errors
+///
+/// What the core says against a value.
+pub fn configure(values: &Bound<'_, PyDict>) -> PyResult<()> {
+    let get = |name: &str| -> PyResult<Bound<'_, PyAny>> {
+        values.get_item(name)?.ok_or_else(|| PyValueError::new_err(format!("option {name} is missing")))
+    };
+    let durability: String = get("durability")?.extract()?;
+    let fallback: Option<String> = get("fallback")?.extract()?;
+    let shutdown_timeout = duration(get("shutdown_timeout")?.extract()?);
+    let options = Options {
+        durability: if durability == "memory" { Durability::Memory } else { Durability::Process },
+        queue_bytes: get("queue_bytes")?.extract()?,
+        queue_total_bytes: get("queue_total_bytes")?.extract()?,
+        queue_dir: get("queue_dir")?.extract::<Option<PathBuf>>()?,
+        blocking_timeout: duration(get("blocking_timeout")?.extract()?),
+        blocking_levels: get("blocking_levels")?.extract()?,
+        overflow_bytes: None,
+        shutdown_timeout,
+        fallback: if fallback.is_some() { Fallback::Stderr } else { Fallback::None },
+    };
+    pipeline::configure(options).map_err(|error| match error {
+        OptionsError::Range(text) => PyValueError::new_err(text),
+        OptionsError::InUse(text) => PyRuntimeError::new_err(text),
+    })?;
+    SHUTDOWN_TIMEOUT_MS.store(u64::try_from(shutdown_timeout.as_millis()).unwrap_or(u64::MAX), Relaxed);
+    Ok(())
+}

@@ -1,0 +1,102 @@
+//! Hands a record's values to the pipeline, waiting for room outside the interpreter.
+//!
+//! Stop on the line: *capture* into *queue*.
+
+use std::time::Duration;
+
+use logspool::pipeline::{self, Push, Room, Waiter};
+use logspool::record::Head;
+
+use crate::context;
+use crate::environment;
+use crate::leaving::Detached;
+use crate::pieces::Pieces;
+
+/// What became of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Queued {
+    /// It is in the queue, or was refused and counted: the call is done.
+    Done,
+    /// While the call waited, the process forked or a handler changed: the ids in the head are void.
+    Stale,
+}
+
+/// What the ids in a record were made under.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MadeUnder {
+    /// [`environment::epoch`]
+    pub epoch: u64,
+    /// [`pipeline::generation`]
+    pub generation: u64,
+}
+
+impl MadeUnder {
+    /// Whether both are as they were.
+    #[inline(always)]
+    pub fn holds(self) -> bool {
+        self.epoch == environment::epoch() && self.generation == pipeline::generation()
+    }
+}
+
+/// Queues one record whose ids hold as long as nothing moves `epoch` or `generation`.
+///
+/// # Safety
+///
+/// Attached; what the pieces point to is alive.
+#[inline(always)]
+pub unsafe fn queue(head: Head, made_under: MadeUnder, pieces: &Pieces) -> Queued {
+    // SAFETY: the lane gives as many bytes as asked for.
+    match pipeline::push(head, pieces.len(), |to| unsafe { pieces.write(to) }) {
+        Push::Accepted => Queued::Done,
+        // SAFETY: passed on.
+        Push::NoRoom => unsafe { wait_and_queue(head, made_under, pieces) },
+    }
+}
+
+/// How long a call waits for its own line on a terminal.
+///
+/// Specified: a terminal shows a line at most this long after its call.
+const TERMINAL_WAIT: Duration = Duration::from_millis(5);
+
+/// Waits until a terminal shows what was queued for it.
+///
+/// # Safety
+///
+/// Attached.
+#[cold]
+#[inline(never)]
+pub unsafe fn show(terminal: u32) {
+    // SAFETY: attached; no Python object is touched until the guard is gone.
+    let _detached = unsafe { Detached::new() };
+    pipeline::flush(Some(terminal), Some(TERMINAL_WAIT));
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn wait_and_queue(head: Head, made_under: MadeUnder, pieces: &Pieces) -> Queued {
+    let mut waited = Duration::ZERO;
+    // SAFETY: attached.
+    let waiter = if unsafe { context::has_running_loop() } { Waiter::EventLoop } else { Waiter::Thread };
+    loop {
+        let room = {
+            // SAFETY: attached; no Python object is touched until the guard is gone.
+            let _detached = unsafe { Detached::new() };
+            pipeline::make_room(head.level, pieces.len(), waiter, &mut waited)
+        };
+        if let Room::Refused(_) = room {
+            // Ids of another generation stand for other definitions.
+            if made_under.generation == pipeline::generation() {
+                pipeline::show_refused(head, || pieces.to_vec());
+            }
+            return Queued::Done;
+        }
+        // A sink may have been closed meanwhile, once everything queued before was written.
+        if !made_under.holds() {
+            return Queued::Stale;
+        }
+        // SAFETY: as in `queue`.
+        if let Push::Accepted = pipeline::push(head, pieces.len(), |to| unsafe { pieces.write(to) }) {
+            return Queued::Done;
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! Counters, metrics and recovery as plain Python objects. Called rarely; the interpreter's lock is given away
+//! wherever something may take its time.
+
+use std::path::PathBuf;
+use std::sync::Once;
+use std::time::Duration;
+
+use logspool::meters::HistogramCounts;
+use logspool::openmetrics;
+use logspool::pipeline;
+use logspool::recover::{Condition, MAX_ORPHAN_BYTES, Place, Retention};
+use logspool::stats::{DROP_REASONS, DropReason, LEVEL_NAMES, PerLevel, REFUSAL_REASONS, SinkSnapshot, Snapshot, add};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use crate::leaving::outside;
+
+fn per_level<'py>(py: Python<'py>, counts: PerLevel) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for (name, count) in LEVEL_NAMES.iter().zip(counts) {
+        dict.set_item(name, count)?;
+    }
+    Ok(dict)
+}
+
+fn per_reason<'py>(py: Python<'py>, names: &[&str], counts: &[PerLevel]) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for (name, counts) in names.iter().zip(counts) {
+        dict.set_item(name, per_level(py, *counts)?)?;
+    }
+    Ok(dict)
+}
+
+fn add_histogram(total: &mut HistogramCounts, more: &HistogramCounts) {
+    for ((_, count), (_, more)) in total.cumulative.iter_mut().zip(&more.cumulative) {
+        *count += more;
+    }
+    total.count += more.count;
+    total.sum += more.sum;
+}
+
+/// Adds what an equally named sink counted. The state is that of the one that is open, or of the later one.
+fn add_sink(total: &mut SinkSnapshot, more: SinkSnapshot) {
+    add(&mut total.counts.accepted, more.counts.accepted);
+    add(&mut total.counts.written, more.counts.written);
+    add(&mut total.counts.queued, more.counts.queued);
+    for (total, more) in total.counts.dropped.iter_mut().zip(more.counts.dropped) {
+        add(total, more);
+    }
+    total.counts.bytes_written += more.counts.bytes_written;
+    total.counts.errors += more.counts.errors;
+    total.counts.overflow_bytes += more.counts.overflow_bytes;
+    add_histogram(&mut total.reading.write_seconds, &more.reading.write_seconds);
+    add_histogram(&mut total.reading.batch_records, &more.reading.batch_records);
+    for (total, more) in total.reading.errors.iter_mut().zip(more.reading.errors) {
+        *total += more;
+    }
+    total.reading.last_write_seconds = total.reading.last_write_seconds.max(more.reading.last_write_seconds);
+    total.reading.oldest_age_seconds = total.reading.oldest_age_seconds.max(more.reading.oldest_age_seconds);
+    if total.closed || !more.closed {
+        if !more.error.is_empty() || total.closed {
+            total.error = more.error;
+        }
+        total.stuck = more.stuck || (total.stuck && !total.closed);
+    }
+    total.closed &= more.closed;
+}
+
+/// The core's snapshot with one entry for each name of a sink: a file that was closed and opened again, or that
+/// two handlers write, is one thing to whoever reads counters.
+fn merged() -> Option<Snapshot> {
+    let mut snapshot = pipeline::snapshot()?;
+    let mut sinks: Vec<SinkSnapshot> = Vec::with_capacity(snapshot.sinks.len());
+    for sink in snapshot.sinks.drain(..) {
+        let name = sink.definition.kind.to_string();
+        match sinks.iter_mut().find(|known| known.definition.kind.to_string() == name) {
+            Some(known) => add_sink(known, sink),
+            None => sinks.push(sink),
+        }
+    }
+    snapshot.sinks = sinks;
+    Some(snapshot)
+}
+
+/// The core's snapshot as a dict; `None` when nothing was logged yet.
+pub fn snapshot(py: Python<'_>) -> PyResult<Option<Bound<'_, PyDict>>> {
+    let Some(snapshot) = outside(py, merged) else { return Ok(None) };
+    let dict = PyDict::new(py);
+    dict.set_item("offered", per_level(py, snapshot.offered)?)?;
+    dict.set_item("accepted", per_level(py, snapshot.accepted)?)?;
+    dict.set_item("refused", per_reason(py, &REFUSAL_REASONS, &snapshot.refused)?)?;
+    dict.set_item("in_lanes", per_level(py, snapshot.in_lanes)?)?;
+    dict.set_item("late_records", snapshot.late_records)?;
+    dict.set_item("batches", snapshot.batches)?;
+    dict.set_item("lanes", snapshot.lanes)?;
+    dict.set_item("ring_bytes", snapshot.ring_bytes)?;
+    dict.set_item("ring_limit_bytes", snapshot.ring_limit_bytes)?;
+    dict.set_item("overflow_bytes", snapshot.overflow_bytes)?;
+    dict.set_item("overflow_limit_bytes", snapshot.overflow_limit_bytes)?;
+    dict.set_item("blocked_calls", snapshot.blocked_calls)?;
+    dict.set_item("blocked_seconds", snapshot.blocked_seconds)?;
+    dict.set_item("collector_runs", snapshot.collector_runs)?;
+    dict.set_item("survives", snapshot.survives)?;
+    dict.set_item("sinks", sinks(py, &snapshot)?)?;
+    Ok(Some(dict))
+}
+
+fn sinks<'py>(py: Python<'py>, snapshot: &Snapshot) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    for sink in &snapshot.sinks {
+        let dict = PyDict::new(py);
+        dict.set_item("name", sink.definition.kind.to_string())?;
+        dict.set_item("accepted", per_level(py, sink.counts.accepted)?)?;
+        dict.set_item("written", per_level(py, sink.counts.written)?)?;
+        dict.set_item("queued", per_level(py, sink.counts.queued)?)?;
+        dict.set_item("dropped", per_reason(py, &DROP_REASONS, &sink.counts.dropped)?)?;
+        dict.set_item("bytes_written", sink.counts.bytes_written)?;
+        dict.set_item("errors", sink.counts.errors)?;
+        dict.set_item("overflow_bytes", sink.counts.overflow_bytes)?;
+        dict.set_item("error", &sink.error)?;
+        dict.set_item("stuck", sink.stuck)?;
+        dict.set_item("closed", sink.closed)?;
+        dict.set_item("oldest_age_seconds", sink.reading.oldest_age_seconds)?;
+        dict.set_item("last_write_seconds", sink.reading.last_write_seconds)?;
+        list.append(dict)?;
+    }
+    Ok(list)
+}
+
+/// The counters as OpenMetrics text; `None` when nothing was logged yet.
+pub fn metrics_text(py: Python<'_>, python: &str) -> Option<String> {
+    let snapshot = outside(py, merged)?;
+    Some(openmetrics::text(&snapshot, &[("version", env!("CARGO_PKG_VERSION")), ("python", python)]))
+}
+
+/// Delivers what dead processes left in `folder`, or with `paths` what they left for these files.
+pub fn recover<'py>(
+    py: Python<'py>,
+    folder: Option<PathBuf>,
+    paths: Option<Vec<PathBuf>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let report = outside(py, || match paths {
+        Some(paths) => pipeline::recover_targets(&paths),
+        None => pipeline::recover(folder.as_deref()),
+    })?;
+    let dict = PyDict::new(py);
+    let delivered = PyDict::new(py);
+    for file in &report.delivered {
+        delivered.set_item(file.path.display().to_string(), file.records)?;
+    }
+    dict.set_item("delivered", delivered)?;
+    let kept = PyDict::new(py);
+    for orphan in &report.kept {
+        kept.set_item(&orphan.name, orphan.reasons.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+    }
+    dict.set_item("kept", kept)?;
+    dict.set_item("removed", report.removed.iter().map(|orphan| orphan.name.clone()).collect::<Vec<_>>())?;
+    let discarded = report.removed.iter().map(|orphan| orphan.discarded).sum::<u64>() + report.done_away;
+    dict.set_item("discarded", discarded)?;
+    Ok(dict)
+}
+
+/// Says on stderr, once, how many records this process did not write before its end: those `left` in the queue,
+/// and those given up because a sink took nothing within `timeout`.
+pub fn tell_unwritten(left: u64, timeout: Duration) {
+    static TOLD: Once = Once::new();
+    let sinks = pipeline::snapshot().map(|snapshot| snapshot.sinks).unwrap_or_default();
+    let late = |sink: &SinkSnapshot| sink.counts.dropped[DropReason::Deadline as usize].iter().sum::<u64>();
+    let given_up: u64 = sinks.iter().map(late).sum();
+    if left + given_up == 0 {
+        return;
+    }
+    TOLD.call_once(|| {
+        let seconds = timeout.as_secs_f64();
+        let kept = "they are kept, `python -m logspool recover` or the next start writes them";
+        match (left, given_up) {
+            (0, _) => eprintln!("logspool: {given_up} records were not written within {seconds} s and are given up"),
+            (_, 0) => eprintln!("logspool: {left} records were not written within {seconds} s; {kept}"),
+            _ => eprintln!(
+                "logspool: {given_up} records were not written within {seconds} s and are given up, {left} more were \
+                 not; {kept}"
+            ),
+        }
+    });
+}
+
+/// Records of dead processes that this process delivered, and those that it gave up.
+pub fn recovery_counts() -> (u64, u64) {
+    let counts = pipeline::recovery_counts();
+    (counts.records, counts.discarded)
+}
+
+/// Names that counters use: of level classes, of reasons to refuse, of reasons to drop; and the cap of leftovers.
+pub fn names<'py>(py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("levels", LEVEL_NAMES)?;
+    dict.set_item("refusals", REFUSAL_REASONS)?;
+    dict.set_item("drops", DROP_REASONS)?;
+    dict.set_item("orphan_limit_bytes", MAX_ORPHAN_BYTES)?;
+    Ok(dict)
+}
+
+/// What dead processes left in `folder`, one dict each.
+pub fn orphans<'py>(py: Python<'py>, folder: Option<PathBuf>) -> PyResult<Bound<'py, PyList>> {
+    let found = outside(py, || pipeline::orphans(folder.as_deref()))?;
+    let list = PyList::empty(py);
+    for orphan in found {
+        let dict = PyDict::new(py);
+        dict.set_item("name", &orphan.name)?;
+        dict.set_item("pid", orphan.pid)?;
+        dict.set_item("age_seconds", orphan.age.as_secs_f64())?;
+        dict.set_item("bytes", orphan.bytes())?;
+        dict.set_item("beyond_cap", orphan.retention == Retention::ToBeEvicted)?;
+        dict.set_item("readable", matches!(orphan.condition, Condition::Whole | Condition::Damaged(_)))?;
+        let pending = PyDict::new(py);
+        for entry in &orphan.pending {
+            let place = match &entry.place {
+                Place::File(path) => path.display().to_string(),
+                Place::Gone(name) => name.clone(),
+                Place::Unknown => "unknown".to_owned(),
+            };
+            pending.set_item(place, entry.records)?;
+        }
+        dict.set_item("pending", pending)?;
+        list.append(dict)?;
+    }
+    Ok(list)
+}

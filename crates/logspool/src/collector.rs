@@ -1,0 +1,434 @@
+//! The collector: empties the lanes, makes batches in one order, has them formatted, hands them to the outlets.
+//!
+//! Stop on the line: between *queue* and *writer*. It makes no system call that can block and takes no
+//! lock that is held across I/O. A batch is the records up to a cut in time: the clock is read before the
+//! lanes' heads, so whatever was published by then with an earlier stamp is in. The order inside a batch is a
+//! pure function of (stamp, lane incarnation, position).
+//! Lane space is free again when every outlet has written or spilled the batch.
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::clock::{self, Calibrator, Point};
+use crate::manifest;
+use crate::overflow::Chunk;
+use crate::pipeline::Pipeline;
+use crate::queue::merge::{Share, in_order};
+use crate::queue::reader::{LaneReader, Lying};
+use crate::record::Values;
+use crate::render::{Chunks, Definitions, Renderer};
+use crate::segment::Segment;
+use crate::segment::layout::{LEVEL_CLASSES, LaneRange, MAX_POINTS, ManifestHead, Table, level_class};
+use crate::stats::DropReason;
+use crate::writer::{Capacity, NONE, Outlet};
+
+/// Raw bytes of one batch.
+///
+/// Chosen: a quarter of a full lane, so that formatting, writing and logging overlap; half costs more
+/// hand-overs, double keeps the lane full for longer.
+const BATCH_BYTES: u64 = 64 * 1024;
+
+/// Raw bytes below which a batch is small.
+///
+/// Chosen: some hundred records, for which one wake-up and one write cost little against formatting them. A program
+/// of 10,000 records a second used twice as much processor time when each handful was collected at once.
+const FEW_BYTES: u64 = 8 * 1024;
+
+/// Shortest time between two lines about refused records.
+const TELL_INTERVAL_NS: u64 = 1_000_000_000;
+
+/// A batch whose lane space is not free yet.
+#[derive(Debug)]
+struct InFlight {
+    batch: u64,
+    ranges: Vec<LaneRange>,
+    manifest_end: u64,
+    blobs: Vec<u64>,
+}
+
+/// A flush that waits for the lanes to be batched up to the heads that it found.
+#[derive(Debug)]
+struct Pass {
+    ticket: u64,
+    heads: Vec<(usize, u64)>,
+}
+
+/// What one turn did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// Enough records were batched that more are likely to be there already.
+    Worked,
+    /// A few records were batched: a pause gathers more for the next batch.
+    Few,
+    /// There was nothing to batch.
+    Idle,
+    /// There is something, but no outlet can take it now.
+    Held,
+}
+
+/// The collector's own state; it outlives its thread, which leaves for the moment of a fork.
+pub struct Collector {
+    segment: Arc<Segment>,
+    calibrator: Calibrator,
+    points: Vec<Point>,
+    renderer: Renderer,
+    filling: Filling,
+    in_flight: VecDeque<InFlight>,
+    newest_stamp: u64,
+    pass: Option<Pass>,
+    seen_ticket: u64,
+    tickets: VecDeque<(u64, u64)>,
+    refusals_told: u64,
+    told_at: u64,
+}
+
+impl std::fmt::Debug for Collector {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Collector").field("in_flight", &self.in_flight.len()).finish_non_exhaustive()
+    }
+}
+
+impl Collector {
+    /// A collector for a new segment.
+    pub fn new(segment: Arc<Segment>) -> Self {
+        let first = segment.last_point();
+        Self {
+            segment,
+            calibrator: Calibrator::new(first),
+            points: vec![first],
+            renderer: Renderer::default(),
+            filling: Filling::default(),
+            in_flight: VecDeque::new(),
+            newest_stamp: 0,
+            pass: None,
+            seen_ticket: 0,
+            tickets: VecDeque::new(),
+            refusals_told: 0,
+            told_at: 0,
+        }
+    }
+
+    /// Whether a flush is under way, so that the next turn should come soon.
+    pub fn is_waiting(&self) -> bool {
+        self.pass.is_some() || !self.tickets.is_empty()
+    }
+
+    /// Newest flush that this collector has begun to answer.
+    pub fn seen_ticket(&self) -> u64 {
+        self.seen_ticket
+    }
+
+    /// One turn: reclaim, calibrate, batch, answer flushes.
+    pub fn turn(&mut self, pipeline: &Pipeline) -> Turn {
+        self.segment.header().heartbeat.fetch_add(1, Ordering::Relaxed);
+        let capacity = self.capacity(pipeline);
+        self.reclaim(pipeline);
+        self.calibrate();
+        self.begin_pass(pipeline);
+        let turn = match capacity {
+            Capacity::Free if manifest::has_room(&self.segment) => {
+                pipeline.set_saturated(false);
+                self.batch(pipeline)
+            }
+            Capacity::Saturated => {
+                pipeline.set_saturated(true);
+                Turn::Held
+            }
+            _ => Turn::Held,
+        };
+        self.end_pass(pipeline);
+        self.answer_tickets(pipeline);
+        turn
+    }
+
+    /// Frees the lane space of batches that every outlet has passed.
+    fn reclaim(&mut self, pipeline: &Pipeline) {
+        if self.in_flight.is_empty() {
+            return;
+        }
+        let oldest = self.filling.outlets().map(|outlet| outlet.unspilled_batch()).min().unwrap_or(NONE);
+        while let Some(front) = self.in_flight.front()
+            && front.batch < oldest
+        {
+            let front = self.in_flight.pop_front().expect("there is a front");
+            for range in &front.ranges {
+                self.segment.lane(range.lane as usize).consumer.release(range.to);
+            }
+            for number in front.blobs {
+                pipeline.blobs().remove(&self.segment, number);
+            }
+            manifest::release(&self.segment, front.manifest_end);
+        }
+    }
+
+    fn calibrate(&mut self) {
+        if let Some(point) = self.calibrator.check() {
+            self.segment.push_point(point);
+            self.points.push(point);
+            if self.points.len() > MAX_POINTS {
+                self.points.remove(0);
+            }
+        }
+    }
+
+    /// What the outlets can take. A sink that is saturated holds the line only when no other sink is at work.
+    fn capacity(&mut self, pipeline: &Pipeline) -> Capacity {
+        let now = clock::monotonic_ns();
+        let (mut busy, mut saturated, mut free) = (false, false, false);
+        for outlet in self.filling.outlets() {
+            match outlet.relieve(now) {
+                Capacity::Free => free = true,
+                Capacity::Busy => busy = true,
+                Capacity::Saturated => saturated = true,
+            }
+        }
+        match (busy, saturated, free) {
+            (true, _, _) => Capacity::Busy,
+            (false, true, false) => Capacity::Saturated,
+            (false, true, true) if pipeline.outlets_at_work() < 2 => Capacity::Saturated,
+            _ => Capacity::Free,
+        }
+    }
+
+    /// Makes one batch, if there is anything to batch.
+    fn batch(&mut self, pipeline: &Pipeline) -> Turn {
+        let segment = self.segment.clone();
+        let _guard = pipeline.batching();
+        // Read before the heads: see the file head.
+        let cut = clock::ticks();
+        let lanes = segment.header().lanes.load(Ordering::Acquire) as usize;
+        let mut shares: Vec<Share<'_>> = Vec::new();
+        for lane in 0..lanes {
+            if let Some(reader) = LaneReader::new(&segment, lane) {
+                let incarnation = segment.lane(lane).state.incarnation.load(Ordering::Relaxed);
+                shares.push(Share { from: reader.position(), reader, lane, incarnation });
+            }
+        }
+        if shares.is_empty() {
+            return Turn::Idle;
+        }
+        let number = segment.header().batch.load(Ordering::Relaxed) + 1;
+        let mut tally = Tally::default();
+        in_order(&mut shares, cut, |lying| {
+            self.take(pipeline, lying, &mut tally);
+            // Up to the cut, or until the batch is large enough.
+            if tally.bytes >= BATCH_BYTES { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        let ranges: Vec<LaneRange> = shares
+            .iter()
+            .filter(|share| share.reader.position() > share.from)
+            .map(|share| LaneRange {
+                lane: share.lane as u32,
+                incarnation: share.incarnation,
+                from: share.from,
+                to: share.reader.position(),
+            })
+            .collect();
+        if ranges.is_empty() {
+            return Turn::Idle;
+        }
+        let turn = if tally.bytes < FEW_BYTES { Turn::Few } else { Turn::Worked };
+        self.tell_refusals(pipeline);
+        self.publish(number, ranges, tally);
+        self.hand_over(pipeline, number);
+        turn
+    }
+
+    fn take(&mut self, pipeline: &Pipeline, lying: Lying<'_>, tally: &mut Tally) {
+        let head = lying.head;
+        tally.records += 1;
+        tally.counts[level_class(head.level)] += 1;
+        if head.ticks < self.newest_stamp {
+            tally.late += 1;
+        } else {
+            self.newest_stamp = head.ticks;
+        }
+        tally.bytes += u64::from(head.len);
+        let point = clock::point_index(&self.points, head.ticks);
+        tally.point = tally.point.max(point as u32);
+        let time_ns = self.points[point].wall_ns_at(head.ticks);
+        let source = Source { segment: &self.segment, pipeline };
+        let taken = self.renderer.take(&source, &mut Open { filling: &mut self.filling, pipeline }, lying, time_ns);
+        tally.blobs.extend(taken.blob);
+    }
+
+    /// Adds one line about records refused since the last such line, at most once a second.
+    fn tell_refusals(&mut self, pipeline: &Pipeline) {
+        let refusals = pipeline.refusals();
+        let now = clock::monotonic_ns();
+        if refusals == self.refusals_told || now - self.told_at < TELL_INTERVAL_NS {
+            return;
+        }
+        let text = format!("{} records dropped: the queue was full", refusals - self.refusals_told);
+        self.refusals_told = refusals;
+        self.told_at = now;
+        self.renderer.tell(&mut Open { filling: &mut self.filling, pipeline }, &text, clock::wall_ns());
+    }
+
+    fn publish(&mut self, number: u64, ranges: Vec<LaneRange>, tally: Tally) {
+        let header = self.segment.header();
+        let first_seq = header.next_seq.load(Ordering::Relaxed);
+        let head =
+            ManifestHead { bytes: 0, lanes: 0, batch: number, first_seq, records: tally.records, point: tally.point };
+        let manifest_end = manifest::publish(&self.segment, head, &ranges);
+        header.next_seq.store(first_seq + u64::from(tally.records), Ordering::Relaxed);
+        header.batch.store(number, Ordering::Release);
+        for (class, count) in tally.counts.iter().enumerate() {
+            header.batched[class].fetch_add(*count, Ordering::Relaxed);
+        }
+        header.late_records.fetch_add(tally.late, Ordering::Relaxed);
+        for range in &ranges {
+            self.segment.lane(range.lane as usize).consumer.batched.store(range.to, Ordering::Relaxed);
+        }
+        self.in_flight.push_back(InFlight { batch: number, ranges, manifest_end, blobs: tally.blobs });
+    }
+
+    fn hand_over(&mut self, pipeline: &Pipeline, number: u64) {
+        let now = clock::monotonic_ns();
+        for (outlet, mut chunk) in self.filling.take_all() {
+            chunk.batch = number;
+            if outlet.relieve(now) == Capacity::Saturated {
+                pipeline.fall_back(&outlet, &chunk);
+                outlet.drop_chunk(&chunk, DropReason::OverflowFull);
+                continue;
+            }
+            if outlet.push(chunk, now) {
+                pipeline.start_writer(outlet);
+            }
+        }
+    }
+
+    fn begin_pass(&mut self, pipeline: &Pipeline) {
+        let ticket = pipeline.requested_ticket();
+        if ticket == self.seen_ticket || self.pass.is_some() {
+            return;
+        }
+        self.seen_ticket = ticket;
+        for outlet in self.filling.outlets().filter(|outlet| outlet.wants_thread()) {
+            pipeline.start_writer(outlet.clone());
+        }
+        // Acquire loads of the heads come after the ticket was seen: what was pushed before the request is in.
+        let lanes = self.segment.header().lanes.load(Ordering::Acquire) as usize;
+        let heads = (0..lanes).map(|lane| (lane, self.segment.lane(lane).producer.published())).collect();
+        self.pass = Some(Pass { ticket, heads });
+    }
+
+    fn end_pass(&mut self, pipeline: &Pipeline) {
+        let Some(pass) = &self.pass else { return };
+        let batched =
+            |&(lane, head): &(usize, u64)| self.segment.lane(lane).consumer.batched.load(Ordering::Relaxed) >= head;
+        if pass.heads.iter().all(batched) {
+            self.tickets.push_back((pass.ticket, self.segment.header().batch.load(Ordering::Relaxed)));
+            self.pass = None;
+            self.filling.refresh(pipeline);
+            for outlet in self.filling.outlets() {
+                outlet.set_notify(true);
+            }
+        }
+    }
+
+    fn answer_tickets(&mut self, pipeline: &Pipeline) {
+        if self.tickets.is_empty() {
+            return;
+        }
+        // Each front is read once: a ticket must not be answered for all by a front that was not told to its outlet.
+        let mut oldest = NONE;
+        for outlet in self.filling.outlets() {
+            let front = outlet.front_batch();
+            oldest = oldest.min(front);
+            if let Some((ticket, _)) = self.tickets.iter().rev().find(|(_, batch)| front > *batch) {
+                if outlet.answer(*ticket) {
+                    pipeline.start_writer(outlet.clone());
+                }
+            }
+        }
+        while let Some((ticket, batch)) = self.tickets.front()
+            && oldest > *batch
+        {
+            pipeline.answer_ticket(*ticket);
+            self.tickets.pop_front();
+        }
+        if self.tickets.is_empty() {
+            for outlet in self.filling.outlets() {
+                outlet.set_notify(false);
+            }
+        }
+    }
+}
+
+/// The outlets as the collector knows them, and the chunk of the current batch for each.
+#[derive(Debug, Default)]
+struct Filling {
+    known: Vec<Option<Arc<Outlet>>>,
+    chunks: Vec<Option<Chunk>>,
+}
+
+impl Filling {
+    fn outlets(&self) -> impl Iterator<Item = &Arc<Outlet>> {
+        self.known.iter().flatten()
+    }
+
+    fn refresh(&mut self, pipeline: &Pipeline) {
+        self.known = pipeline.outlets();
+        self.chunks.resize_with(self.known.len().max(self.chunks.len()), || None);
+    }
+
+    /// The chunk that the current batch fills for a sink. `None`: there is no such sink.
+    fn chunk(&mut self, pipeline: &Pipeline, sink: u32) -> Option<&mut Chunk> {
+        let slot = Table::Sinks.slot(sink);
+        let is_it = |outlet: &Option<Arc<Outlet>>| outlet.as_ref().is_some_and(|outlet| outlet.id == sink);
+        if !self.known.get(slot).is_some_and(is_it) {
+            self.refresh(pipeline);
+        }
+        let outlet = self.known.get(slot)?.as_ref().filter(|outlet| outlet.id == sink)?;
+        Some(self.chunks[slot].get_or_insert_with(|| outlet.spare_chunk()))
+    }
+
+    fn take_all(&mut self) -> impl Iterator<Item = (Arc<Outlet>, Chunk)> {
+        let Self { known, chunks } = self;
+        known.iter().zip(chunks).filter_map(|(outlet, chunk)| Some((outlet.clone()?, chunk.take()?)))
+    }
+}
+
+/// Definitions and large records of the process itself.
+pub struct Source<'a> {
+    /// Has the definitions.
+    pub segment: &'a Segment,
+    /// Has the large records.
+    pub pipeline: &'a Pipeline,
+}
+
+impl Definitions for Source<'_> {
+    fn definition(&self, table: Table, id: u32) -> Option<Values<'_>> {
+        self.segment.definition(table, id)
+    }
+
+    fn blob(&self, number: u64) -> Option<Vec<u8>> {
+        self.pipeline.blobs().read(number)
+    }
+}
+
+/// The chunks of the batch being made.
+struct Open<'a> {
+    filling: &'a mut Filling,
+    pipeline: &'a Pipeline,
+}
+
+impl Chunks for Open<'_> {
+    fn chunk(&mut self, sink: u32) -> Option<&mut Chunk> {
+        self.filling.chunk(self.pipeline, sink)
+    }
+}
+
+/// What a batch adds up to.
+#[derive(Debug, Default)]
+struct Tally {
+    bytes: u64,
+    records: u32,
+    counts: [u64; LEVEL_CLASSES],
+    late: u64,
+    point: u32,
+    blobs: Vec<u64>,
+}

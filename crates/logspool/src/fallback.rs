@@ -1,0 +1,94 @@
+//! The last resort: ERROR and above that nothing else takes go to standard error.
+//!
+//! At most ten lines a second, then one line with a count. Never used when standard error is the failing
+//! sink. Writes only when standard error polls writable: the collector calls this and must not block.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::clock::monotonic_ns;
+use crate::definition::SinkKind;
+use crate::overflow::Chunk;
+use crate::segment::layout::level_class;
+use crate::writer::Outlet;
+
+static PRINTED: AtomicU64 = AtomicU64::new(0);
+
+/// Records printed so far.
+pub fn printed() -> u64 {
+    PRINTED.load(Ordering::Relaxed)
+}
+
+/// Lines that a second may take.
+const LINES_A_SECOND: u32 = 10;
+
+#[derive(Debug)]
+struct Rate {
+    second: u64,
+    lines: u32,
+    withheld: u64,
+}
+
+impl Rate {
+    /// Begins another second, where one has begun, by saying what the last one withheld.
+    fn turn(&mut self) {
+        let second = monotonic_ns() / 1_000_000_000;
+        if second != self.second {
+            if self.withheld > 0 {
+                print(format!("logspool: {} more lines were not shown\n", self.withheld).as_bytes());
+            }
+            *self = Self { second, lines: 0, withheld: 0 };
+        }
+    }
+}
+
+static RATE: Mutex<Rate> = Mutex::new(Rate { second: 0, lines: 0, withheld: 0 });
+
+/// Whether an outlet is what this writes to.
+pub fn is_standard_error(outlet: &Outlet) -> bool {
+    matches!(outlet.definition.kind, SinkKind::Console { descriptor: 2 })
+}
+
+/// Whether a line would be printed now; where not, it counts as withheld.
+pub fn has_room() -> bool {
+    let Ok(mut rate) = RATE.try_lock() else { return false };
+    rate.turn();
+    let room = rate.lines < LINES_A_SECOND;
+    rate.withheld += u64::from(!room);
+    room
+}
+
+/// Prints the records of `chunk` that are ERROR or above.
+pub fn emit(outlet: &Outlet, chunk: &Chunk) {
+    if is_standard_error(outlet) {
+        return;
+    }
+    let Ok(mut rate) = RATE.try_lock() else { return };
+    let mut start = 0;
+    for mark in &chunk.marks {
+        let line = &chunk.bytes[start..mark.end as usize];
+        start = mark.end as usize;
+        if usize::from(mark.class) < level_class(crate::queue::producer::ERROR) {
+            continue;
+        }
+        rate.turn();
+        if rate.lines < LINES_A_SECOND && print(line) {
+            rate.lines += 1;
+            PRINTED.fetch_add(1, Ordering::Relaxed);
+        } else {
+            rate.withheld += 1;
+        }
+    }
+}
+
+/// Tells something about logspool itself. Lost when standard error does not take it at once.
+pub fn tell(text: &str) {
+    print(text.as_bytes());
+}
+
+fn print(line: &[u8]) -> bool {
+    let mut poll = libc::pollfd { fd: 2, events: libc::POLLOUT, revents: 0 };
+    let part = &line[..line.len().min(libc::PIPE_BUF)];
+    // SAFETY: one valid pollfd; pointer and length are of one slice.
+    unsafe { libc::poll(&mut poll, 1, 0) == 1 && libc::write(2, part.as_ptr().cast(), part.len()) > 0 }
+}

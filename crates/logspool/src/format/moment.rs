@@ -1,0 +1,175 @@
+//! Times of a LogRecord from nanoseconds, as each version of CPython computes them, and ISO 8601 for JSON.
+//!
+//! Stop on the line: *format*. No libc here: what depends on zone and locale is in [`time`](super::time).
+
+use super::integer::push_padded;
+use super::spec::{FormatSpec, TimeArithmetic};
+
+/// Nanoseconds in a second.
+const NANOS: i64 = 1_000_000_000;
+
+/// How times of a LogRecord are computed from nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Clock {
+    arithmetic: TimeArithmetic,
+    start_time_ns: i64,
+}
+
+impl Clock {
+    pub(super) const fn new(spec: &FormatSpec) -> Self {
+        Self { arithmetic: spec.arithmetic, start_time_ns: spec.start_time_ns }
+    }
+
+    /// `record.created`: `time.time()`, or `time.time_ns() / 1e9`.
+    #[inline]
+    pub(super) fn created(self, time_ns: i64) -> f64 {
+        if self.arithmetic != TimeArithmetic::Nanoseconds && time_ns % NANOS == 0 {
+            return (time_ns / NANOS) as f64;
+        }
+        time_ns as f64 / 1e9
+    }
+
+    /// `record.msecs`.
+    #[inline]
+    pub(super) fn msecs(self, time_ns: i64, created: f64) -> f64 {
+        match self.arithmetic {
+            TimeArithmetic::FloatFraction => (created - created.trunc()) * 1000.0,
+            TimeArithmetic::FloatWhole => ((created - created.trunc()) * 1000.0).trunc() + 0.0,
+            TimeArithmetic::Nanoseconds => {
+                let whole = time_ns.rem_euclid(NANOS) / 1_000_000;
+                let rounded_up = whole == 999 && created.trunc() as i64 != time_ns.div_euclid(NANOS);
+                if rounded_up { 0.0 } else { whole as f64 }
+            }
+        }
+    }
+
+    /// `record.relativeCreated`.
+    pub(super) fn relative_created(self, time_ns: i64) -> f64 {
+        match self.arithmetic {
+            TimeArithmetic::FloatFraction | TimeArithmetic::FloatWhole => {
+                (self.created(time_ns) - self.created(self.start_time_ns)) * 1000.0
+            }
+            TimeArithmetic::Nanoseconds => {
+                let elapsed = i128::from(time_ns) - i128::from(self.start_time_ns);
+                elapsed as f64 / 1e6
+            }
+        }
+    }
+}
+
+/// The second in which a time falls; `f64::floor` is a call on processors that the build does not take for granted.
+#[inline]
+pub(super) fn floor(created: f64) -> i64 {
+    let whole = created as i64;
+    if whole as f64 > created { whole - 1 } else { whole }
+}
+
+/// The text of the last second asked for.
+#[derive(Debug, Clone, Default)]
+pub(super) struct SecondCache {
+    second: Option<i64>,
+    text: Vec<u8>,
+}
+
+impl SecondCache {
+    /// The text of `second`, made by `make` when it is not the last one.
+    #[inline]
+    pub(super) fn text(&mut self, second: i64, make: impl FnOnce(&mut Vec<u8>)) -> &[u8] {
+        if self.second != Some(second) {
+            self.text.clear();
+            make(&mut self.text);
+            self.second = Some(second);
+        }
+        &self.text
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.second = None;
+    }
+}
+
+/// Appends `datetime.fromtimestamp(created, utc)` as `YYYY-MM-DDTHH:MM:SS.ffffffZ`.
+#[inline]
+pub(super) fn push_iso(created: f64, cache: &mut SecondCache, out: &mut Vec<u8>) {
+    // As CPython's `_PyTime_DoubleToDenominator` rounds, without `trunc` and `round_ties_even`: those are calls on
+    // processors that the build does not take for granted.
+    let mut whole = created as i64;
+    let mut micros = round_ties_even((created - whole as f64) * 1e6);
+    if micros >= 1_000_000 {
+        micros -= 1_000_000;
+        whole += 1;
+    } else if micros < 0 {
+        micros += 1_000_000;
+        whole -= 1;
+    }
+    out.extend_from_slice(cache.text(whole, |text| push_civil(whole, text)));
+    let mut digits = *b"000000Z";
+    let mut left = micros as u32;
+    for digit in digits[..6].iter_mut().rev() {
+        *digit += (left % 10) as u8;
+        left /= 10;
+    }
+    out.extend_from_slice(&digits);
+}
+
+/// Rounds a number of less than 2^51 in size; between 2^52 and 2^53 a float has no digits behind the point.
+#[inline]
+fn round_ties_even(number: f64) -> i64 {
+    const WHOLE: f64 = 4_503_599_627_370_496.0;
+    let rounded = (number.abs() + WHOLE) - WHOLE;
+    if number < 0.0 { -(rounded as i64) } else { rounded as i64 }
+}
+
+/// Appends a second of UTC as `YYYY-MM-DDTHH:MM:SS.`; years have four digits in the range of nanosecond times.
+///
+/// Days to date: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`.
+fn push_civil(second: i64, out: &mut Vec<u8>) {
+    let days = second.div_euclid(86_400) + 719_468;
+    let of_day = second.rem_euclid(86_400);
+    let era = days.div_euclid(146_097);
+    let day_of_era = days.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    for (number, digits, end) in [
+        (year, 4, b'-'),
+        (month, 2, b'-'),
+        (day, 2, b'T'),
+        (of_day / 3600, 2, b':'),
+        (of_day / 60 % 60, 2, b':'),
+        (of_day % 60, 2, b'.'),
+    ] {
+        push_padded(out, number.unsigned_abs(), digits);
+        out.push(end);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn iso_time_is_utc_with_microseconds() {
+        for (text, created) in [
+            ("1970-01-01T00:00:00.000000Z", 0.0),
+            ("1969-12-31T23:59:59.500000Z", -0.5),
+            ("2000-02-29T23:59:59.999999Z", 951_868_799.999_999),
+            ("2026-07-25T12:34:56.123457Z", 1_784_982_896.123_456_7),
+        ] {
+            let mut out = Vec::new();
+            push_iso(created, &mut SecondCache::default(), &mut out);
+
+            assert_eq!(text, String::from_utf8(out).expect("ASCII"));
+        }
+    }
+
+    #[test]
+    fn seconds_are_rounded_down_before_the_epoch_too() {
+        for (second, created) in [(0, 0.9), (1, 1.0), (-1, -0.1), (-1, -1.0), (-2, -1.5)] {
+            assert_eq!(second, floor(created));
+        }
+    }
+}

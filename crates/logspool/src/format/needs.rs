@@ -1,0 +1,62 @@
+//! What a format shows of a record, so that capture sends no more than that.
+//!
+//! Stop on the line: answered by *format*, asked by *capture*.
+
+/// One thing that costs capture time and that only some formats show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Need {
+    /// File, line and function of the call.
+    Site = 1,
+    /// `threading.get_ident()`.
+    ThreadId = 2,
+    /// Name of the thread.
+    ThreadName = 4,
+    /// Name of the process.
+    ProcessName = 8,
+    /// Name of the asyncio task.
+    TaskName = 16,
+    /// Time of the call.
+    Time = 32,
+    /// Every extra field of the record.
+    AllFields = 64,
+}
+
+/// The needs of one format.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Needs {
+    set: u8,
+    fields: Vec<String>,
+}
+
+impl Needs {
+    /// Whether the format shows `need`.
+    #[inline]
+    pub const fn contains(&self, need: Need) -> bool {
+        self.set & need as u8 != 0
+    }
+
+    /// Extra fields that the format names, each once. A record without one of them must go another way
+    /// (a text format raises `KeyError` in Python); a JSON format leaves a missing one out.
+    pub fn fields(&self) -> &[String] {
+        &self.fields
+    }
+
+    /// Adds what another format shows.
+    pub fn merge(&mut self, other: &Needs) {
+        self.set |= other.set;
+        for name in &other.fields {
+            self.insert_field(name);
+        }
+    }
+
+    pub(super) fn insert(&mut self, need: Need) {
+        self.set |= need as u8;
+    }
+
+    pub(super) fn insert_field(&mut self, name: &str) {
+        if !self.fields.iter().any(|known| known == name) {
+            self.fields.push(name.to_owned());
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! `str`, `repr` and `ascii` of values.
+//!
+//! Stop on the line: *format*. `repr` of text with characters beyond ASCII depends on the interpreter's Unicode
+//! tables (`str.isprintable`); capture sends such text already rendered. When it stands here all the same
+//! (callers other than Python, text inside a tuple), characters beyond ASCII are shown as they are.
+
+use std::io::Write;
+
+use super::float::push_repr as push_float_repr;
+use super::integer::{push_signed, push_unsigned};
+use crate::record::{Value, Values};
+
+/// What to do with characters beyond ASCII.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Beyond {
+    /// Show them: `repr`.
+    Keep,
+    /// Escape them: `ascii`.
+    Escape,
+}
+
+/// Appends `str(value)`.
+#[inline]
+pub fn push_str(out: &mut Vec<u8>, value: Value<'_>) {
+    match value {
+        Value::Str(text) | Value::Rendered(text) => out.extend_from_slice(text.as_bytes()),
+        Value::Char(character) => out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
+        other => push_repr(out, other, Beyond::Keep),
+    }
+}
+
+/// Appends `repr(value)`, or `ascii(value)`.
+pub fn push_repr(out: &mut Vec<u8>, value: Value<'_>, beyond: Beyond) {
+    match value {
+        Value::None => out.extend_from_slice(b"None"),
+        Value::Bool(true) => out.extend_from_slice(b"True"),
+        Value::Bool(false) => out.extend_from_slice(b"False"),
+        Value::Int(number) => push_signed(out, number),
+        Value::Uint(number) => push_unsigned(out, number),
+        Value::BigInt(digits) => out.extend_from_slice(digits.as_bytes()),
+        Value::Float(number) => push_float_repr(out, number),
+        Value::Char(character) => push_str_repr(out, character.encode_utf8(&mut [0; 4]), beyond),
+        Value::Str(text) => push_str_repr(out, text, beyond),
+        Value::Rendered(text) => out.extend_from_slice(text.as_bytes()),
+        Value::Bytes(bytes) => push_bytes_repr(out, bytes),
+        Value::Tuple(items) => push_tuple_repr(out, items, beyond),
+    }
+}
+
+fn push_tuple_repr(out: &mut Vec<u8>, items: Values<'_>, beyond: Beyond) {
+    out.push(b'(');
+    let mut count = 0;
+    for item in items {
+        if count > 0 {
+            out.extend_from_slice(b", ");
+        }
+        push_repr(out, item, beyond);
+        count += 1;
+    }
+    out.extend_from_slice(if count == 1 { b",)" } else { b")" });
+}
+
+/// The quote that Python takes: double only around text that has single ones and no double ones.
+fn quote_for(bytes: &[u8]) -> u8 {
+    if bytes.contains(&b'\'') && !bytes.contains(&b'"') { b'"' } else { b'\'' }
+}
+
+fn push_str_repr(out: &mut Vec<u8>, text: &str, beyond: Beyond) {
+    let quote = quote_for(text.as_bytes());
+    out.push(quote);
+    for character in text.chars() {
+        if character.is_ascii() {
+            push_ascii_escaped(out, character as u8, quote);
+            continue;
+        }
+        let code = u32::from(character);
+        match beyond {
+            Beyond::Keep => out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
+            Beyond::Escape if code < 0x100 => write!(out, "\\x{code:02x}").expect("a vector takes every byte"),
+            Beyond::Escape if code < 0x1_0000 => write!(out, "\\u{code:04x}").expect("a vector takes every byte"),
+            Beyond::Escape => write!(out, "\\U{code:08x}").expect("a vector takes every byte"),
+        }
+    }
+    out.push(quote);
+}
+
+fn push_bytes_repr(out: &mut Vec<u8>, bytes: &[u8]) {
+    let quote = quote_for(bytes);
+    out.extend_from_slice(&[b'b', quote]);
+    for byte in bytes {
+        if byte.is_ascii() {
+            push_ascii_escaped(out, *byte, quote);
+        } else {
+            write!(out, "\\x{byte:02x}").expect("a vector takes every byte");
+        }
+    }
+    out.push(quote);
+}
+
+#[inline]
+fn push_ascii_escaped(out: &mut Vec<u8>, byte: u8, quote: u8) {
+    match byte {
+        b'\n' => out.extend_from_slice(b"\\n"),
+        b'\r' => out.extend_from_slice(b"\\r"),
+        b'\t' => out.extend_from_slice(b"\\t"),
+        b'\\' => out.extend_from_slice(b"\\\\"),
+        byte if byte == quote => out.extend_from_slice(&[b'\\', byte]),
+        b' '..=b'~' => out.push(byte),
+        byte => write!(out, "\\x{byte:02x}").expect("a vector takes every byte"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Encoder;
+
+    fn repr(value: Value<'_>, beyond: Beyond) -> String {
+        let mut out = Vec::new();
+        push_repr(&mut out, value, beyond);
+        String::from_utf8(out).expect("UTF-8")
+    }
+
+    #[test]
+    fn quotes_and_escapes_are_pythons() {
+        assert_eq!(r#""a'b""#, repr(Value::Str("a'b"), Beyond::Keep));
+        assert_eq!(r#"'a\'b"'"#, repr(Value::Str("a'b\""), Beyond::Keep));
+        assert_eq!(r"'\x7f\x00\t\n\r\\'", repr(Value::Str("\x7f\0\t\n\r\\"), Beyond::Keep));
+        assert_eq!(r"'\xe9\u2603\U0001f600'", repr(Value::Str("é☃😀"), Beyond::Escape));
+        assert_eq!(r#"b"'\xff\x00""#, repr(Value::Bytes(b"'\xff\0"), Beyond::Keep));
+    }
+
+    #[test]
+    fn a_tuple_of_one_has_a_comma() {
+        let mut encoder = Encoder::new();
+        encoder.tuple(1).tuple(2).str("a").none();
+        let value = Values::new(&encoder.bytes).next().expect("a tuple was written");
+
+        assert_eq!("(('a', None),)", repr(value, Beyond::Keep));
+    }
+}

@@ -1,0 +1,120 @@
+//! What a Formatter is made of, as it travels from capture to the collector and into the segment.
+
+use crate::definition::Zone;
+
+/// Placeholder syntax of a text layout, `logging.Formatter(style=...)`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Style {
+    /// `%(message)s`.
+    #[default]
+    Percent,
+    /// `{message}`.
+    Brace,
+    /// `$message` and `${message}`.
+    Dollar,
+}
+
+/// What a JSON line shows of the extra fields that its `fields` do not name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Extras {
+    /// Nothing.
+    #[default]
+    Omit,
+    /// Each as a top-level key of its own name, behind the named ones, in the order of the record.
+    Append,
+}
+
+/// What one line looks like.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Layout {
+    /// A `logging.Formatter`.
+    Text {
+        /// Placeholder syntax.
+        style: Style,
+        /// The format string.
+        template: String,
+    },
+    /// A `logspool.JSONFormatter`: one JSON object a line. The rules stand at the head of [`json`](super::json).
+    Json {
+        /// Output key and the attribute it shows, in order.
+        fields: Vec<(String, String)>,
+        /// What happens to extra fields not named in `fields`.
+        extras: Extras,
+    },
+}
+
+/// How LogRecord makes `msecs` and `relativeCreated`; three ways exist in CPython 3.10 to 3.14.
+///
+/// Capture tells them apart by the source, not by the minor version: 3.10 changed between patch releases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum TimeArithmetic {
+    /// `msecs = (ct - int(ct)) * 1000`: 3.10 before the mend of gh-89047.
+    FloatFraction,
+    /// `msecs = int((ct - int(ct)) * 1000) + 0.0`: later 3.10, 3.11, 3.12.
+    FloatWhole,
+    /// From `time_ns()`: `msecs = (ct % 10**9) // 10**6 + 0.0`, `relativeCreated = (ct - start) / 1e6`: 3.13 and later.
+    #[default]
+    Nanoseconds,
+}
+
+/// Everything that decides the text made of a record.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct FormatSpec {
+    /// What one line looks like.
+    pub layout: Layout,
+    /// `datefmt`; `None` takes `default_time_format` and `default_msec_format`.
+    pub date_format: Option<String>,
+    /// `Formatter.default_time_format`.
+    pub default_time_format: String,
+    /// `Formatter.default_msec_format`; `None` leaves the milliseconds out.
+    pub default_msec_format: Option<String>,
+    /// Which wall clock `asctime` shows.
+    pub zone: Zone,
+    /// Names of the levels when the Formatter was compiled; others show as `Level N`.
+    pub level_names: Vec<(u16, String)>,
+    /// `logging._startTime` in nanoseconds, for `relativeCreated`.
+    ///
+    /// Where `_startTime` is a float, `round(Fraction(_startTime) * 10**9)`: that integer converts back to the same float.
+    pub start_time_ns: i64,
+    /// How `msecs` and `relativeCreated` are made.
+    pub arithmetic: TimeArithmetic,
+    /// Minor version of the Python whose LogRecord to follow: `taskName` is an attribute from 12 on.
+    pub python_minor: u8,
+    /// `record.process`; 0 shows as `None` (`logging.logProcesses` is off).
+    pub process_id: u32,
+    /// Ends the line.
+    pub terminator: String,
+}
+
+/// Names of the levels that stock logging knows.
+const STOCK_LEVEL_NAMES: [(u16, &str); 6] =
+    [(50, "CRITICAL"), (40, "ERROR"), (30, "WARNING"), (20, "INFO"), (10, "DEBUG"), (0, "NOTSET")];
+
+impl FormatSpec {
+    /// The spec of `logging.Formatter(template, style=style)` on a stock Python 3.13, local time, lines ended by `\n`.
+    pub fn text(style: Style, template: &str) -> Self {
+        Self::with_layout(Layout::Text { style, template: template.to_owned() })
+    }
+
+    /// The spec of a JSON layout on a stock Python 3.13, lines ended by `\n`.
+    pub fn json(fields: &[(&str, &str)], extras: Extras) -> Self {
+        let fields = fields.iter().map(|(key, attribute)| ((*key).to_owned(), (*attribute).to_owned())).collect();
+        Self::with_layout(Layout::Json { fields, extras })
+    }
+
+    fn with_layout(layout: Layout) -> Self {
+        Self {
+            layout,
+            date_format: None,
+            default_time_format: "%Y-%m-%d %H:%M:%S".to_owned(),
+            default_msec_format: Some("%s,%03d".to_owned()),
+            zone: Zone::Local,
+            level_names: STOCK_LEVEL_NAMES.iter().map(|(level, name)| (*level, (*name).to_owned())).collect(),
+            start_time_ns: 0,
+            arithmetic: TimeArithmetic::Nanoseconds,
+            python_minor: 13,
+            process_id: 0,
+            terminator: "\n".to_owned(),
+        }
+    }
+}

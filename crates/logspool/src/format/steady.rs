@@ -1,0 +1,69 @@
+//! Text that is the same for every record of one call site, level and logger, made once.
+//!
+//! Stop on the line: *format*. A small cache with a place for each hash: a collision makes the text anew, no more.
+
+use super::view::OpenRecord;
+
+/// Places of one cache.
+///
+/// Chosen: a program logs most of its records from some dozen call sites; double takes 10 KB more for each format.
+const PLACES: usize = 64;
+
+/// The texts of one format, by site, level and logger.
+#[derive(Debug, Clone, Default)]
+pub(super) struct SteadyCache {
+    places: Vec<Steady>,
+}
+
+/// The texts for one site, level and logger.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Steady {
+    /// `None`: nothing was kept here.
+    site: Option<u64>,
+    level: u16,
+    logger: String,
+    text: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl SteadyCache {
+    /// The texts for `record`; `make` makes them where they are not kept.
+    #[inline]
+    pub(super) fn of(&mut self, record: &OpenRecord<'_>, make: impl FnOnce(&mut Steady)) -> &Steady {
+        if self.places.is_empty() {
+            self.places.resize_with(PLACES, Steady::default);
+        }
+        let site = record.site_serial();
+        let place = site.unwrap_or(0).wrapping_add(31 * u64::from(record.level)) as usize % PLACES;
+        let steady = &mut self.places[place];
+        let same = site.is_some()
+            && steady.site == site
+            && steady.level == record.level
+            && steady.logger.as_str() == record.logger;
+        if !same {
+            steady.text.clear();
+            steady.ends.clear();
+            make(steady);
+            steady.site = site;
+            steady.level = record.level;
+            steady.logger.clear();
+            steady.logger.push_str(record.logger);
+        }
+        steady
+    }
+}
+
+impl Steady {
+    /// Adds one text, made by `make`.
+    pub(super) fn add(&mut self, make: impl FnOnce(&mut Vec<u8>)) {
+        make(&mut self.text);
+        self.ends.push(self.text.len());
+    }
+
+    /// The text that was added as number `index`.
+    #[inline]
+    pub(super) fn get(&self, index: usize) -> &[u8] {
+        let start = if index == 0 { 0 } else { self.ends[index - 1] };
+        &self.text[start..self.ends[index]]
+    }
+}

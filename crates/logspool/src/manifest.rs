@@ -1,0 +1,61 @@
+//! Manifests: which records make up which batch, published before the first byte of it goes anywhere.
+//!
+//! A byte ring in the segment; the collector alone writes it. An entry is a head and its lane ranges and
+//! never straddles the end of the ring. The space of a batch is free when every sink has passed it.
+
+use std::sync::atomic::Ordering;
+
+use crate::segment::Segment;
+use crate::segment::layout::{LaneRange, MANIFEST_BYTES, MANIFESTS, ManifestHead};
+
+/// Bytes of a manifest with `lanes` ranges.
+pub const fn manifest_bytes(lanes: usize) -> u64 {
+    (size_of::<ManifestHead>() + lanes * size_of::<LaneRange>()) as u64
+}
+
+/// Most lanes of one batch, so that a manifest always fits.
+pub const MAX_BATCH_LANES: usize = crate::segment::layout::MAX_LANES;
+
+/// Whether a batch of any size can be published now.
+pub fn has_room(segment: &Segment) -> bool {
+    let header = segment.header();
+    let used = header.manifest_head.load(Ordering::Relaxed) - header.manifest_tail.load(Ordering::Relaxed);
+    // Twice: the entry and the filler in front of it.
+    MANIFEST_BYTES - used >= 2 * manifest_bytes(MAX_BATCH_LANES)
+}
+
+/// Publishes a manifest. Returns the position after it, for [`release`].
+pub fn publish(segment: &Segment, mut head: ManifestHead, ranges: &[LaneRange]) -> u64 {
+    let header = segment.header();
+    let bytes = manifest_bytes(ranges.len());
+    let mut position = header.manifest_head.load(Ordering::Relaxed);
+    let to_end = MANIFEST_BYTES - position % MANIFEST_BYTES;
+    if bytes > to_end {
+        // SAFETY: inside the manifest ring; positions are multiples of 32, so a word always fits.
+        unsafe { segment.at(MANIFESTS + position % MANIFEST_BYTES).cast::<u32>().write(0) };
+        position += to_end;
+    }
+    head.bytes = bytes as u32;
+    head.lanes = ranges.len() as u32;
+    let place = segment.at(MANIFESTS + position % MANIFEST_BYTES);
+    // SAFETY: `bytes` fit before the end of the ring, and `has_room` said that nobody needs what lies there.
+    unsafe {
+        place.cast::<ManifestHead>().write(head);
+        let first = place.add(size_of::<ManifestHead>()).cast::<LaneRange>();
+        std::ptr::copy_nonoverlapping(ranges.as_ptr(), first, ranges.len());
+    }
+    // Release: a recoverer copies the file after the owner's death; the order of these stores is kept.
+    header.manifest_head.store(position + bytes, Ordering::Release);
+    position + bytes
+}
+
+/// Frees everything before `position`.
+pub fn release(segment: &Segment, position: u64) {
+    segment.header().manifest_tail.store(position, Ordering::Release);
+}
+
+const _: () = {
+    assert!(size_of::<ManifestHead>() == 32);
+    assert!(size_of::<LaneRange>() == 24);
+    assert!(4 * manifest_bytes(MAX_BATCH_LANES) <= MANIFEST_BYTES);
+};

@@ -1,0 +1,146 @@
+//! What an operator watches beside the exact accounting: durations, sizes, errors by reason, waiting callers.
+//!
+//! Relaxed atomics, each written by one thread: a scrape may see one a moment older than another.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Upper bounds of a write's duration in seconds; one more bucket holds the rest.
+///
+/// Specified: from 50 us (a page-cache write) to 10 s (a hung disk), three steps a decade at most.
+pub const WRITE_SECONDS: [f64; 11] = [50e-6, 100e-6, 500e-6, 1e-3, 5e-3, 20e-3, 100e-3, 500e-3, 1.0, 5.0, 10.0];
+
+/// Upper bounds of the number of records in one write; one more bucket holds the rest.
+pub const BATCH_RECORDS: [f64; 7] = [1.0, 10.0, 50.0, 100.0, 500.0, 1000.0, 5000.0];
+
+/// Names of the error classes of [`ErrorClass`].
+pub const ERROR_CLASSES: [&str; 4] = ["enospc", "eio", "closed", "other"];
+
+/// Class of a failed write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+pub enum ErrorClass {
+    /// No space, no quota, file too large.
+    NoSpace = 0,
+    /// The device failed.
+    Device = 1,
+    /// The other end is gone.
+    Closed = 2,
+    /// Anything else.
+    Other = 3,
+}
+
+impl ErrorClass {
+    /// Sorts an error number.
+    pub fn of(error: &std::io::Error) -> Self {
+        match error.raw_os_error() {
+            Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => Self::NoSpace,
+            Some(libc::EIO | libc::EROFS) => Self::Device,
+            Some(libc::EPIPE | libc::ECONNRESET | libc::EBADF | libc::ENXIO) => Self::Closed,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// A histogram with fixed bounds.
+#[derive(Debug)]
+pub struct Histogram<const N: usize> {
+    buckets: [AtomicU64; N],
+    rest: AtomicU64,
+    /// Sum in millionths, so that it fits an integer.
+    sum_millionths: AtomicU64,
+}
+
+/// A [`Histogram`] at one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HistogramCounts {
+    /// Upper bound and number of observations at or below it, cumulative.
+    pub cumulative: Vec<(f64, u64)>,
+    /// All observations.
+    pub count: u64,
+    /// Sum of all observations.
+    pub sum: f64,
+}
+
+impl<const N: usize> Default for Histogram<N> {
+    fn default() -> Self {
+        Self {
+            buckets: std::array::from_fn(|_| AtomicU64::new(0)),
+            rest: AtomicU64::new(0),
+            sum_millionths: AtomicU64::new(0),
+        }
+    }
+}
+
+impl<const N: usize> Histogram<N> {
+    /// Counts one observation.
+    pub fn observe(&self, bounds: &[f64; N], value: f64) {
+        let bucket = bounds.iter().position(|bound| value <= *bound);
+        bucket.map_or(&self.rest, |bucket| &self.buckets[bucket]).fetch_add(1, Ordering::Relaxed);
+        self.sum_millionths.fetch_add((value * 1e6) as u64, Ordering::Relaxed);
+    }
+
+    /// The counts now.
+    pub fn counts(&self, bounds: &[f64; N]) -> HistogramCounts {
+        let mut count = 0;
+        let cumulative = bounds
+            .iter()
+            .zip(&self.buckets)
+            .map(|(bound, bucket)| {
+                count += bucket.load(Ordering::Relaxed);
+                (*bound, count)
+            })
+            .collect();
+        count += self.rest.load(Ordering::Relaxed);
+        HistogramCounts { cumulative, count, sum: self.sum_millionths.load(Ordering::Relaxed) as f64 / 1e6 }
+    }
+}
+
+/// Meters of one sink.
+#[derive(Debug, Default)]
+pub struct SinkMeters {
+    /// Duration of each write that went well.
+    pub write_seconds: Histogram<{ WRITE_SECONDS.len() }>,
+    /// Records of each chunk.
+    pub batch_records: Histogram<{ BATCH_RECORDS.len() }>,
+    /// Failed writes, per [`ErrorClass`].
+    pub errors: [AtomicU64; ERROR_CLASSES.len()],
+    /// Wall time of the last write that went well, nanoseconds since the epoch; 0 for none.
+    pub last_write_ns: AtomicU64,
+}
+
+/// [`SinkMeters`] at one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SinkReading {
+    /// Duration of each write that went well.
+    pub write_seconds: HistogramCounts,
+    /// Records of each chunk.
+    pub batch_records: HistogramCounts,
+    /// Failed writes, per [`ErrorClass`].
+    pub errors: [u64; ERROR_CLASSES.len()],
+    /// Seconds since the epoch, 0 for none.
+    pub last_write_seconds: f64,
+    /// Age of the oldest chunk not yet written, seconds.
+    pub oldest_age_seconds: f64,
+}
+
+impl SinkMeters {
+    /// The meters now.
+    pub fn read(&self, oldest_age_seconds: f64) -> SinkReading {
+        SinkReading {
+            write_seconds: self.write_seconds.counts(&WRITE_SECONDS),
+            batch_records: self.batch_records.counts(&BATCH_RECORDS),
+            errors: std::array::from_fn(|class| self.errors[class].load(Ordering::Relaxed)),
+            last_write_seconds: self.last_write_ns.load(Ordering::Relaxed) as f64 / 1e9,
+            oldest_age_seconds,
+        }
+    }
+}
+
+/// Callers that waited for room.
+#[derive(Debug, Default)]
+pub struct WaitMeters {
+    /// Calls that waited.
+    pub calls: AtomicU64,
+    /// Their time, nanoseconds.
+    pub nanoseconds: AtomicU64,
+}

@@ -1,0 +1,144 @@
+//! A snapshot as OpenMetrics 1.0 text, for a scrape or a text file collector.
+//!
+//! Names: one prefix, base units, `_total` on counters; label values are bounded (levels, reasons, sinks).
+
+use std::fmt::Write;
+
+use crate::meters::{ERROR_CLASSES, HistogramCounts};
+use crate::stats::{DROP_REASONS, LEVEL_NAMES, REFUSAL_REASONS, SinkSnapshot, Snapshot};
+
+/// Content type of [`text`].
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+struct Page {
+    text: String,
+}
+
+impl Page {
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
+        // Writing to a String cannot fail.
+        let _ = writeln!(self.text, "# TYPE logspool_{name} {kind}\n# HELP logspool_{name} {help}");
+    }
+
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl std::fmt::Display) {
+        let _ = write!(self.text, "logspool_{name}");
+        for (index, (label, content)) in labels.iter().enumerate() {
+            let open = if index == 0 { '{' } else { ',' };
+            let content = content.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+            let _ = write!(self.text, "{open}{label}=\"{content}\"");
+        }
+        let _ = writeln!(self.text, "{} {value}", if labels.is_empty() { "" } else { "}" });
+    }
+
+    fn per_sink(&mut self, name: &str, sinks: &[SinkSnapshot], value: impl Fn(&SinkSnapshot) -> f64) {
+        for sink in sinks {
+            self.sample(name, &[("sink", &sink.definition.kind.to_string())], value(sink));
+        }
+    }
+
+    fn histogram(&mut self, name: &str, sink: &str, counts: &HistogramCounts) {
+        for (bound, count) in &counts.cumulative {
+            self.sample(&format!("{name}_bucket"), &[("sink", sink), ("le", &bound.to_string())], count);
+        }
+        self.sample(&format!("{name}_bucket"), &[("sink", sink), ("le", "+Inf")], counts.count);
+        self.sample(&format!("{name}_sum"), &[("sink", sink)], counts.sum);
+        self.sample(&format!("{name}_count"), &[("sink", sink)], counts.count);
+    }
+}
+
+fn total(per_level: &[u64]) -> f64 {
+    per_level.iter().sum::<u64>() as f64
+}
+
+/// The page. `build` are the labels of `logspool_build_info`, such as version and python.
+pub fn text(snapshot: &Snapshot, build: &[(&str, &str)]) -> String {
+    let mut page = Page { text: String::with_capacity(4096) };
+    page.family("build", "info", "What is running.");
+    page.sample("build_info", build, 1);
+    levels(&mut page, snapshot);
+    drops(&mut page, snapshot);
+    queue(&mut page, snapshot);
+    sinks(&mut page, snapshot);
+    page.text.push_str("# EOF\n");
+    page.text
+}
+
+fn levels(page: &mut Page, snapshot: &Snapshot) {
+    page.family("records", "counter", "Records accepted at the call.");
+    for (name, count) in LEVEL_NAMES.iter().zip(snapshot.accepted) {
+        page.sample("records_total", &[("level", name)], count);
+    }
+    page.family("late_records", "counter", "Records that came after a later one had been batched.");
+    page.sample("late_records_total", &[], snapshot.late_records);
+}
+
+fn drops(page: &mut Page, snapshot: &Snapshot) {
+    page.family("records_dropped", "counter", "Records refused at the call or given up at a sink.");
+    let refused = REFUSAL_REASONS.iter().zip(&snapshot.refused);
+    let dropped: Vec<_> = DROP_REASONS
+        .iter()
+        .enumerate()
+        .map(|(reason, name)| {
+            let mut sum = [0; LEVEL_NAMES.len()];
+            for sink in &snapshot.sinks {
+                crate::stats::add(&mut sum, sink.counts.dropped[reason]);
+            }
+            (name, sum)
+        })
+        .collect();
+    for (reason, per_level) in refused.chain(dropped.iter().map(|(name, sum)| (*name, sum))) {
+        for (level, count) in LEVEL_NAMES.iter().zip(per_level) {
+            page.sample("records_dropped_total", &[("reason", reason), ("level", level)], count);
+        }
+    }
+    page.family("fallback_records", "counter", "Records that went to standard error instead.");
+    page.sample("fallback_records_total", &[("target", "stderr")], crate::fallback::printed());
+}
+
+fn queue(page: &mut Page, snapshot: &Snapshot) {
+    let queued: f64 = snapshot.sinks.iter().map(|sink| total(&sink.counts.queued)).sum();
+    page.family("queue_records", "gauge", "Records waiting, in lanes and behind them.");
+    page.sample("queue_records", &[("queue", "lanes")], total(&snapshot.in_lanes));
+    page.sample("queue_records", &[("queue", "sinks")], queued);
+    page.family("queue_bytes", "gauge", "Bytes waiting in overflow files.");
+    page.sample("queue_bytes", &[("queue", "overflow")], snapshot.overflow_bytes);
+    page.family("queue_capacity_bytes", "gauge", "Bound of what may wait.");
+    page.sample("queue_capacity_bytes", &[("queue", "lanes")], snapshot.ring_limit_bytes);
+    page.sample("queue_capacity_bytes", &[("queue", "overflow")], snapshot.overflow_limit_bytes);
+    page.family("oldest_record_age_seconds", "gauge", "Age of the oldest record not yet written.");
+    let oldest = snapshot.sinks.iter().map(|sink| sink.reading.oldest_age_seconds).fold(0.0, f64::max);
+    page.sample("oldest_record_age_seconds", &[("queue", "sinks")], oldest);
+    page.family("blocked_calls", "counter", "Calls that waited for room.");
+    page.sample("blocked_calls_total", &[], snapshot.blocked_calls);
+    page.family("blocked_seconds", "counter", "Time that calls waited for room.");
+    page.sample("blocked_seconds_total", &[], snapshot.blocked_seconds);
+    page.family("drain_thread_alive", "gauge", "1 while the collector runs or has nothing to do.");
+    page.sample("drain_thread_alive", &[], u8::from(snapshot.collector_runs || total(&snapshot.in_lanes) == 0.0));
+}
+
+fn sinks(page: &mut Page, snapshot: &Snapshot) {
+    let all = &snapshot.sinks;
+    page.family("records_written", "counter", "Records handed to the kernel.");
+    page.per_sink("records_written_total", all, |sink| total(&sink.counts.written));
+    page.family("bytes_written", "counter", "Bytes handed to the kernel.");
+    page.per_sink("bytes_written_total", all, |sink| sink.counts.bytes_written as f64);
+    page.family("sink_up", "gauge", "1 healthy, 0 failing or stuck.");
+    page.per_sink("sink_up", all, |sink| f64::from(u8::from(sink.error.is_empty() && !sink.stuck)));
+    page.family("last_write_timestamp_seconds", "gauge", "Time of the last write that went well.");
+    page.per_sink("last_write_timestamp_seconds", all, |sink| sink.reading.last_write_seconds);
+    page.family("sink_errors", "counter", "Failed writes.");
+    for sink in all {
+        let name = sink.definition.kind.to_string();
+        for (class, count) in ERROR_CLASSES.iter().zip(sink.reading.errors) {
+            page.sample("sink_errors_total", &[("sink", &name), ("reason", class)], count);
+        }
+    }
+    page.family("write_duration_seconds", "histogram", "Duration of one write.");
+    for sink in all {
+        page.histogram("write_duration_seconds", &sink.definition.kind.to_string(), &sink.reading.write_seconds);
+    }
+    page.family("batch_records", "histogram", "Records of one write.");
+    for sink in all {
+        page.histogram("batch_records", &sink.definition.kind.to_string(), &sink.reading.batch_records);
+    }
+}

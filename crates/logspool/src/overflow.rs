@@ -1,0 +1,235 @@
+//! Overflow files: where the finished chunks of a stalled sink wait, on tmpfs, so that lanes stay free.
+//!
+//! An entry is a head, the bytes, the marks, and the batch number once more; one whose last word does not
+//! repeat the batch was cut by a kill and is ignored: its records still lie in the lanes then.
+//! Entries of a sink are in batch order. A file is removed when its last entry is written.
+//! They hold formatted bytes, not raw records: those are as small, need no definitions to be replayed, and
+//! cannot be rendered differently later.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::segment::Segment;
+use crate::segment::layout::{LEVEL_CLASSES, Table};
+use crate::sink::Mark;
+
+/// First word of an entry.
+pub const ENTRY_MAGIC: u32 = 0x4c4f_5646;
+/// Bytes of an entry's head.
+pub const ENTRY_HEAD_BYTES: usize = 48;
+/// A file that has grown this far gets a successor.
+///
+/// Chosen: freeing tmpfs in steps of 4 MiB; half doubles the number of files, double keeps more of it.
+const FILE_BYTES: u64 = 4 * 1024 * 1024;
+
+/// Finished lines of one batch for one sink, with what accounting and rotation need.
+#[derive(Debug, Default, Clone)]
+pub struct Chunk {
+    /// Number of the batch.
+    pub batch: u64,
+    /// The lines.
+    pub bytes: Vec<u8>,
+    /// One mark a record.
+    pub marks: Vec<Mark>,
+    /// Records per level class.
+    pub counts: [u32; LEVEL_CLASSES],
+}
+
+/// Bytes that all overflow files of the process may take, and have taken.
+#[derive(Debug)]
+pub struct Budget {
+    limit: u64,
+    taken: AtomicU64,
+}
+
+impl Budget {
+    /// A budget of `limit` bytes.
+    pub fn new(limit: u64) -> Self {
+        Self { limit, taken: AtomicU64::new(0) }
+    }
+
+    fn take(&self, bytes: u64) -> bool {
+        self.taken
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| {
+                (taken + bytes <= self.limit).then_some(taken + bytes)
+            })
+            .is_ok()
+    }
+
+    fn give(&self, bytes: u64) {
+        self.taken.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// The bound.
+    pub fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// Bytes in use.
+    pub fn taken(&self) -> u64 {
+        self.taken.load(Ordering::Relaxed)
+    }
+}
+
+/// One overflow file; removed when the last entry that refers to it is gone.
+#[derive(Debug)]
+pub struct OverflowFile {
+    file: File,
+    name: String,
+    bytes: AtomicU64,
+    segment: Arc<Segment>,
+    budget: Arc<Budget>,
+}
+
+impl Drop for OverflowFile {
+    fn drop(&mut self) {
+        self.budget.give(self.bytes.load(Ordering::Relaxed));
+        if let Some((folder, _)) = self.segment.home() {
+            // A file that stays is found by the next start, which sees that its entries are written.
+            let _ = folder.remove(&self.name);
+        }
+    }
+}
+
+/// Where one chunk lies in an overflow file.
+#[derive(Debug, Clone)]
+pub struct Place {
+    file: Arc<OverflowFile>,
+    offset: u64,
+    bytes: u32,
+    marks: u32,
+}
+
+/// The overflow of one sink.
+#[derive(Debug)]
+pub struct Overflow {
+    segment: Arc<Segment>,
+    budget: Arc<Budget>,
+    sink: u32,
+    current: Option<Arc<OverflowFile>>,
+}
+
+impl Overflow {
+    /// An empty overflow.
+    pub fn new(segment: Arc<Segment>, budget: Arc<Budget>, sink: u32) -> Self {
+        Self { segment, budget, sink, current: None }
+    }
+
+    /// Appends a chunk.
+    ///
+    /// # Errors
+    ///
+    /// `StorageFull` when the budget is used up; else what the system said. The chunk is not stored then.
+    pub fn append(&mut self, chunk: &Chunk) -> io::Result<Place> {
+        let entry_bytes = entry_bytes(chunk.bytes.len(), chunk.marks.len()) as u64;
+        if !self.budget.take(entry_bytes) {
+            return Err(io::Error::from(io::ErrorKind::StorageFull));
+        }
+        let stored = self.store(chunk, entry_bytes);
+        if stored.is_err() {
+            self.budget.give(entry_bytes);
+        }
+        stored
+    }
+
+    fn store(&mut self, chunk: &Chunk, entry_bytes: u64) -> io::Result<Place> {
+        let file = match &self.current {
+            Some(file) if file.bytes.load(Ordering::Relaxed) < FILE_BYTES => file.clone(),
+            _ => self.next_file()?,
+        };
+        let offset = file.bytes.load(Ordering::Relaxed);
+        let mut entry = Vec::with_capacity(entry_bytes as usize);
+        entry.extend_from_slice(&ENTRY_MAGIC.to_ne_bytes());
+        entry.extend_from_slice(&(chunk.bytes.len() as u32).to_ne_bytes());
+        entry.extend_from_slice(&chunk.batch.to_ne_bytes());
+        entry.extend_from_slice(&(chunk.marks.len() as u32).to_ne_bytes());
+        for count in chunk.counts {
+            entry.extend_from_slice(&count.to_ne_bytes());
+        }
+        entry.extend_from_slice(&[0; 4]);
+        entry.extend_from_slice(&chunk.bytes);
+        for mark in &chunk.marks {
+            entry.extend_from_slice(&mark.end.to_ne_bytes());
+            entry.extend_from_slice(&mark.level.to_ne_bytes());
+            entry.extend_from_slice(&mark.class.to_ne_bytes());
+            entry.extend_from_slice(&mark.seconds.to_ne_bytes());
+        }
+        entry.extend_from_slice(&chunk.batch.to_ne_bytes());
+        file.file.write_all_at(&entry, offset)?;
+        file.bytes.fetch_add(entry_bytes, Ordering::Relaxed);
+        Ok(Place { file, offset, bytes: chunk.bytes.len() as u32, marks: chunk.marks.len() as u32 })
+    }
+
+    fn next_file(&mut self) -> io::Result<Arc<OverflowFile>> {
+        let (name, file) = match self.segment.home() {
+            Some((folder, name)) => {
+                let name = format!("{name}.over-{}-{}", Table::Sinks.slot(self.sink), self.segment.next_overflow());
+                let file = folder.create(&name)?;
+                (name, file)
+            }
+            // Without tmpfs the overflow is memory all the same: a file that only this process knows.
+            None => (String::new(), anonymous_file()?),
+        };
+        let file = Arc::new(OverflowFile {
+            file,
+            name,
+            bytes: AtomicU64::new(0),
+            segment: self.segment.clone(),
+            budget: self.budget.clone(),
+        });
+        self.current = Some(file.clone());
+        Ok(file)
+    }
+
+    /// Lets go of the current file once everything in it is written.
+    pub fn finish(&mut self) {
+        self.current = None;
+    }
+}
+
+fn anonymous_file() -> io::Result<File> {
+    use std::os::fd::FromRawFd;
+    // SAFETY: a valid C string; the descriptor is new and belongs to nobody else.
+    unsafe {
+        let descriptor = libc::memfd_create(c"logspool-overflow".as_ptr(), libc::MFD_CLOEXEC);
+        if descriptor < 0 { Err(io::Error::last_os_error()) } else { Ok(File::from_raw_fd(descriptor)) }
+    }
+}
+
+/// Bytes of an entry in its file.
+pub fn entry_bytes(bytes: usize, marks: usize) -> usize {
+    ENTRY_HEAD_BYTES + bytes + marks * size_of::<Mark>() + 8
+}
+
+impl Place {
+    /// Reads the chunk back.
+    ///
+    /// # Errors
+    ///
+    /// What the system said; the file is this process's own, so its content is trusted.
+    pub fn read(&self, batch: u64, counts: [u32; LEVEL_CLASSES]) -> io::Result<Chunk> {
+        let mut body = vec![0; self.bytes as usize + self.marks as usize * size_of::<Mark>()];
+        self.file.file.read_exact_at(&mut body, self.offset + ENTRY_HEAD_BYTES as u64)?;
+        let marks = decode_marks(&body[self.bytes as usize..]);
+        body.truncate(self.bytes as usize);
+        Ok(Chunk { batch, bytes: body, marks, counts })
+    }
+}
+
+/// Reads marks as `Overflow` wrote them.
+pub fn decode_marks(bytes: &[u8]) -> Vec<Mark> {
+    bytes
+        .chunks_exact(size_of::<Mark>())
+        .map(|mark| Mark {
+            end: u32::from_ne_bytes(mark[0..4].try_into().expect("four bytes")),
+            level: u16::from_ne_bytes(mark[4..6].try_into().expect("two bytes")),
+            class: u16::from_ne_bytes(mark[6..8].try_into().expect("two bytes")),
+            seconds: i64::from_ne_bytes(mark[8..16].try_into().expect("eight bytes")),
+        })
+        .collect()
+}
+
+const _: () = assert!(size_of::<Mark>() == 16);

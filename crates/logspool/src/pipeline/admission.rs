@@ -1,0 +1,353 @@
+//! The door: a record gets into its thread's lane, waits for room, or is refused and counted.
+
+use std::cell::Cell;
+use std::ptr::NonNull;
+use std::sync::atomic::{Ordering, fence};
+use std::time::{Duration, Instant};
+
+use super::Pipeline;
+use super::life::{current, existing, options, wait_for_death};
+use crate::generation;
+use crate::queue::cursor::state;
+use crate::queue::producer::{ERROR, LargeRecord, Obstacle, Producer, wake_collector};
+use crate::record::{HEAD_BYTES, Head, advance};
+use crate::segment::layout::{self, level_class};
+use crate::segment::{FIRST_RING_BYTES, Segment};
+
+/// Why a record was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Refusal {
+    /// The lane stayed full for as long as the record's level may wait.
+    QueueFull = 0,
+    /// The call interrupted another call of its thread and no side lane was free.
+    Reentrant = 1,
+    /// No lane could be made: neither tmpfs nor heap had room.
+    NoLane = 2,
+    /// A large record found no place for its own file.
+    NoBlob = 3,
+}
+
+/// Outcome of [`push`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Push {
+    /// The record is in the queue: it survives the process.
+    Accepted,
+    /// No room, no lane yet, or the process has forked. Leave the interpreter, call [`make_room`], try again.
+    NoRoom,
+}
+
+/// Outcome of [`make_room`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Room {
+    /// Push again.
+    Retry,
+    /// The wait is over; the refusal has been counted.
+    Refused(Refusal),
+}
+
+/// The kind of thread that waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waiter {
+    /// Any thread.
+    Thread,
+    /// A thread with a running event loop: never waits longer than 10 ms.
+    EventLoop,
+}
+
+/// Lanes that threads share when no more lanes can be made.
+const SHARED_LANES: usize = 4;
+
+/// A record below WARNING waits this long for a collector that is at work.
+const PATIENCE: Duration = Duration::from_millis(50);
+/// ... and this long when every sink is stuck and the overflow full, or the collector is known not to run.
+const IMPATIENCE: Duration = Duration::from_millis(1);
+/// WARNING waits this much longer.
+const WARNING_PATIENCE: Duration = Duration::from_millis(10);
+/// Longest wait on a thread with a running event loop.
+const EVENT_LOOP_WAIT: Duration = Duration::from_millis(10);
+/// A collector that had fewer turns than this while a caller waited was kept from the processor, not idle.
+///
+/// Chosen: 50 ms are 50 turns or more of a collector that runs.
+const FAIR_TURNS: u64 = 20;
+/// How long a caller gives a collector that gets no turns, once; after that [`IMPATIENCE`] until it moves.
+///
+/// Chosen: a busy machine keeps a thread waiting for tens of milliseconds, and refusing the records of a
+/// healthy burst for that would be wrong; a collector that has really stopped costs one caller this much.
+const STARVED_PATIENCE: Duration = Duration::from_millis(250);
+/// stdlib's WARNING.
+const WARNING: u16 = 30;
+
+thread_local! {
+    /// This thread's producer, or null. Without a destructor, so that reading it is one load.
+    static PRODUCER: Cell<*mut Producer> = const { Cell::new(std::ptr::null_mut()) };
+    /// Gives the lane back when the thread ends.
+    static OWNER: Owner = const { Owner };
+}
+
+struct Owner;
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        let producer = PRODUCER.replace(std::ptr::null_mut());
+        if producer.is_null() {
+            return;
+        }
+        // SAFETY: made by `Box::into_raw` in `renew`, owned by this thread alone.
+        let mut producer = unsafe { Box::from_raw(producer) };
+        give_back(&mut producer);
+    }
+}
+
+/// Gives up what a producer holds, if its pipeline is still this process's.
+fn give_back(producer: &mut Producer) {
+    if let Some(pipeline) = existing()
+        && pipeline.number() == producer.pipeline
+    {
+        if let Some(large) = producer.take_large() {
+            pipeline.blobs.remove(&pipeline.segment, large.number);
+        }
+        if !producer.is_shared() {
+            pipeline.segment.lane(producer.index).state.hand_over();
+        }
+    }
+}
+
+/// Tries to queue one record; never waits, makes no system call but a wake-up, runs no foreign code but `fill`.
+///
+/// `value_bytes` is the exact number of bytes that `fill` writes at the pointer it gets; it may only store.
+/// `head.len` and `head.ticks` are set here, inside the lane's window.
+#[inline]
+pub fn push(head: Head, value_bytes: usize, fill: impl FnOnce(*mut u8)) -> Push {
+    let producer = PRODUCER.get();
+    if producer.is_null() {
+        return Push::NoRoom;
+    }
+    // SAFETY: only this thread has the pointer. A signal handler that comes in between finds the lane busy
+    // or the producer whole: its fields change only inside the busy window or before it.
+    match unsafe { &mut *producer }.push(head, value_bytes, fill) {
+        Ok(()) => Push::Accepted,
+        Err(_) => Push::NoRoom,
+    }
+}
+
+/// Does what [`push`] could not: claims or grows the lane, restarts after a fork, waits for room.
+///
+/// May block for as long as the level allows: call it without holding an interpreter lock.
+/// `waited` is the time this record has waited so far, kept by the caller between retries.
+pub fn make_room(level: u16, value_bytes: usize, waiter: Waiter, waited: &mut Duration) -> Room {
+    let Some(pipeline) = current() else { return Room::Refused(Refusal::NoLane) };
+    pipeline.ensure_threads();
+    let Some(mut producer) = renew(pipeline) else { return refused(pipeline, level, Refusal::NoLane) };
+    // Behind `renew`: a producer that took over the turn of a dying process must not push in it. Acquire pairs with
+    // the Release in `generation::advance`.
+    fence(Ordering::Acquire);
+    wait_for_death();
+    // SAFETY: owned by this thread alone, and nothing below reaches `PRODUCER`.
+    let producer = unsafe { producer.as_mut() };
+    let needed = advance(HEAD_BYTES + value_bytes) as u64;
+    let grown = |producer: &mut Producer| pipeline.grow(producer);
+    let mut needed_here = needed;
+    if needed > producer.max_inline() && !(grown(producer) && needed <= producer.max_inline()) {
+        // A large record: the lane takes only a reference to its file.
+        needed_here = advance(HEAD_BYTES + 9) as u64;
+        if let Err(refusal) = pipeline.make_large(producer, value_bytes) {
+            return refused(pipeline, level, refusal);
+        }
+    }
+    match producer.obstacle(needed_here, level) {
+        None => return Room::Retry,
+        Some(Obstacle::Reentrant) => return refused(pipeline, level, Refusal::Reentrant),
+        Some(Obstacle::Full) if grown(producer) => return Room::Retry,
+        Some(_) => {}
+    }
+    let before = *waited;
+    let room = pipeline.wait_for_room(producer, needed_here, level, waiter, waited);
+    pipeline.waits.calls.fetch_add(u64::from(before.is_zero()), Ordering::Relaxed);
+    pipeline.waits.nanoseconds.fetch_add((*waited - before).as_nanos() as u64, Ordering::Relaxed);
+    if room != Room::Retry
+        && let Some(large) = producer.take_large()
+    {
+        pipeline.blobs.remove(&pipeline.segment, large.number);
+    }
+    room
+}
+
+/// Counts a record that the caller gave up.
+pub fn refuse(level: u16, reason: Refusal) {
+    if let Some(pipeline) = current() {
+        let _ = refused(pipeline, level, reason);
+    }
+}
+
+fn refused(pipeline: &Pipeline, level: u16, reason: Refusal) -> Room {
+    pipeline.segment.header().refused[reason as usize][level_class(level)].fetch_add(1, Ordering::Relaxed);
+    Room::Refused(reason)
+}
+
+/// This thread's producer, valid for this turn of the process. `None`: no lane could be had.
+fn renew(pipeline: &'static Pipeline) -> Option<NonNull<Producer>> {
+    let held = PRODUCER.get();
+    if !held.is_null() {
+        // SAFETY: only this thread has the pointer.
+        let producer = unsafe { &mut *held };
+        if producer.pipeline == pipeline.number() {
+            producer.turn = generation::turn();
+            return NonNull::new(held);
+        }
+        // Of a parent's pipeline: the lane is not ours, its memory is not even mapped.
+        PRODUCER.set(std::ptr::null_mut());
+        // SAFETY: made by `Box::into_raw` below, owned by this thread alone.
+        drop(unsafe { Box::from_raw(held) });
+    }
+    let producer = Box::into_raw(Box::new(pipeline.claim_lane()?));
+    PRODUCER.set(producer);
+    // Registers the destructor; at the very end of a thread there is none any more, and the lane stays taken.
+    let _ = OWNER.try_with(|_| ());
+    NonNull::new(producer)
+}
+
+/// Makes the lanes that threads share when there are no others, while there is surely room.
+pub(super) fn prepare_shared_lanes(segment: &Segment) {
+    for index in 0..SHARED_LANES {
+        let lane = segment.lane(index);
+        if let Some(offset) = segment.take_ring(FIRST_RING_BYTES) {
+            lane.give_ring(offset, FIRST_RING_BYTES);
+            lane.state.word.store(state::SHARED, Ordering::Release);
+        }
+    }
+    segment.header().lanes.store(SHARED_LANES as u32, Ordering::Release);
+}
+
+impl Pipeline {
+    /// A lane of its own for the calling thread, else a shared one.
+    fn claim_lane(&self) -> Option<Producer> {
+        let segment = &self.segment;
+        let used = segment.header().lanes.load(Ordering::Acquire) as usize;
+        for index in SHARED_LANES..used {
+            if segment.lane(index).state.try_claim() {
+                return Some(Producer::new(segment, index, false, self.number));
+            }
+        }
+        self.new_lane().or_else(|| {
+            // SAFETY: gettid has no preconditions.
+            let thread = unsafe { libc::syscall(libc::SYS_gettid) } as usize;
+            let index = thread % SHARED_LANES;
+            let usable = segment.lane(index).first_offset.load(Ordering::Acquire) != 0;
+            usable.then(|| Producer::new(segment, index, true, self.number))
+        })
+    }
+
+    fn new_lane(&self) -> Option<Producer> {
+        let segment = &self.segment;
+        let offset = segment.take_ring(FIRST_RING_BYTES)?;
+        let index = segment.header().lanes.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |lanes| {
+            ((lanes as usize) < layout::MAX_LANES).then_some(lanes + 1)
+        });
+        let index = index.ok()? as usize;
+        let lane = segment.lane(index);
+        lane.give_ring(offset, FIRST_RING_BYTES);
+        lane.state.make_owned();
+        Some(Producer::new(segment, index, false, self.number))
+    }
+
+    fn grow(&self, producer: &mut Producer) -> bool {
+        let bound = options().queue_bytes as u64;
+        let bytes = bound.next_power_of_two();
+        let bytes = if bytes > bound { bytes / 2 } else { bytes };
+        if producer.is_shared() || !producer.can_grow() || bytes <= producer.ring_bytes() {
+            return false;
+        }
+        match self.segment.take_ring(bytes) {
+            Some(offset) => {
+                producer.grow(&self.segment, offset, bytes);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn make_large(&self, producer: &mut Producer, value_bytes: usize) -> Result<(), Refusal> {
+        if let Some(large) = producer.take_large() {
+            if large.bytes == value_bytes {
+                producer.set_large(large);
+                return Ok(());
+            }
+            self.blobs.remove(&self.segment, large.number);
+        }
+        let large: LargeRecord = self.blobs.make(&self.segment, value_bytes).map_err(|_| Refusal::NoBlob)?;
+        producer.set_large(large);
+        Ok(())
+    }
+
+    /// How long a record of `level` may wait in all, given how the collector is doing.
+    fn patience(&self, level: u16, waiter: Waiter, base: Duration) -> Duration {
+        let blocks = match &options().blocking_levels {
+            Some(levels) => levels.contains(&level),
+            None => level >= ERROR,
+        };
+        let patience = if blocks {
+            options().blocking_timeout.max(base)
+        } else if level >= WARNING {
+            base + WARNING_PATIENCE
+        } else {
+            base
+        };
+        if waiter == Waiter::EventLoop { patience.min(EVENT_LOOP_WAIT) } else { patience }
+    }
+
+    /// What a record of the lowest levels waits at most, given how the collector does.
+    fn base_patience(&self, turns: u64) -> Duration {
+        if turns > 0 {
+            self.standstill.store(false, Ordering::Relaxed);
+        }
+        if self.saturated.load(Ordering::Relaxed) || self.standstill.load(Ordering::Relaxed) {
+            IMPATIENCE
+        } else if turns < FAIR_TURNS {
+            STARVED_PATIENCE
+        } else {
+            PATIENCE
+        }
+    }
+
+    fn wait_for_room(
+        &self,
+        producer: &mut Producer,
+        needed: u64,
+        level: u16,
+        waiter: Waiter,
+        waited: &mut Duration,
+    ) -> Room {
+        let header = self.segment.header();
+        let start = Instant::now();
+        let before = *waited;
+        let mut pause = Duration::from_micros(20);
+        let first_turn = header.heartbeat.load(Ordering::Relaxed);
+        loop {
+            wake_collector(&header.sleeping);
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_micros(500));
+            *waited = before + start.elapsed();
+            if generation::turn() != producer.turn {
+                // Another thread forks: its pause is not the sinks' fault, and the push goes on after it.
+                return Room::Retry;
+            }
+            match producer.obstacle(needed, level) {
+                None => return Room::Retry,
+                Some(Obstacle::Contended) => continue,
+                Some(_) => {}
+            }
+            let turns = header.heartbeat.load(Ordering::Relaxed) - first_turn;
+            if *waited >= self.patience(level, waiter, self.base_patience(turns)) {
+                if turns == 0 && *waited >= STARVED_PATIENCE {
+                    self.standstill.store(true, Ordering::Relaxed);
+                }
+                producer.count_refusal(Refusal::QueueFull as usize, level_class(level));
+                self.refusals.fetch_add(1, Ordering::Relaxed);
+                return Room::Refused(Refusal::QueueFull);
+            }
+        }
+    }
+}

@@ -1,0 +1,556 @@
+//! Beginning, forks, barriers and the end of the process's pipeline.
+//!
+//! Atomics outside `queue` and `stats`: the current pipeline's address and number, which the hot path
+//! compares, and [`Gate`], a lock that a forked child can take from a thread that does not exist there.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::Pipeline;
+use super::options::{Durability, Options, OptionsError};
+use crate::clock;
+use crate::collector::{Collector, Turn};
+use crate::generation;
+use crate::overflow::Budget;
+use crate::queue::producer::{sleep_until_woken, wake_collector};
+use crate::segment::{Segment, folder};
+use crate::writer::Outlet;
+
+static CURRENT: AtomicPtr<Pipeline> = AtomicPtr::new(std::ptr::null_mut());
+static NUMBER: AtomicU64 = AtomicU64::new(1);
+static OPTIONS: AtomicPtr<Options> = AtomicPtr::new(std::ptr::null_mut());
+static GATE: Gate = Gate(AtomicU32::new(0));
+
+/// How long the native threads may take to leave before a fork.
+const LEAVE_DEADLINE: Duration = Duration::from_millis(50);
+/// The collector spins this long after a batch that was not small, before it sleeps.
+///
+/// Chosen: about four wake-ups' worth; a burst keeps it awake, a paced program does not.
+const SPIN_NS: u64 = 20_000;
+/// First and longest sleep of a collector without much to do: at 5 ms it uses 0.1 to 0.4 % of a core.
+///
+/// A lane that is half full, an ERROR and a flush wake it, so this bounds only how late a quiet record is written.
+const SLEEP_NS: std::ops::RangeInclusive<u64> = 500_000..=5_000_000;
+/// A program that logged nothing for so long is looked at less often: then the collector uses some 0.3 % of a core.
+const QUIET_NS: u64 = 1_000_000_000;
+const QUIET_SLEEP_NS: u64 = 20_000_000;
+/// Free tmpfs over this share is the default overflow budget.
+const OVERFLOW_SHARE: u64 = 4;
+const MAX_OVERFLOW_BYTES: u64 = 256 * 1024 * 1024;
+
+/// A lock whose holder's process id is in it: a forked child takes it from a holder that is not there.
+struct Gate(AtomicU32);
+
+impl Gate {
+    fn with<T>(&self, action: impl FnOnce() -> T) -> T {
+        let process = std::process::id();
+        loop {
+            match self.0.compare_exchange(0, process, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => break,
+                // Held by a thread of the parent, which does not exist here.
+                Err(holder) if holder != process => {
+                    if self.0.compare_exchange(holder, process, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+                        break;
+                    }
+                }
+                Err(_) => std::thread::sleep(Duration::from_micros(50)),
+            }
+        }
+        let result = action();
+        self.0.store(0, Ordering::Release);
+        result
+    }
+}
+
+/// Sets the options of the process. Starts nothing: segment and threads come with the first record.
+///
+/// Once there is a segment, those that it was made with stay as they are, and the others hold from here on.
+///
+/// # Errors
+///
+/// When a value is out of its range, or would change what cannot change any more.
+pub fn configure(options: Options) -> Result<(), OptionsError> {
+    options.validate()?;
+    if existing().is_some() {
+        options.fits(self::options())?;
+    }
+    // The old options stay where they are: a reader may hold them, and they are set once or twice a life.
+    OPTIONS.store(Box::into_raw(Box::new(options)), Ordering::Release);
+    Ok(())
+}
+
+/// The options in force.
+pub(super) fn options() -> &'static Options {
+    static DEFAULT: LazyLock<Options> = LazyLock::new(Options::default);
+    // SAFETY: stored by `configure`, never freed, never changed.
+    unsafe { OPTIONS.load(Ordering::Acquire).as_ref() }.unwrap_or_else(|| &DEFAULT)
+}
+
+/// Folder of this process's segment, made or not.
+pub(super) fn queue_folder() -> PathBuf {
+    options().queue_dir.clone().unwrap_or_else(folder::default_path)
+}
+
+/// The number of the pipeline that ids belong to. It changes after a fork: every id must then be defined again.
+///
+/// Two loads; the hot path compares it with the number its ids were made under. 0 is no pipeline's number.
+#[inline]
+pub fn generation() -> u64 {
+    if generation::turn() == generation::WIPED { 0 } else { NUMBER.load(Ordering::Relaxed) }
+}
+
+/// The pipeline if there is one in this process.
+pub(super) fn existing() -> Option<&'static Pipeline> {
+    if generation::turn() == generation::WIPED {
+        return None;
+    }
+    let current = CURRENT.load(Ordering::Acquire);
+    // SAFETY: stored by `current`, never freed.
+    unsafe { current.as_ref() }
+}
+
+/// Whether this process has a pipeline.
+pub fn is_running() -> bool {
+    existing().is_some()
+}
+
+/// The pipeline of this process, begun now if there is none. `None`: not even memory for it could be had.
+pub(super) fn current() -> Option<&'static Pipeline> {
+    if let Some(pipeline) = existing() {
+        return Some(pipeline);
+    }
+    GATE.with(|| {
+        if let Some(pipeline) = existing() {
+            return Some(pipeline);
+        }
+        if generation::turn() == generation::WIPED {
+            // A forked child: the parent's pipeline is left as it is, its memory is not ours to judge.
+            CURRENT.store(std::ptr::null_mut(), Ordering::Relaxed);
+            NUMBER.fetch_add(1, Ordering::Relaxed);
+            generation::advance();
+        }
+        let pipeline = Box::leak(Box::new(begin()?));
+        CURRENT.store(pipeline, Ordering::Release);
+        Some(&*pipeline)
+    })
+}
+
+fn begin() -> Option<Pipeline> {
+    let options = options();
+    let ring_limit = options.queue_total_bytes.map(|bytes| bytes as u64);
+    let path = queue_folder();
+    let segment = match options.durability {
+        Durability::Memory => Segment::in_memory(ring_limit).ok()?,
+        Durability::Process => match Segment::create(&path, ring_limit) {
+            Ok(segment) => segment,
+            Err(error) => {
+                warn_of_memory(&path, &error);
+                Segment::in_memory(ring_limit).ok()?
+            }
+        },
+    };
+    let free = segment.home().and_then(|(folder, _)| folder.free_bytes().ok()).unwrap_or(u64::MAX);
+    let overflow_bytes = options.overflow_bytes.unwrap_or((free / OVERFLOW_SHARE).min(MAX_OVERFLOW_BYTES));
+    let segment = Arc::new(segment);
+    super::admission::prepare_shared_lanes(&segment);
+    Some(Pipeline {
+        collector: Mutex::new(Some(Box::new(Collector::new(segment.clone())))),
+        segment,
+        budget: Arc::new(Budget::new(overflow_bytes)),
+        blobs: Default::default(),
+        outlets: Mutex::new(vec![None]),
+        routes: Mutex::default(),
+        collector_runs: AtomicBool::new(false),
+        leave: AtomicBool::new(false),
+        batching: Mutex::new(()),
+        requested: AtomicU64::new(0),
+        answered: AtomicU64::new(0),
+        saturated: AtomicBool::new(false),
+        standstill: AtomicBool::new(false),
+        refusals: AtomicU64::new(0),
+        fallen_back: AtomicBool::new(false),
+        waits: Default::default(),
+        number: NUMBER.load(Ordering::Relaxed),
+    })
+}
+
+fn warn_of_memory(path: &Path, error: &std::io::Error) {
+    let text = format!(
+        "logspool: cannot keep the queue in {}: {error}; it is in memory now, so a killed process loses what is \
+         queued (mend: give queue_dir or LOGSPOOL_QUEUE_DIR a folder on tmpfs with free space)\n",
+        path.display()
+    );
+    // SAFETY: the pointer and length are of one slice; a failed write has nobody to be reported to.
+    unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
+}
+
+/// Starts a native thread with all signals blocked: they are for the program's own threads.
+fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> bool {
+    // SAFETY: plain operations on local signal sets.
+    unsafe {
+        let mut all = std::mem::zeroed();
+        let mut before = std::mem::zeroed();
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        let spawned = std::thread::Builder::new().name(name.to_owned()).stack_size(512 * 1024).spawn(run);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
+        spawned.is_ok()
+    }
+}
+
+impl Pipeline {
+    /// Number that ids of this pipeline were made under.
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Starts the collector, and the writers that have something to write.
+    pub(super) fn ensure_threads(&'static self) {
+        if self.leave.load(Ordering::Relaxed) {
+            return;
+        }
+        // SeqCst: see the end of `collect`.
+        if self.collector_runs.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        self.resume_writers();
+        if !spawn("logspool", || self.collect()) {
+            self.collector_runs.store(false, Ordering::Release);
+        }
+    }
+
+    /// Lets writers run again, and starts those that have something to write.
+    fn resume_writers(&self) {
+        for outlet in self.outlets().into_iter().flatten() {
+            if outlet.resume() {
+                self.start_writer(outlet);
+            }
+        }
+    }
+
+    /// Starts the writer thread of an outlet that was marked as running.
+    pub(crate) fn start_writer(&self, outlet: Arc<Outlet>) {
+        let spare = outlet.clone();
+        let folder = queue_folder();
+        if !spawn("logspool-write", move || {
+            // What a dead process left for this file comes before this process's first line in it.
+            if let Some(path) = outlet.definition.kind.path()
+                && outlet.begins()
+            {
+                super::recovery::recover_target(&folder, Path::new(path));
+            }
+            outlet.run();
+        }) {
+            // Without a thread the records stay queued, on tmpfs, and are counted as such; the next record or flush
+            // tries again.
+            spare.has_no_thread();
+        }
+    }
+
+    /// The collector thread.
+    fn collect(&self) {
+        let mut slot = self.collector.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let Some(mut collector) = slot.take() else { return };
+            self.collect_until_leave(&mut collector);
+            *slot = Some(collector);
+            // Who lets threads run again clears `leave` and then takes `collector_runs`; here it is the other way
+            // round, and all four are SeqCst: either that one finds no collector and starts it, or this one finds
+            // that it may stay. Else a record that came in between would lie there until the next flush.
+            self.collector_runs.store(false, Ordering::SeqCst);
+            if self.leave.load(Ordering::SeqCst) || self.collector_runs.swap(true, Ordering::SeqCst) {
+                return;
+            }
+            self.resume_writers();
+        }
+    }
+
+    fn collect_until_leave(&self, collector: &mut Collector) {
+        let (mut dense_at, mut worked_at) = (clock::monotonic_ns(), clock::monotonic_ns());
+        let mut sleep = *SLEEP_NS.start();
+        while !self.leave.load(Ordering::Acquire) {
+            let turn = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| collector.turn(self)));
+            let turn = turn.unwrap_or(Turn::Held);
+            let now = clock::monotonic_ns();
+            if turn != Turn::Idle {
+                worked_at = now;
+            }
+            match turn {
+                Turn::Worked => {
+                    dense_at = now;
+                    sleep = *SLEEP_NS.start();
+                    continue;
+                }
+                Turn::Few | Turn::Idle if now < dense_at + SPIN_NS => {
+                    std::hint::spin_loop();
+                    continue;
+                }
+                Turn::Few | Turn::Idle if !collector.is_waiting() => {}
+                Turn::Few | Turn::Idle | Turn::Held => sleep = sleep.min(1_000_000),
+            }
+            let sleeping = &self.segment.header().sleeping;
+            sleeping.store(1, Ordering::SeqCst);
+            if self.requested_ticket() == collector.seen_ticket() && !self.leave.load(Ordering::SeqCst) {
+                sleep_until_woken(sleeping, sleep);
+            }
+            sleeping.store(0, Ordering::Relaxed);
+            sleep = (sleep * 2).min(if now < worked_at + QUIET_NS { *SLEEP_NS.end() } else { QUIET_SLEEP_NS });
+        }
+    }
+
+    fn wake(&self) {
+        wake_collector(&self.segment.header().sleeping);
+    }
+
+    /// Asks for a flush and returns its ticket.
+    pub(super) fn request(&self) -> u64 {
+        // Release pairs with the Acquire in `requested_ticket`: the caller's pushes came before.
+        let ticket = self.requested.fetch_add(1, Ordering::AcqRel) + 1;
+        self.wake();
+        ticket
+    }
+
+    fn wait(&self, deadline: Option<Instant>, done: impl Fn() -> bool) -> bool {
+        let mut pause = Duration::from_micros(20);
+        loop {
+            if done() {
+                return true;
+            }
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return false;
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(1));
+        }
+    }
+
+    pub(super) fn flush_until(&'static self, sink: Option<&Outlet>, deadline: Option<Instant>) -> bool {
+        self.ensure_threads();
+        let ticket = self.request();
+        self.wait(deadline, || match sink {
+            Some(outlet) => outlet.flushed_ticket.load(Ordering::Acquire) >= ticket,
+            None => self.answered.load(Ordering::Acquire) >= ticket,
+        })
+    }
+
+    /// As a flush of all sinks, but what was closed at its own deadline had its time already.
+    fn flush_at_end(&'static self, deadline: Option<Instant>) -> bool {
+        self.ensure_threads();
+        let ticket = self.request();
+        let answered = || self.answered.load(Ordering::Acquire) >= ticket;
+        self.wait(deadline, || {
+            let outlets = self.outlets();
+            let mut awaited = outlets.iter().flatten().filter(|outlet| !outlet.is_closing());
+            let is_flushed = |outlet: &Arc<Outlet>| outlet.flushed_ticket.load(Ordering::Acquire) >= ticket;
+            answered() || outlets.iter().flatten().any(|outlet| outlet.is_closing()) && awaited.all(is_flushed)
+        });
+        answered()
+    }
+
+    /// Records that are accepted and not written everywhere.
+    fn left_behind(&self) -> u64 {
+        let snapshot = super::outlets::snapshot_of(self);
+        let in_lanes: u64 = snapshot.in_lanes.iter().sum();
+        let queued: u64 = snapshot.sinks.iter().map(|sink| sink.counts.queued.iter().sum::<u64>()).sum();
+        in_lanes + queued
+    }
+}
+
+fn deadline(timeout: Option<Duration>) -> Option<Instant> {
+    timeout.and_then(|timeout| Instant::now().checked_add(timeout))
+}
+
+/// Waits until everything queued before is written: to one sink, or with `None` to all.
+///
+/// Returns whether that came true within `timeout` (`None` waits for ever). Call without an interpreter lock.
+pub fn flush(sink: Option<u32>, timeout: Option<Duration>) -> bool {
+    let Some(pipeline) = existing() else { return true };
+    let deadline = deadline(timeout);
+    match sink {
+        None => pipeline.flush_until(None, deadline),
+        Some(sink) => match pipeline.outlet(sink) {
+            Some(outlet) => pipeline.flush_until(Some(&outlet), deadline),
+            None => true,
+        },
+    }
+}
+
+/// Before `fork()`: asks the native threads to leave, at most for 50 ms. Takes no lock that a thread holds
+/// across I/O. A writer inside a stuck write stays.
+pub fn before_fork() {
+    let Some(pipeline) = existing() else { return };
+    if !pipeline.collector_runs.load(Ordering::Acquire) {
+        return;
+    }
+    let deadline = Instant::now() + LEAVE_DEADLINE;
+    // What is queued goes out first, so that nothing waits for threads that come back with the next record.
+    pipeline.flush_until(None, Some(deadline));
+    // From here on every push takes the slow way, which starts the threads again.
+    pipeline.leave.store(true, Ordering::Release);
+    generation::advance();
+    pipeline.wake();
+    for outlet in pipeline.outlets().into_iter().flatten() {
+        outlet.ask_to_leave();
+    }
+    pipeline.wait(Some(deadline + LEAVE_DEADLINE), || {
+        !pipeline.collector_runs.load(Ordering::Acquire)
+            && !pipeline.outlets().iter().flatten().any(|outlet| outlet.thread_runs())
+    });
+    await_thread_exit();
+}
+
+/// Waits until the kernel has forgotten the threads that left: a thread counts until its very end.
+fn await_thread_exit() {
+    let deadline = Instant::now() + Duration::from_millis(5);
+    while Instant::now() < deadline && native_threads() > 0 {
+        std::thread::yield_now();
+    }
+}
+
+/// Threads of this process that carry our name.
+fn native_threads() -> usize {
+    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return 0 };
+    tasks
+        .flatten()
+        .filter(|task| std::fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name.starts_with("logspool")))
+        .count()
+}
+
+/// After `fork()` in the parent: lets threads start again with the next record, at once if work is pending.
+pub fn after_fork_in_parent() {
+    let Some(pipeline) = existing() else { return };
+    pipeline.leave.store(false, Ordering::SeqCst);
+    // A collector that did not leave in time stays, but its writers may have left.
+    pipeline.resume_writers();
+    // Threads that logged while the others were away took their slow way already: let them take it again.
+    generation::advance();
+    if pipeline.left_behind() > 0 {
+        pipeline.ensure_threads();
+    }
+}
+
+/// After `fork()` in the child: forgets the parent's lanes, threads and ids.
+///
+/// Nothing to do here: the kernel has wiped the page that says so, and the next call begins anew.
+pub fn after_fork_in_child() {}
+
+/// Ends what can be ended: writes everything queued, at most for `timeout`, and removes the segment's files
+/// when all is written.
+///
+/// Returns the number of records left behind. Logging after it goes on as before it.
+pub fn drain(timeout: Duration) -> u64 {
+    let Some(pipeline) = existing() else { return 0 };
+    pipeline.leave.store(false, Ordering::SeqCst);
+    let done = pipeline.flush_at_end(deadline(Some(timeout)));
+    let left = if done { 0 } else { pipeline.left_behind() };
+    if left == 0 {
+        pipeline.segment.remove_files();
+    } else if !pipeline.fallen_back.swap(true, Ordering::Relaxed) {
+        // Once: a process is drained several times on its way out.
+        pipeline.outlets().iter().flatten().for_each(|outlet| pipeline.fall_back_queued(outlet));
+    }
+    left
+}
+
+/// [`drain`] at the very end of the process: the calls of all other threads wait for the end from here on.
+///
+/// So no record is accepted behind the back of the drain, which no later start would find. The calling thread may
+/// still log; [`go_on`] lets the others go on where the end does not come.
+pub fn end(timeout: Duration) -> u64 {
+    if existing().is_none() {
+        return 0;
+    }
+    close_the_door(thread_id());
+    std::thread::sleep(SETTLE);
+    drain(timeout)
+}
+
+/// Takes [`end`] back.
+pub fn go_on() {
+    DYING.store(0, Ordering::Release);
+}
+
+/// How long a push that passed its check may take to publish. Chosen: it takes nanoseconds.
+const SETTLE: Duration = Duration::from_millis(1);
+
+/// The process that is about to end, in the upper half, and the thread that ends it: other callers wait for that.
+static DYING: AtomicU64 = AtomicU64::new(0);
+
+fn thread_id() -> u32 {
+    // SAFETY: gettid has no preconditions.
+    unsafe { libc::syscall(libc::SYS_gettid) as u32 }
+}
+
+/// Async-signal-safe. Every push takes its slow way from here on, and waits there.
+fn close_the_door(ender: u32) {
+    DYING.store(u64::from(std::process::id()) << 32 | u64::from(ender), Ordering::Release);
+    generation::advance();
+}
+
+/// Holds the caller back while the process ends.
+pub(super) fn wait_for_death() {
+    loop {
+        let dying = DYING.load(Ordering::Acquire);
+        // A child that was forked meanwhile has the word and does not die.
+        if dying == 0 || dying >> 32 != u64::from(std::process::id()) || dying as u32 == thread_id() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Milliseconds that the signal handler waits.
+static SIGNAL_TIMEOUT_MS: AtomicU64 = AtomicU64::new(0);
+
+/// Drains, then ends the process as the signal would have. Only async-signal-safe steps.
+extern "C" fn drain_and_die(signal: libc::c_int) {
+    if let Some(pipeline) = existing()
+        && pipeline.collector_runs.load(Ordering::Acquire)
+    {
+        // No call may return from here on: its line would miss the drain. No thread has the id 0.
+        close_the_door(0);
+        let settle = libc::timespec { tv_sec: 0, tv_nsec: i64::from(SETTLE.subsec_nanos()) };
+        // SAFETY: nanosleep is async-signal-safe.
+        unsafe { libc::nanosleep(&settle, std::ptr::null_mut()) };
+        let ticket = pipeline.request();
+        let end = clock::monotonic_ns() + SIGNAL_TIMEOUT_MS.load(Ordering::Relaxed) * 1_000_000;
+        let pause = libc::timespec { tv_sec: 0, tv_nsec: 200_000 };
+        while pipeline.answered.load(Ordering::Acquire) < ticket && clock::monotonic_ns() < end {
+            // SAFETY: nanosleep is async-signal-safe and `pause` is valid.
+            unsafe { libc::nanosleep(&pause, std::ptr::null_mut()) };
+        }
+        if pipeline.answered.load(Ordering::Acquire) >= ticket {
+            unlink_in_handler(pipeline);
+        }
+    }
+    // SAFETY: signal and raise are async-signal-safe; the default action of these signals ends the process
+    // as soon as the handler returns and unblocks them.
+    unsafe {
+        libc::signal(signal, libc::SIG_DFL);
+        libc::raise(signal);
+    }
+}
+
+/// Removes segment and lock; their paths were made when the handler was installed or the child began.
+fn unlink_in_handler(pipeline: &Pipeline) {
+    pipeline.segment.unlink_async_signal_safe();
+}
+
+/// Lets SIGTERM and SIGHUP drain first, where their disposition is the default one.
+pub fn install_signal_drain(timeout: Duration) {
+    SIGNAL_TIMEOUT_MS.store(timeout.as_millis() as u64, Ordering::Relaxed);
+    for signal in [libc::SIGTERM, libc::SIGHUP] {
+        // SAFETY: all-zero sigaction structs are valid; the handler does only async-signal-safe things.
+        unsafe {
+            let mut before: libc::sigaction = std::mem::zeroed();
+            if libc::sigaction(signal, std::ptr::null(), &mut before) == 0 && before.sa_sigaction == libc::SIG_DFL {
+                let mut action: libc::sigaction = std::mem::zeroed();
+                action.sa_sigaction = drain_and_die as extern "C" fn(libc::c_int) as usize;
+                libc::sigfillset(&mut action.sa_mask);
+                libc::sigaction(signal, &action, std::ptr::null_mut());
+            }
+        }
+    }
+}

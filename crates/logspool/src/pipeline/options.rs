@@ -1,0 +1,129 @@
+//! What a process can choose about its queue.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Options of [`super::configure`]; each has the name, unit and meaning of `logspool.install`'s.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// Where lanes live.
+    pub durability: Durability,
+    /// Bound of one lane, in bytes.
+    pub queue_bytes: usize,
+    /// Bound of all lanes of the process, in bytes; `None` is the lesser of 64 MiB and 1/8 of the free tmpfs.
+    pub queue_total_bytes: Option<usize>,
+    /// Folder of the segment; `None` is `/dev/shm/logspool-<uid>`.
+    pub queue_dir: Option<PathBuf>,
+    /// How long ERROR and above may wait for room.
+    pub blocking_timeout: Duration,
+    /// Level numbers that wait like ERROR; `None` is ERROR and above.
+    pub blocking_levels: Option<Vec<u16>>,
+    /// Bytes that overflow files of stalled sinks may take; `None` is the lesser of 256 MiB and 1/4 of the free tmpfs.
+    pub overflow_bytes: Option<u64>,
+    /// Bound of a drain at the end of the process.
+    pub shutdown_timeout: Duration,
+    /// Where ERROR and above go when nothing else takes them.
+    pub fallback: Fallback,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            durability: Durability::Process,
+            queue_bytes: 256 * 1024,
+            queue_total_bytes: None,
+            queue_dir: None,
+            blocking_timeout: Duration::from_millis(100),
+            blocking_levels: None,
+            overflow_bytes: None,
+            shutdown_timeout: Duration::from_secs(5),
+            fallback: Fallback::Stderr,
+        }
+    }
+}
+
+/// How safe the record of a returned call is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// Lanes on the heap: what is queued dies with the process.
+    Memory,
+    /// Lanes on tmpfs: what is queued survives the process.
+    Process,
+}
+
+/// Where ERROR and above go when nothing else takes them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fallback {
+    /// Standard error, at most 10 lines a second, then a count.
+    Stderr,
+    /// Nowhere; they are counted.
+    None,
+}
+
+/// Least and most bytes of one lane.
+///
+/// Chosen: below 32 KiB there is no room to grow; above 16 MiB four lanes fill the default cap.
+pub const QUEUE_BYTES: std::ops::RangeInclusive<usize> = 32 * 1024..=16 * 1024 * 1024;
+
+/// Why options were not taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OptionsError {
+    /// A value is out of its range.
+    Range(String),
+    /// The queue of the process is in use, and this cannot change any more.
+    InUse(String),
+}
+
+impl std::fmt::Display for OptionsError {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Range(text) | Self::InUse(text) => formatter.write_str(text),
+        }
+    }
+}
+
+impl std::error::Error for OptionsError {}
+
+impl Options {
+    /// Checks that what a queue is made with is as in `begun`.
+    pub(super) fn fits(&self, begun: &Self) -> Result<(), OptionsError> {
+        let changed = [
+            ("durability", self.durability != begun.durability),
+            ("queue_dir", self.queue_dir != begun.queue_dir),
+            ("queue_total_bytes", self.queue_total_bytes != begun.queue_total_bytes),
+            ("overflow_bytes", self.overflow_bytes != begun.overflow_bytes),
+        ];
+        match changed.iter().find(|(_, changed)| *changed) {
+            None => Ok(()),
+            Some((name, _)) => Err(OptionsError::InUse(format!(
+                "{name} cannot change any more: the queue of this process is in use since its first record; \
+                 give it with the first install() or handler"
+            ))),
+        }
+    }
+
+    /// Checks every range.
+    ///
+    /// # Errors
+    ///
+    /// The option's name, what was given, and what would do.
+    pub fn validate(&self) -> Result<(), OptionsError> {
+        if !QUEUE_BYTES.contains(&self.queue_bytes) {
+            return Err(OptionsError::Range(format!(
+                "queue_bytes must be from {} to {} bytes, not {}",
+                QUEUE_BYTES.start(),
+                QUEUE_BYTES.end(),
+                self.queue_bytes
+            )));
+        }
+        if let Some(total) = self.queue_total_bytes
+            && total < self.queue_bytes
+        {
+            return Err(OptionsError::Range(format!(
+                "queue_total_bytes must be at least queue_bytes ({} bytes), not {total}",
+                self.queue_bytes
+            )));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,213 @@
+//! Definitions, sinks and snapshots of the process's pipeline.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::Pipeline;
+use super::life::{current, existing};
+use crate::clock;
+use crate::definition::{RouteDefinition, SinkDefinition, SiteDefinition};
+use crate::format::{Format, FormatSpec};
+use crate::queue::reader::LaneReader;
+use crate::segment::layout::{MAX_SINKS, REFUSALS, Table, level_class};
+use crate::sinks;
+use crate::stats::{self, DropReason, PerLevel, SinkSnapshot, Snapshot};
+use crate::writer::Outlet;
+
+/// Defines a call site. `None`: the table is full, send [`crate::record::tag::SITE`] with each record.
+pub fn define_site(site: &SiteDefinition) -> Option<u32> {
+    current()?.segment.define(Table::Sites, |encoder| site.encode(encoder))
+}
+
+/// Defines a route. `None`: the table is full, use the stock path.
+pub fn define_route(route: &RouteDefinition) -> Option<u32> {
+    if route.targets.len() > crate::definition::MAX_TARGETS {
+        return None;
+    }
+    current()?.define_route(route)
+}
+
+/// Defines a format that `Format::compile` accepts. `None`: it does not, or the table is full: use the stock path.
+pub fn define_format(spec: &FormatSpec) -> Option<u32> {
+    Format::compile(spec).ok()?;
+    current()?.segment.define(Table::Formats, |encoder| spec.encode(encoder))
+}
+
+/// Opens a sink. Its writer thread starts with its first record.
+///
+/// Two handlers on one file, or on one descriptor, share a sink: their lines stay in the order of the calls.
+/// Each `open_sink` wants one [`close_sink`].
+///
+/// # Errors
+///
+/// When the path cannot be opened or the descriptor not be duplicated; when the sink table is full.
+pub fn open_sink(definition: &SinkDefinition) -> Result<u32, String> {
+    let pipeline = current().ok_or_else(|| "no memory for the queue".to_owned())?;
+    let place = definition.place();
+    if let Some(place) = place {
+        // One that is being closed takes no more users; an open one may stand behind it.
+        let shared = |outlet: &&Arc<Outlet>| {
+            outlet.place == Some(place) && outlet.definition.kind == definition.kind && outlet.add_user()
+        };
+        if let Some(outlet) = pipeline.outlets().iter().flatten().find(shared) {
+            return Ok(outlet.id);
+        }
+    }
+    let sink = sinks::open(definition).map_err(|error| format!("cannot open {}: {error}", definition.kind))?;
+    // Asked now, and before any lock: later its disk may hang.
+    let status = definition.kind.path().and_then(|path| std::fs::metadata(path).ok());
+    // No batch has an outlet in its hands while a place changes its owner.
+    let _guard = pipeline.batching();
+    let new = pipeline.segment.define(Table::Sinks, |encoder| definition.encode(encoder));
+    let id = new.or_else(|| pipeline.sink_in_place_of_a_closed_one(definition)).ok_or_else(|| {
+        format!("cannot open {}: a process has at most {} open sinks", definition.kind, MAX_SINKS - 1)
+    })?;
+    let mut outlet =
+        Outlet::new(id, definition.clone(), place, sink, pipeline.segment.clone(), pipeline.budget.clone());
+    outlet.is_recoverable = status.is_some_and(|status| status.is_file());
+    let mut outlets = pipeline.outlets.lock().unwrap_or_else(PoisonError::into_inner);
+    let slot = Table::Sinks.slot(id);
+    if outlets.len() <= slot {
+        outlets.resize_with(slot + 1, || None);
+    }
+    outlets[slot] = Some(Arc::new(outlet));
+    Ok(id)
+}
+
+impl Pipeline {
+    /// An id for a sink in the place of the one that was closed first of those that have nothing left to write.
+    /// Call it while no batch is made.
+    ///
+    /// Records that name the old one may still lie in lanes, held there by a stalled sink: all of them are written,
+    /// or dropped and counted, so nobody wants them for it any more; its checkpoint goes on from where it stood.
+    fn sink_in_place_of_a_closed_one(&self, definition: &SinkDefinition) -> Option<u32> {
+        let closed = |outlet: &Arc<Outlet>| Some((outlet.closed_at()?, outlet.id));
+        let (_, old) = self.outlets().iter().flatten().filter_map(closed).min()?;
+        let begin_anew = || {
+            let batch = self.segment.header().batch.load(Ordering::Relaxed);
+            self.segment.sink(Table::Sinks.slot(old)).begin_anew(batch);
+        };
+        self.segment.redefine(Table::Sinks, old, begin_anew, |encoder| definition.encode(encoder))
+    }
+
+    /// Lets the sink's own writer close it once everything queued before is written.
+    fn close_when_written(&'static self, outlet: &Outlet) {
+        self.ensure_threads();
+        outlet.close_when_written(self.request());
+        self.retire_routes(outlet.id);
+        // The first flush may be answered by now, and nobody looked at the outlet.
+        self.request();
+    }
+}
+
+/// Counts how often a sink has gone over to another file: it moves once the first record is in that file.
+pub fn turns(sink: u32) -> Option<Arc<AtomicU64>> {
+    existing()?.outlet(sink).map(|outlet| outlet.turns.clone())
+}
+
+/// Waits until everything queued before is written to `sink`, then releases it.
+///
+/// Returns whether all was written within `timeout`. What was not stays in the queue for as long as the sink takes,
+/// or for the next start where the process ends before; for a terminal or pipe it is counted as dropped. Call without
+/// an interpreter lock.
+pub fn close_sink(sink: u32, timeout: Duration) -> bool {
+    let Some(pipeline) = existing() else { return true };
+    let Some(outlet) = pipeline.outlet(sink) else { return true };
+    let deadline = Instant::now() + timeout;
+    let done = pipeline.flush_until(Some(&outlet), Some(deadline));
+    if !outlet.remove_user() {
+        return done;
+    }
+    if !done && outlet.is_recoverable && pipeline.segment.survives() {
+        pipeline.close_when_written(&outlet);
+        return false;
+    }
+    if !done {
+        pipeline.fall_back_queued(&outlet);
+        outlet.abandon(DropReason::Deadline);
+    }
+    outlet.ask_to_leave();
+    // A writer that sits in a stuck write keeps the descriptor until it comes back.
+    while done && outlet.thread_runs() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_micros(50));
+    }
+    outlet.release();
+    pipeline.retire_routes(sink);
+    done
+}
+
+/// As [`close_sink`], without waiting: the sink's writer closes it once everything queued before is written.
+///
+/// For shells whose handler dies where nobody may wait. A sink opened meanwhile for the same file does not know of
+/// it; [`super::flush`] waits for what is left.
+pub fn retire_sink(sink: u32) {
+    let Some(pipeline) = existing() else { return };
+    let Some(outlet) = pipeline.outlet(sink) else { return };
+    if !outlet.remove_user() {
+        return;
+    }
+    pipeline.close_when_written(&outlet);
+}
+
+/// Everything that is counted, at one moment. `None`: nothing was logged yet.
+pub fn snapshot() -> Option<Snapshot> {
+    existing().map(snapshot_of)
+}
+
+pub(super) fn snapshot_of(pipeline: &Pipeline) -> Snapshot {
+    let segment = &pipeline.segment;
+    let header = segment.header();
+    let outlets = pipeline.outlets();
+    let _guard = pipeline.batching();
+    let batched = stats::read(&header.batched);
+    let mut refused: [PerLevel; REFUSALS] = std::array::from_fn(|reason| stats::read(&header.refused[reason]));
+    let mut in_lanes = PerLevel::default();
+    let lanes = header.lanes.load(Ordering::Acquire);
+    for index in 0..lanes as usize {
+        for (reason, total) in refused.iter_mut().enumerate() {
+            stats::add(total, stats::read(&segment.lane(index).refused[reason]));
+        }
+        let Some(mut reader) = LaneReader::new(segment, index) else { continue };
+        while let Some(lying) = reader.peek() {
+            in_lanes[level_class(lying.head.level)] += 1;
+            reader.pass(lying.head);
+        }
+    }
+    let mut accepted = batched;
+    stats::add(&mut accepted, in_lanes);
+    let mut offered = accepted;
+    refused.iter().for_each(|per_level| stats::add(&mut offered, *per_level));
+    let now = clock::monotonic_ns();
+    let sinks = outlets
+        .iter()
+        .flatten()
+        .map(|outlet| SinkSnapshot {
+            id: outlet.id as usize,
+            definition: outlet.definition.clone(),
+            counts: outlet.counts(),
+            error: outlet.error().map(|error| error.to_string()).unwrap_or_default(),
+            stuck: outlet.is_stuck(now),
+            closed: outlet.is_closed(),
+            reading: outlet.reading(),
+        })
+        .collect();
+    Snapshot {
+        offered,
+        accepted,
+        refused,
+        in_lanes,
+        late_records: header.late_records.load(Ordering::Relaxed),
+        batches: header.batch.load(Ordering::Relaxed),
+        lanes,
+        ring_bytes: header.ring_end.load(Ordering::Relaxed) - crate::segment::layout::RINGS,
+        ring_limit_bytes: segment.ring_limit(),
+        overflow_bytes: pipeline.budget.taken(),
+        overflow_limit_bytes: pipeline.budget.limit(),
+        blocked_calls: pipeline.waits.calls.load(Ordering::Relaxed),
+        blocked_seconds: pipeline.waits.nanoseconds.load(Ordering::Relaxed) as f64 / 1e9,
+        collector_runs: pipeline.collector_runs.load(Ordering::Relaxed),
+        survives: segment.survives(),
+        sinks,
+    }
+}

@@ -1,0 +1,111 @@
+//! When a process delivers what dead ones left: at its start, and before its first line in a file.
+//!
+//! Atomics outside `queue` and `stats`: counters of what was recovered by this process, whatever its pipeline.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use super::life::queue_folder;
+use crate::clock;
+use crate::recover::{self, Options, Orphan, Report, Retention, Undeliverable, Want};
+
+static RECORDS: AtomicU64 = AtomicU64::new(0);
+static DISCARDED: AtomicU64 = AtomicU64::new(0);
+
+/// What this process recovered so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecoveryCounts {
+    /// Records of dead processes appended to their files.
+    pub records: u64,
+    /// Records for terminals and pipes of dead processes, and for files that were opened anew, given up.
+    pub discarded: u64,
+}
+
+/// What this process recovered so far.
+pub fn recovery_counts() -> RecoveryCounts {
+    RecoveryCounts { records: RECORDS.load(Ordering::Relaxed), discarded: DISCARDED.load(Ordering::Relaxed) }
+}
+
+/// Files that this program opened anew (`mode="w"`), and when it began.
+static OPENED_ANEW: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+static BEGUN_NS: OnceLock<i64> = OnceLock::new();
+
+/// Notes when this program begins. Forked children are of the same program.
+pub fn program_begins() {
+    BEGUN_NS.get_or_init(clock::wall_ns);
+}
+
+/// Notes that this program has opened a file anew: what earlier programs left for it belongs in front of that, and
+/// has gone with what the file held. What its own forked children leave is appended.
+pub fn opened_anew(path: PathBuf) {
+    OPENED_ANEW.lock().unwrap_or_else(PoisonError::into_inner).insert(path);
+}
+
+fn run(folder: &Path, want: impl Fn(&Path) -> bool, undeliverable: Undeliverable) -> io::Result<Report> {
+    let begun = BEGUN_NS.get().copied().unwrap_or(i64::MIN);
+    let anew = OPENED_ANEW.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let want = |path: &Path| match want(path) {
+        true if anew.contains(path) => Want::DoneAway(begun),
+        true => Want::Append,
+        false => Want::Leave,
+    };
+    let report = recover::recover_as(folder, want, Options { undeliverable })?;
+    DISCARDED.fetch_add(report.done_away, Ordering::Relaxed);
+    RECORDS.fetch_add(report.records(), Ordering::Relaxed);
+    let discarded: u64 = report.removed.iter().map(|removed| removed.discarded).sum();
+    if discarded > 0 {
+        DISCARDED.fetch_add(discarded, Ordering::Relaxed);
+        crate::fallback::tell(&format!(
+            "logspool: {discarded} records that a killed process had queued for its terminal or pipe are given up\n"
+        ));
+    }
+    Ok(report)
+}
+
+/// Delivers what dead processes left in `folder` for any file. `None` is this process's queue folder.
+///
+/// Records for terminals and pipes are given up, and counted in the report. Blocks for as long as the files
+/// take: call it without an interpreter lock.
+///
+/// # Errors
+///
+/// When the folder cannot be read or is not ours alone.
+pub fn recover(folder: Option<&Path>) -> io::Result<Report> {
+    run(&folder.map_or_else(queue_folder, Path::to_owned), |_| true, Undeliverable::Discard)
+}
+
+/// Delivers what dead processes left for these files, and removes what holds nothing any more.
+///
+/// Records for terminals and pipes stay and are listed, until what stays exceeds the folder's cap; then those
+/// that can go nowhere are given up, with a line on standard error.
+///
+/// # Errors
+///
+/// When the folder cannot be read or is not ours alone.
+pub fn recover_targets(paths: &[PathBuf]) -> io::Result<Report> {
+    run_capped(&queue_folder(), |path| paths.iter().any(|wanted| wanted == path))
+}
+
+fn run_capped(folder: &Path, want: impl Fn(&Path) -> bool) -> io::Result<Report> {
+    let report = run(folder, &want, Undeliverable::Keep)?;
+    let over = report.kept.iter().any(|kept| kept.retention == Retention::ToBeEvicted);
+    if over { run(folder, want, Undeliverable::Discard) } else { Ok(report) }
+}
+
+/// As [`recover_targets`] for one file, for a writer that is about to begin. What goes wrong stays where it
+/// is, and `orphans` tells about it: a start is never refused because of what an earlier run left.
+pub(super) fn recover_target(folder: &Path, target: &Path) {
+    let _ = run_capped(folder, |path| path == target);
+}
+
+/// What dead processes left in `folder`. `None` is this process's queue folder. Changes nothing.
+///
+/// # Errors
+///
+/// When the folder cannot be read or is not ours alone.
+pub fn orphans(folder: Option<&Path>) -> io::Result<Vec<Orphan>> {
+    recover::scan(&folder.map_or_else(queue_folder, Path::to_owned))
+}

@@ -1,0 +1,176 @@
+//! The positions of one lane and the four orderings that make it a queue.
+//!
+//! A single-producer single-consumer byte ring (Lamport 1983, with cached limits as in FastForward-style
+//! queues), grown at most once by a second ring. Positions are bytes since the lane was made; they never
+//! wrap and never restart. Position `p` lies in the first ring while `p < switch`, in the second from
+//! there on, at `(p - start of the ring) & (bytes of the ring - 1)`.
+//!
+//! | ordering | pairs with | makes visible | model |
+//! |---|---|---|---|
+//! | [`PUBLISH`] `head` store | [`OBSERVE`] `head` load | the record's bytes, and `switch` if it was set | `popped_is_whole`, `growth_is_seen` |
+//! | [`RELEASE`] `tail` store | [`REUSE`] `tail` load | that the reader is done with the bytes | `space_is_not_reused_early` |
+//! | [`HAND_OVER`] `state` store | [`CLAIM`] `state` exchange | the leaving thread's `head` | `next_owner_continues` |
+//!
+//! Each can be weakened with `--cfg weaken="NAME"`; `make loom` checks that its model then fails.
+
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
+
+/// Release: whoever sees the new `head` also sees the bytes before it.
+pub const PUBLISH: Ordering = if cfg!(weaken = "publish") { Ordering::Relaxed } else { Ordering::Release };
+/// Acquire: see [`PUBLISH`].
+pub const OBSERVE: Ordering = if cfg!(weaken = "observe") { Ordering::Relaxed } else { Ordering::Acquire };
+/// Release: whoever sees the new `tail` may overwrite what lies before it.
+pub const RELEASE: Ordering = if cfg!(weaken = "release") { Ordering::Relaxed } else { Ordering::Release };
+/// Acquire: see [`RELEASE`].
+pub const REUSE: Ordering = if cfg!(weaken = "reuse") { Ordering::Relaxed } else { Ordering::Acquire };
+/// Release: the next owner of the lane sees where this one stopped.
+pub const HAND_OVER: Ordering = if cfg!(weaken = "hand_over") { Ordering::Relaxed } else { Ordering::Release };
+/// Acquire: see [`HAND_OVER`].
+pub const CLAIM: Ordering = if cfg!(weaken = "claim") { Ordering::Relaxed } else { Ordering::Acquire };
+
+/// Value of [`ProducerCursor::switch`] while a lane has only its first ring.
+pub const NOT_GROWN: u64 = u64::MAX;
+
+/// The producer's line of a lane.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct ProducerCursor {
+    /// Position after the last published record. Moved by the producer only.
+    pub head: AtomicU64,
+    /// Position at which the second ring begins, or [`NOT_GROWN`]. Set once by the producer, before the
+    /// first record of the second ring is published: seen by whoever sees a `head` beyond it.
+    pub switch: AtomicU64,
+    /// Set between reserve and publish. A call that finds it set interrupted that window.
+    pub busy: AtomicU32,
+    /// Try-lock of a lane that several threads share; 0 is free.
+    pub shared_lock: AtomicU32,
+}
+
+/// The consumer's line of a lane.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct ConsumerCursor {
+    /// Bytes before this position may be overwritten. Moved by the collector when every sink has passed them.
+    pub tail: AtomicU64,
+    /// Position up to which records belong to a batch. `tail <= batched <= head`.
+    pub batched: AtomicU64,
+}
+
+/// Life of a lane, in [`LaneState::word`].
+pub mod state {
+    /// Has no ring yet; nobody may take it.
+    pub const UNMADE: u32 = 0;
+    /// One thread writes it.
+    pub const OWNED: u32 = 1;
+    /// Several threads write it under `shared_lock`.
+    pub const SHARED: u32 = 2;
+    /// No thread has it; it may still hold records.
+    pub const FREE: u32 = 3;
+}
+
+/// Who has the lane.
+#[derive(Debug)]
+#[repr(C)]
+pub struct LaneState {
+    /// One of [`state`].
+    pub word: AtomicU32,
+    /// Number of owners so far; breaks ties in the order of a batch.
+    pub incarnation: AtomicU32,
+}
+
+impl LaneState {
+    /// Takes a free lane. Returns whether it is now the caller's.
+    pub fn try_claim(&self) -> bool {
+        // Acquire pairs with the Release in `hand_over`: the new owner continues at the old one's `head`
+        // (model: `next_owner_continues`).
+        let claimed = self.word.compare_exchange(state::FREE, state::OWNED, CLAIM, Ordering::Relaxed).is_ok();
+        if claimed {
+            self.incarnation.fetch_add(1, Ordering::Relaxed);
+        }
+        claimed
+    }
+
+    /// Makes a new lane the caller's, once it has its ring.
+    pub fn make_owned(&self) {
+        self.incarnation.store(1, Ordering::Relaxed);
+        self.word.store(state::OWNED, HAND_OVER);
+    }
+
+    /// Gives the lane up; what it holds stays.
+    pub fn hand_over(&self) {
+        self.word.store(state::FREE, HAND_OVER);
+    }
+}
+
+impl ProducerCursor {
+    /// A lane that begins at position 0 and has one ring.
+    pub fn new() -> Self {
+        Self {
+            head: AtomicU64::new(0),
+            switch: AtomicU64::new(NOT_GROWN),
+            busy: AtomicU32::new(0),
+            shared_lock: AtomicU32::new(0),
+        }
+    }
+
+    /// Makes everything written before position `head` visible to the consumer.
+    #[inline]
+    pub fn publish(&self, head: u64) {
+        // Release pairs with the Acquire in `published`: whoever sees this position sees the bytes before it.
+        // Relaxed would hand out a record before its bytes arrive (model: `popped_is_whole`).
+        self.head.store(head, PUBLISH);
+    }
+
+    /// Position after the last record that is whole. Load it before `switch`.
+    #[inline]
+    pub fn published(&self) -> u64 {
+        self.head.load(OBSERVE)
+    }
+
+    /// Lets the second ring begin at the current head. The next `publish` makes it known.
+    #[inline]
+    pub fn grow_at(&self, head: u64) {
+        // Relaxed: ordered before the next `publish`, which is the only way to a position beyond it
+        // (model: `growth_is_seen`).
+        self.switch.store(head, Ordering::Relaxed);
+    }
+
+    /// Start of the second ring. Valid for every position below a `published` head loaded before.
+    #[inline]
+    pub fn switch(&self) -> u64 {
+        self.switch.load(Ordering::Relaxed)
+    }
+}
+
+impl Default for ProducerCursor {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ConsumerCursor {
+    /// A consumer that has passed nothing.
+    pub fn new() -> Self {
+        Self { tail: AtomicU64::new(0), batched: AtomicU64::new(0) }
+    }
+
+    /// Gives the space before `tail` back to the producer.
+    #[inline]
+    pub fn release(&self, tail: u64) {
+        // Release pairs with the Acquire in `released`: the reads of these bytes come before their reuse
+        // (model: `space_is_not_reused_early`).
+        self.tail.store(tail, RELEASE);
+    }
+
+    /// Position before which the producer may overwrite.
+    #[inline]
+    pub fn released(&self) -> u64 {
+        self.tail.load(REUSE)
+    }
+}
+
+impl Default for ConsumerCursor {
+    fn default() -> Self {
+        Self::new()
+    }
+}

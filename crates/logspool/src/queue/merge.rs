@@ -1,0 +1,57 @@
+//! The order of a batch: one pure function of (stamp, lane incarnation, place in the list).
+//!
+//! The collector orders records by it when it makes a batch, the recoverer when it makes the same batch again
+//! from a manifest: both then render the same bytes. Lanes that gave nothing to a batch take no part in its
+//! order, so a manifest need not name them.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::ControlFlow;
+
+use super::reader::{LaneReader, Lying};
+
+/// One lane's part of a batch.
+#[derive(Debug)]
+pub struct Share<'a> {
+    /// Its records.
+    pub reader: LaneReader<'a>,
+    /// Index of the lane.
+    pub lane: usize,
+    /// Breaks ties between equal stamps.
+    pub incarnation: u32,
+    /// Position at which the part begins.
+    pub from: u64,
+}
+
+/// Hands the records up to stamp `cut` to `take`, in order, until it breaks.
+#[inline]
+pub fn in_order<'a>(shares: &mut [Share<'a>], cut: u64, mut take: impl FnMut(Lying<'a>) -> ControlFlow<()>) {
+    let mut order = BinaryHeap::with_capacity(shares.len());
+    let enqueue = |order: &mut BinaryHeap<_>, index: usize, share: &mut Share<'a>| {
+        if let Some(lying) = share.reader.peek()
+            && lying.head.ticks <= cut
+        {
+            order.push(Reverse((lying.head.ticks, share.incarnation, index)));
+        }
+    };
+    for (index, share) in shares.iter_mut().enumerate() {
+        enqueue(&mut order, index, share);
+    }
+    while let Some(Reverse((_, _, index))) = order.pop() {
+        let next = order.peek().map(|Reverse((ticks, incarnation, _))| (*ticks, *incarnation));
+        let share = &mut shares[index];
+        // A run: records of this lane as long as no other lane has an earlier one.
+        while let Some(lying) = share.reader.peek() {
+            let stamp = lying.head.ticks;
+            if stamp > cut || next.is_some_and(|next| (stamp, share.incarnation) > next) {
+                break;
+            }
+            let flow = take(lying);
+            share.reader.pass(lying.head);
+            if flow.is_break() {
+                return;
+            }
+        }
+        enqueue(&mut order, index, share);
+    }
+}

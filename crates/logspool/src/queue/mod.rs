@@ -1,0 +1,17 @@
+//! Lanes: one byte ring per logging thread, in memory that outlives the process.
+//!
+//! Stop on the line: *queue*, between capture and collector.
+//! [`cursor`] is the algorithm, apart from the storage, and is what the models check; its layout in the
+//! segment is `segment::layout::LaneHead`; [`producer`] is the calling thread's side, [`reader`] the
+//! collector's and the recoverer's, [`merge`] the order in which both take records.
+
+pub mod cursor;
+#[cfg(all(loom, test))]
+mod models;
+
+#[cfg(not(loom))]
+pub mod merge;
+#[cfg(not(loom))]
+pub mod producer;
+#[cfg(not(loom))]
+pub mod reader;

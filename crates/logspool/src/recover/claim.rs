@@ -1,0 +1,140 @@
+//! An orphan in this process's hands: its lock, its generation, and the marks that say what is delivered.
+//!
+//! The lock keeps other processes away. It is lost when anything in this process closes another descriptor of
+//! the lock file, so each delivering step also compares the segment's generation: who claims an orphan after
+//! us has changed it, and we stop.
+
+use std::fs::File;
+use std::io;
+use std::mem::offset_of;
+use std::os::unix::fs::FileExt;
+
+use super::image::{Checkpoint, sink_offset};
+use super::leftover::Leftover;
+use crate::segment::folder::Folder;
+use crate::segment::layout::{Header, SinkHead};
+
+/// See the file head.
+#[derive(Debug)]
+pub struct Claim<'a> {
+    folder: &'a Folder,
+    /// Its files, as they are under the lock.
+    pub leftover: Leftover,
+    segment: Option<File>,
+    generation: u64,
+    // Held for its record lock until the claim is dropped.
+    _lock: File,
+}
+
+impl<'a> Claim<'a> {
+    /// Takes the lock of a dead process. `None`: another process has it.
+    ///
+    /// # Errors
+    ///
+    /// What the system said about the lock or the segment.
+    pub fn take(folder: &'a Folder, leftover: &Leftover) -> io::Result<Option<Self>> {
+        let Some(lock) = folder.take_lock(&leftover.lock_name())? else { return Ok(None) };
+        // Another recoverer may have been at work since the files were listed.
+        let leftover = Leftover::find(folder, &leftover.name)?;
+        let segment = if leftover.segment { Some(folder.open_file(&leftover.segment_name())?) } else { None };
+        Ok(Some(Self { folder, leftover, segment, generation: 0, _lock: lock }))
+    }
+
+    /// The segment, if there is one.
+    pub fn segment(&self) -> Option<&File> {
+        self.segment.as_ref()
+    }
+
+    fn word(&self, offset: usize) -> io::Result<u64> {
+        let Some(segment) = &self.segment else { return Ok(0) };
+        let mut bytes = [0; 8];
+        segment.read_exact_at(&mut bytes, offset as u64)?;
+        Ok(u64::from_ne_bytes(bytes))
+    }
+
+    fn set_word(&self, offset: u64, word: u64) -> io::Result<()> {
+        match &self.segment {
+            Some(segment) => segment.write_all_at(&word.to_ne_bytes(), offset),
+            None => Ok(()),
+        }
+    }
+
+    /// Begins a generation of its own. Call before anything is read that is delivered later.
+    ///
+    /// # Errors
+    ///
+    /// What the system said.
+    pub fn begin(&mut self) -> io::Result<()> {
+        let mut random = [0_u8; 8];
+        // SAFETY: a valid place for eight bytes; so few are never cut short.
+        unsafe { libc::getrandom(random.as_mut_ptr().cast(), random.len(), 0) };
+        // Never the one that is there, also where the kernel has no random bytes yet.
+        let before = self.word(offset_of!(Header, recoverer))?;
+        self.generation = (u64::from_ne_bytes(random) ^ before.wrapping_add(1)).max(1);
+        self.set_word(offset_of!(Header, recoverer) as u64, self.generation)
+    }
+
+    /// Whether this is still the newest generation.
+    ///
+    /// # Errors
+    ///
+    /// `ResourceBusy` when it is not; what the system said.
+    pub fn check(&self) -> io::Result<()> {
+        // Before `begin` nothing is delivered, and there may not even be a header.
+        if self.generation != 0 && self.word(offset_of!(Header, recoverer))? != self.generation {
+            return Err(io::Error::from(io::ErrorKind::ResourceBusy));
+        }
+        Ok(())
+    }
+
+    /// Writes a sink's checkpoint down.
+    ///
+    /// # Errors
+    ///
+    /// What the system said.
+    pub fn mark(&self, sink: usize, checkpoint: &Checkpoint) -> io::Result<()> {
+        let at = |offset: usize| sink_offset(sink) + offset as u64;
+        // As the writer orders them: at no moment do the words claim more than is out. `offset` counts in `writing`,
+        // which is taken back first.
+        self.set_word(at(offset_of!(SinkHead, writing)), 0)?;
+        self.set_word(at(offset_of!(SinkHead, offset)), checkpoint.offset)?;
+        self.set_word(at(offset_of!(SinkHead, batch)), checkpoint.batch)?;
+        self.set_word(at(offset_of!(SinkHead, writing)), checkpoint.writing)
+    }
+
+    /// Notes that nothing of a sink is left.
+    ///
+    /// # Errors
+    ///
+    /// What the system said.
+    pub fn close(&self, sink: usize) -> io::Result<()> {
+        self.set_word(sink_offset(sink) + offset_of!(SinkHead, closed) as u64, 1)
+    }
+
+    /// Notes records that could not be read, so that the segment is kept by the next recovery too.
+    ///
+    /// # Errors
+    ///
+    /// What the system said.
+    pub fn note_unreadable(&self, records: u64) -> io::Result<()> {
+        let offset = offset_of!(Header, unreadable);
+        self.set_word(offset as u64, self.word(offset)?.saturating_add(records))
+    }
+
+    /// Removes all files, the lock last, and lets go of it.
+    ///
+    /// # Errors
+    ///
+    /// What the system said; what is left can be removed by another call.
+    pub fn remove(self) -> io::Result<()> {
+        let leftover = &self.leftover;
+        for (sink, number) in &leftover.overflow {
+            self.folder.remove(&leftover.overflow_name(*sink, *number))?;
+        }
+        for number in &leftover.blobs {
+            self.folder.remove(&leftover.blob_name(*number))?;
+        }
+        self.folder.remove(&leftover.segment_name())?;
+        self.folder.remove(&leftover.lock_name())
+    }
+}

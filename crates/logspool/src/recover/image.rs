@@ -1,0 +1,246 @@
+//! A copy of a dead process's segment, and bounds for everything that is read from it.
+//!
+//! The fixed part is copied whole (2.6 MB); of the rings, those that hold something undelivered.
+
+use std::fs::File;
+use std::mem::offset_of;
+use std::os::unix::fs::{FileExt, MetadataExt};
+
+use super::lane::{Lane, RingCopier};
+use super::walk::Damage;
+use crate::clock::{Point, point_index};
+use crate::definition::SinkDefinition;
+use crate::record::{Value, Values};
+use crate::segment::MAX_RING_TOTAL;
+use crate::segment::layout::{
+    DEFINITION_BYTES, DEFINITIONS, Header, LANES, LaneHead, MAGIC, MAJOR, MAX_LANES, MAX_POINTS, POINTS, RINGS, SINKS,
+    SinkHead, Table,
+};
+
+/// Why a segment cannot be read at all.
+#[derive(Debug)]
+pub enum Illegible {
+    /// Its maker died before it was finished: there was never a record in it.
+    Unfinished,
+    /// Another major version of the layout.
+    OtherVersion(u32),
+    /// Anything else, in words.
+    Broken(String),
+}
+
+/// Checkpoint of a sink, as its last writer left it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Checkpoint {
+    /// Last batch that is wholly written.
+    pub batch: u64,
+    /// Bytes written of the chunk of batch `writing`.
+    pub offset: u64,
+    /// See `offset`.
+    pub writing: u64,
+    /// Last batch whose chunk lies in an overflow file.
+    pub overflowed: u64,
+    /// Whether nothing of the sink is left to deliver.
+    pub closed: bool,
+}
+
+/// See the file head.
+#[derive(Debug)]
+pub struct Image {
+    fixed: Vec<u8>,
+    points: Vec<Point>,
+    /// Lanes that hold something, by index.
+    pub lanes: Vec<Lane>,
+    /// What could not be read so far.
+    pub damage: Damage,
+}
+
+impl Image {
+    /// Copies a segment.
+    ///
+    /// # Errors
+    ///
+    /// See [`Illegible`].
+    pub fn copy(file: &File) -> Result<Self, Illegible> {
+        let broken = |error: std::io::Error| Illegible::Broken(error.to_string());
+        let status = file.metadata().map_err(broken)?;
+        let mut fixed = vec![0; RINGS.min(status.len()) as usize];
+        file.read_exact_at(&mut fixed, 0).map_err(broken)?;
+        let magic = fixed.first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
+        if magic == 0
+            && fixed.get(LANES as usize..SINKS as usize).is_none_or(|lanes| lanes.iter().all(|byte| *byte == 0))
+        {
+            return Err(Illegible::Unfinished);
+        }
+        if magic != MAGIC {
+            return Err(Illegible::Broken("it does not begin as a segment does".to_owned()));
+        }
+        if fixed.len() < size_of::<Header>() {
+            return Err(Illegible::Broken("it is cut short".to_owned()));
+        }
+        let mut image = Self { fixed, points: Vec::new(), lanes: Vec::new(), damage: Damage::default() };
+        let major = image.word32(offset_of!(Header, major) as u64);
+        if major != MAJOR {
+            return Err(Illegible::OtherVersion(major));
+        }
+        if (image.fixed.len() as u64) < RINGS {
+            return Err(Illegible::Broken("it is cut short".to_owned()));
+        }
+        image.read_points()?;
+        // Rings are allocated when they are made; a copy of a segment may have holes instead.
+        let limit = (status.blocks() * 512).saturating_add(MAX_RING_TOTAL).min(status.len());
+        image.copy_lanes(&mut RingCopier::new(file, status.len(), limit));
+        image.damage.records += image.header(offset_of!(Header, unreadable));
+        Ok(image)
+    }
+
+    /// The word at an offset of the fixed part.
+    pub fn word(&self, offset: u64) -> u64 {
+        let at = offset as usize;
+        u64::from_ne_bytes(self.fixed[at..at + 8].try_into().expect("eight bytes"))
+    }
+
+    /// The half word at an offset of the fixed part.
+    pub fn word32(&self, offset: u64) -> u32 {
+        let at = offset as usize;
+        u32::from_ne_bytes(self.fixed[at..at + 4].try_into().expect("four bytes"))
+    }
+
+    /// A word of the header, by its offset there.
+    pub fn header(&self, offset: usize) -> u64 {
+        self.word(offset as u64)
+    }
+
+    /// When the segment was made, nanoseconds since the epoch.
+    pub fn created_ns(&self) -> i64 {
+        self.header(offset_of!(Header, created_ns)) as i64
+    }
+
+    fn read_points(&mut self) -> Result<(), Illegible> {
+        let count = self.word32(offset_of!(Header, points) as u64);
+        // When the list is full, its oldest slot may be half replaced.
+        let kept = if count as usize >= MAX_POINTS { MAX_POINTS as u32 - 1 } else { count };
+        for index in count - kept..count {
+            let at = POINTS + (index as usize % MAX_POINTS * size_of::<Point>()) as u64;
+            let point = Point {
+                ticks: self.word(at),
+                wall_ns: self.word(at + 8) as i64,
+                ns_per_tick: f64::from_bits(self.word(at + 16)),
+            };
+            if self.points.last().is_none_or(|last| last.ticks <= point.ticks) {
+                self.points.push(point);
+            }
+        }
+        if self.points.is_empty() {
+            return Err(Illegible::Broken("its clock was never calibrated".to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Wall time of a stamp, nanoseconds since the epoch: the same that the collector made of it.
+    pub fn wall_ns(&self, ticks: u64) -> i64 {
+        self.points[point_index(&self.points, ticks)].wall_ns_at(ticks)
+    }
+
+    fn copy_lanes(&mut self, copier: &mut RingCopier<'_>) {
+        // All of them, whatever the count in the header says: a lane that was never made is zero.
+        for index in 0..MAX_LANES as u32 {
+            let at = lane_offset(index);
+            let (lane, unreadable) = Lane::copy(index, |offset| self.word(at + offset as u64), copier);
+            self.damage.bytes = self.damage.bytes.saturating_add(unreadable);
+            self.lanes.extend(lane);
+        }
+    }
+
+    /// Position after the last record that lane `index`, below [`MAX_LANES`], published.
+    pub fn published(&self, index: u32) -> u64 {
+        self.word(lane_offset(index) + offset_of!(LaneHead, producer.head) as u64)
+    }
+
+    /// Position of lane `index`, below [`MAX_LANES`], before which every record is written or spilled everywhere.
+    pub fn released(&self, index: u32) -> u64 {
+        self.word(lane_offset(index) + offset_of!(LaneHead, consumer.tail) as u64)
+    }
+
+    /// Checkpoint of the sink in a place, below `MAX_SINKS`.
+    pub fn checkpoint(&self, id: usize) -> Checkpoint {
+        let field = |offset: usize| self.word(sink_offset(id) + offset as u64);
+        Checkpoint {
+            batch: field(offset_of!(SinkHead, batch)),
+            offset: field(offset_of!(SinkHead, offset)),
+            writing: field(offset_of!(SinkHead, writing)),
+            overflowed: field(offset_of!(SinkHead, overflowed_batch)),
+            closed: field(offset_of!(SinkHead, closed)) == 1,
+        }
+    }
+
+    /// The items of a definition's tuple. `None`: no such id, or it points out of its place.
+    pub fn definition(&self, table: Table, id: u32) -> Option<Values<'_>> {
+        let word = self.index_word(table, id);
+        if word >> 32 != table.generation(id) {
+            return None;
+        }
+        self.definition_at(word & u64::from(u32::MAX))
+    }
+
+    fn index_word(&self, table: Table, id: u32) -> u64 {
+        self.word(table.index_offset() + 8 * table.slot(id) as u64)
+    }
+
+    fn definition_at(&self, offset: u64) -> Option<Values<'_>> {
+        let end = DEFINITIONS + DEFINITION_BYTES;
+        if offset < DEFINITIONS || offset > end - 8 {
+            return None;
+        }
+        let bytes = u64::from(self.word32(offset));
+        if bytes > end - 8 - offset {
+            return None;
+        }
+        let start = offset as usize + 8;
+        match Values::new(&self.fixed[start..start + bytes as usize]).next_value()? {
+            Value::Tuple(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// Who has the place of a sink now.
+    pub fn place_of(&self, sink: u32) -> SinkPlace {
+        let now = self.index_word(Table::Sinks, sink) >> 32;
+        match Table::Sinks.generation(sink) {
+            generation if generation == now => SinkPlace::Own(Table::Sinks.slot(sink)),
+            generation if generation < now => SinkPlace::Another,
+            _ => SinkPlace::Unknown,
+        }
+    }
+
+    /// Path (if it has one) and name of the sink in a place, below `MAX_SINKS`. `None`: there was never one, or it
+    /// cannot be read.
+    pub fn sink(&self, place: usize) -> Option<(Option<String>, String)> {
+        let mut items = self.definition_at(u64::from(self.word32(Table::Sinks.index_offset() + 8 * place as u64)))?;
+        let path = SinkDefinition::decode_path(items)?;
+        items.next()?;
+        match items.next()? {
+            Value::Str(name) => Some((path, name.to_owned())),
+            _ => None,
+        }
+    }
+}
+
+/// Where the records of a sink go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SinkPlace {
+    /// It has this place.
+    Own(usize),
+    /// Nowhere: it was closed with nothing left to write, and another one has its place.
+    Another,
+    /// There never was such a sink.
+    Unknown,
+}
+
+fn lane_offset(index: u32) -> u64 {
+    LANES + u64::from(index) * size_of::<LaneHead>() as u64
+}
+
+/// Offset of a sink's head.
+pub fn sink_offset(id: usize) -> u64 {
+    SINKS + (id * size_of::<SinkHead>()) as u64
+}

@@ -1,0 +1,114 @@
+//! The lanes of an image: their rings copied, their positions checked.
+//!
+//! A ring must be a power of two inside the file and may not overlap another, so the copies are never larger
+//! than the file.
+
+use std::fs::File;
+use std::mem::offset_of;
+use std::os::unix::fs::FileExt;
+
+use crate::pipeline::QUEUE_BYTES;
+use crate::queue::reader::{LaneReader, Rings};
+use crate::segment::layout::{LaneHead, RINGS};
+
+/// Rings and positions of one lane that holds something.
+#[derive(Debug)]
+pub struct Lane {
+    /// Index in the segment.
+    pub index: u32,
+    /// Incarnation of the last owner.
+    pub incarnation: u32,
+    /// Position before which the collector has given the space back.
+    pub released: u64,
+    /// Position up to which the collector noted records as batched.
+    pub batched: u64,
+    /// First position that can be read.
+    pub from: u64,
+    /// Position after the last published record that can be read.
+    pub to: u64,
+    switch: u64,
+    first: Vec<u8>,
+    second: Vec<u8>,
+}
+
+impl Lane {
+    /// Copies lane `index`, whose head's words are read by `word`. Returns it if it holds something readable, and
+    /// the bytes that it holds and that cannot be read.
+    pub fn copy(index: u32, word: impl Fn(usize) -> u64, copier: &mut RingCopier<'_>) -> (Option<Self>, u64) {
+        let released = word(offset_of!(LaneHead, consumer.tail));
+        let head = word(offset_of!(LaneHead, producer.head));
+        if released == head {
+            return (None, 0);
+        }
+        let switch = word(offset_of!(LaneHead, producer.switch));
+        // Two half words: who has the lane, and how many had it.
+        let state = word(offset_of!(LaneHead, state)).to_ne_bytes();
+        let incarnation = u32::from_ne_bytes([state[4], state[5], state[6], state[7]]);
+        let mut ring = |offset, bytes| copier.copy(word(offset), word(bytes)).unwrap_or_default();
+        let mut lane = Self {
+            index,
+            incarnation,
+            released,
+            batched: word(offset_of!(LaneHead, consumer.batched)),
+            from: released,
+            to: head,
+            switch,
+            first: Vec::new(),
+            second: Vec::new(),
+        };
+        if released < switch {
+            lane.first = ring(offset_of!(LaneHead, first_offset), offset_of!(LaneHead, first_bytes));
+        }
+        if head > switch {
+            lane.second = ring(offset_of!(LaneHead, second_offset), offset_of!(LaneHead, second_bytes));
+        }
+        // A ring that cannot be read takes its part of the lane with it, not the other ring's.
+        if lane.first.is_empty() && released < switch {
+            lane.from = switch.min(head);
+        }
+        if lane.second.is_empty() && head > switch {
+            lane.to = switch.max(released);
+        }
+        let fits = released < head && lane.from < lane.to && lane.reader(lane.from, lane.to).is_some();
+        let readable = if fits { lane.to - lane.from } else { 0 };
+        let held = head.abs_diff(released).min(copier.file_bytes);
+        (fits.then_some(lane), held.saturating_sub(readable))
+    }
+
+    /// A reader of `[from, to)`, as far as that can be read. `None`: nothing of it can.
+    pub fn reader(&self, from: u64, to: u64) -> Option<LaneReader<'_>> {
+        let rings = Rings { first: &self.first, second: &self.second, switch: self.switch };
+        LaneReader::over(rings, from.max(self.from), to.min(self.to))
+    }
+}
+
+/// Copies rings and sees to it that they lie apart.
+#[derive(Debug)]
+pub struct RingCopier<'a> {
+    file: &'a File,
+    file_bytes: u64,
+    left: u64,
+    taken: Vec<(u64, u64)>,
+}
+
+impl<'a> RingCopier<'a> {
+    /// A copier for a file of `file_bytes` that copies at most `limit` bytes.
+    pub fn new(file: &'a File, file_bytes: u64, limit: u64) -> Self {
+        Self { file, file_bytes, left: limit, taken: Vec::new() }
+    }
+
+    fn copy(&mut self, offset: u64, bytes: u64) -> Option<Vec<u8>> {
+        let end = offset.checked_add(bytes)?;
+        let sensible = bytes.is_power_of_two() && (64..=*QUEUE_BYTES.end() as u64).contains(&bytes);
+        let inside = offset >= RINGS && end <= self.file_bytes && bytes <= self.left;
+        let apart = self.taken.iter().all(|(from, to)| end <= *from || *to <= offset);
+        if !(sensible && inside && apart) {
+            return None;
+        }
+        let mut ring = vec![0; bytes as usize];
+        self.file.read_exact_at(&mut ring, offset).ok()?;
+        self.left -= bytes;
+        self.taken.push((offset, end));
+        Some(ring)
+    }
+}

@@ -1,0 +1,216 @@
+//! The files in a folder, grouped by the process that made them, and whether that process is still there.
+
+use std::io;
+use std::os::fd::AsRawFd;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::segment::folder::{self, Folder, is_locked};
+use crate::segment::layout::MAX_SINKS;
+
+/// Files of one NAME.
+#[derive(Debug, Clone, Default)]
+pub struct Leftover {
+    /// `<pid namespace>-<pid>-<process start>-<exec>`.
+    pub name: String,
+    /// Whether there is a segment.
+    pub segment: bool,
+    /// Whether there is a lock file.
+    pub lock: bool,
+    /// Sink and number of each overflow file, in order.
+    pub overflow: Vec<(usize, u32)>,
+    /// Numbers of the blob files.
+    pub blobs: Vec<u64>,
+    /// Bytes of memory that the segment takes.
+    pub segment_bytes: u64,
+    /// Bytes of memory that the overflow files take.
+    pub overflow_bytes: u64,
+    /// Bytes of memory that the blob files take.
+    pub blob_bytes: u64,
+    /// When the newest of them was written; mapped writes do not count.
+    pub modified: Option<SystemTime>,
+}
+
+/// What is known about the process that made some files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owner {
+    /// Its lock is free.
+    Dead,
+    /// Its lock is held, by itself or by a recoverer.
+    Alive,
+    /// The lock file is gone, and the process may still be there.
+    Unknown,
+}
+
+/// What a file name in the folder means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Segment,
+    Lock,
+    Overflow(usize, u32),
+    Blob(u64),
+}
+
+fn kind(suffix: &str) -> Option<Kind> {
+    match suffix {
+        "seg" => Some(Kind::Segment),
+        "lock" => Some(Kind::Lock),
+        _ => {
+            if let Some(number) = suffix.strip_prefix("blob-") {
+                return number.parse().ok().map(Kind::Blob);
+            }
+            let (sink, number) = suffix.strip_prefix("over-")?.split_once('-')?;
+            let sink = sink.parse().ok().filter(|sink| *sink < MAX_SINKS)?;
+            Some(Kind::Overflow(sink, number.parse().ok()?))
+        }
+    }
+}
+
+/// Everything in the folder that other processes made, oldest first. Files that are not ours stay unseen.
+///
+/// # Errors
+///
+/// When the folder cannot be read.
+pub fn list(folder: &Folder) -> io::Result<Vec<Leftover>> {
+    let own = folder::process_name();
+    let mut found: Vec<Leftover> = Vec::new();
+    // Sorted, so the files of one process stand together.
+    for file_name in folder.names()? {
+        let Some((name, suffix)) = file_name.split_once('.') else { continue };
+        if name == own || Identity::of(name).is_none() {
+            continue;
+        }
+        if let Some(kind) = kind(suffix) {
+            if found.last().is_none_or(|last| last.name != name) {
+                found.push(Leftover { name: name.to_owned(), ..Leftover::default() });
+            }
+            found.last_mut().expect("just made").add(folder, &file_name, kind);
+        }
+    }
+    for leftover in &mut found {
+        leftover.overflow.sort_unstable();
+    }
+    found.retain(|leftover| leftover.segment || leftover.lock || leftover.modified.is_some());
+    found.sort_by_key(|leftover| leftover.modified);
+    Ok(found)
+}
+
+impl Leftover {
+    /// The files of one process as they are now.
+    ///
+    /// # Errors
+    ///
+    /// When the folder cannot be read.
+    pub fn find(folder: &Folder, name: &str) -> io::Result<Self> {
+        let none = Self { name: name.to_owned(), ..Self::default() };
+        Ok(list(folder)?.into_iter().find(|leftover| leftover.name == name).unwrap_or(none))
+    }
+
+    fn add(&mut self, folder: &Folder, file_name: &str, kind: Kind) {
+        let Ok(status) = folder.status(file_name) else { return };
+        // SAFETY: geteuid has no preconditions and cannot fail.
+        let user = unsafe { libc::geteuid() };
+        if status.st_mode & libc::S_IFMT != libc::S_IFREG || status.st_uid != user {
+            return;
+        }
+        let bytes = status.st_blocks as u64 * 512;
+        match kind {
+            Kind::Segment => (self.segment, self.segment_bytes) = (true, bytes),
+            Kind::Lock => self.lock = true,
+            Kind::Overflow(sink, number) => {
+                self.overflow.push((sink, number));
+                self.overflow_bytes += bytes;
+            }
+            Kind::Blob(number) => {
+                self.blobs.push(number);
+                self.blob_bytes += bytes;
+            }
+        }
+        let modified = UNIX_EPOCH + Duration::new(status.st_mtime.max(0) as u64, status.st_mtime_nsec as u32);
+        self.modified = self.modified.max(Some(modified));
+    }
+
+    /// Bytes of memory that all of it takes.
+    pub fn bytes(&self) -> u64 {
+        self.segment_bytes + self.overflow_bytes + self.blob_bytes
+    }
+
+    /// Process id, in the pid namespace of its process.
+    pub fn pid(&self) -> u32 {
+        Identity::of(&self.name).map_or(0, |identity| identity.pid)
+    }
+
+    /// File name of the segment.
+    pub fn segment_name(&self) -> String {
+        format!("{}.seg", self.name)
+    }
+
+    /// File name of the lock.
+    pub fn lock_name(&self) -> String {
+        format!("{}.lock", self.name)
+    }
+
+    /// File name of an overflow file.
+    pub fn overflow_name(&self, sink: usize, number: u32) -> String {
+        format!("{}.over-{sink}-{number}", self.name)
+    }
+
+    /// File name of a blob.
+    pub fn blob_name(&self, number: u64) -> String {
+        format!("{}.blob-{number}", self.name)
+    }
+
+    /// Whether the process is there. Nothing is changed by asking.
+    pub fn owner(&self, folder: &Folder) -> Owner {
+        if self.lock {
+            return match folder.open_file(&self.lock_name()).and_then(|lock| is_locked(lock.as_raw_fd())) {
+                Ok(false) => Owner::Dead,
+                Ok(true) => Owner::Alive,
+                Err(_) => Owner::Unknown,
+            };
+        }
+        // Its maker may have removed the lock and gone on. The process id tells, in our own pid namespace.
+        match Identity::of(&self.name) {
+            Some(identity) if identity.namespace == folder::pid_namespace() => {
+                let there = folder::start_of(&identity.pid.to_string()) == Some(identity.start);
+                if there { Owner::Unknown } else { Owner::Dead }
+            }
+            _ => Owner::Unknown,
+        }
+    }
+}
+
+/// The parts of a NAME.
+struct Identity {
+    namespace: u64,
+    pid: u32,
+    start: u64,
+}
+
+impl Identity {
+    fn of(name: &str) -> Option<Self> {
+        let mut parts = name.split('-');
+        let identity = Self {
+            namespace: parts.next()?.parse().ok()?,
+            pid: parts.next()?.parse().ok()?,
+            start: parts.next()?.parse().ok()?,
+        };
+        let exec = parts.next()?;
+        (parts.next().is_none() && exec.chars().all(|digit| digit.is_ascii_hexdigit())).then_some(identity)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_names_are_told_apart() {
+        assert_eq!(Some(Kind::Overflow(3, 12)), kind("over-3-12"));
+        assert_eq!(Some(Kind::Blob(7)), kind("blob-7"));
+        for foreign in ["over-3", "over-999-1", "blob-x", "seg.bak", ""] {
+            assert_eq!(None, kind(foreign));
+        }
+        assert_eq!(42, Identity::of("4026531836-42-99-00ff00ff00ff00ff").unwrap().pid);
+        assert!(Identity::of("a-b").is_none());
+    }
+}

@@ -1,0 +1,56 @@
+//! The smallest recovery: what dead processes left on tmpfs goes where it was meant to go.
+//!
+//! Stop on the line: beside *collector* and *writer*, for processes that are not there any more. A start (or
+//! `doctor`) looks with [`scan`] and delivers with [`recover`]; both read copies made by `pread` and take every
+//! byte for hostile.
+//!
+//! ```text
+//! folder -> leftovers (files by NAME) -> claim (lock, generation) -> image (copy, bounds)
+//!        -> walk (batches of the manifests, then what was never batched) -> survey (counts) or delivery (lines)
+//!        -> target (whole lines appended) -> marks in the sink heads -> files removed
+//! ```
+//!
+//! Promised: **every accepted record of a wanted file is in it at least once, on a line of its own, the lines
+//! of a thread in order.** A line stands twice only where the dead process (or a recoverer killed at work) had
+//! handed it to the kernel and not yet noted so in its sink head: at most the chunk of one batch for each sink
+//! and each kill, in one stretch. A line torn by the kill is completed where it can be told whose it is, else
+//! ended and repeated whole.
+//!
+//! Invariants:
+//! - Nothing is removed that holds something undelivered or unread, unless the caller said so
+//!   ([`Undeliverable::Discard`]); whatever stays is in the report with its reasons.
+//! - A segment is touched only under its owner's lock, and every step that delivers checks the generation.
+//! - Lock files of this process are never opened: closing one would drop the lock.
+//!
+//! Not here: exactly once, services, the spool, adoption of other users' segments.
+//! Times are shown in this process's time zone, not in that of the dead one.
+
+mod claim;
+mod decoded;
+mod delivery;
+mod image;
+mod lane;
+mod leftover;
+mod orphan;
+mod progress;
+mod report;
+mod run;
+mod spilled;
+mod survey;
+mod target;
+mod walk;
+
+pub use orphan::{Condition, MAX_ORPHAN_BYTES, Orphan, Pending, Place, Retention, scan};
+pub use report::{Delivered, Kept, Reason, Removed, Report};
+pub use run::{Options, Undeliverable, Want, recover, recover_as};
+pub use walk::Damage;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// One scan or recovery at a time in a process: record locks belong to the process, so a second one would get
+/// the locks of the first, and drop them when it closes the files.
+static AT_WORK: Mutex<()> = Mutex::new(());
+
+fn at_work() -> MutexGuard<'static, ()> {
+    AT_WORK.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,186 @@
+//! A look at what dead processes left, without changing anything.
+
+use std::io::{self, ErrorKind};
+use std::mem::offset_of;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::at_work;
+use super::decoded::Decoded;
+use super::image::Illegible;
+use super::leftover::{self, Leftover, Owner};
+use super::walk::Damage;
+use crate::segment::folder::Folder;
+use crate::segment::layout::Header;
+
+/// Most bytes of orphans that a folder should hold; never more than an eighth of its file system.
+///
+/// Chosen: a quarter of the default overflow of four processes; half would evict what one frozen sink left,
+/// double takes memory that the programs of a small container need.
+pub const MAX_ORPHAN_BYTES: u64 = 256 * 1024 * 1024;
+
+/// What one dead process left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Orphan {
+    /// `<pid namespace>-<pid>-<process start>-<exec>`, the beginning of its files' names.
+    pub name: String,
+    /// Process id, in the pid namespace of the process.
+    pub pid: u32,
+    /// When its segment was made, or its newest file written where there is no readable segment.
+    pub created: SystemTime,
+    /// Time since then.
+    pub age: Duration,
+    /// Bytes of memory of its segment.
+    pub segment_bytes: u64,
+    /// Bytes of memory of its overflow files.
+    pub overflow_bytes: u64,
+    /// Bytes of memory of its large records.
+    pub blob_bytes: u64,
+    /// Sinks with undelivered records.
+    pub pending: Vec<Pending>,
+    /// Whether it can be read.
+    pub condition: Condition,
+    /// Whether the folder's cap leaves room for it.
+    pub retention: Retention,
+}
+
+/// Undelivered records of one sink.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pending {
+    /// Where they go.
+    pub place: Place,
+    /// How many; the first few of them may be out already.
+    pub records: u64,
+    pub(super) sink: usize,
+}
+
+/// Where a sink of a dead process wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// A file, by the path that the process configured.
+    File(PathBuf),
+    /// Something that ended with the process, by the name of the sink.
+    Gone(String),
+    /// The sink's definition cannot be read.
+    Unknown,
+}
+
+/// Whether an orphan can be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Condition {
+    /// All of it.
+    Whole,
+    /// But for some parts.
+    Damaged(Damage),
+    /// Its segment has another major version of the layout.
+    OtherVersion {
+        /// That version.
+        major: u32,
+    },
+    /// Its segment cannot be read at all.
+    Unreadable {
+        /// What was wrong.
+        why: String,
+    },
+    /// There are overflow, blob or lock files, and no finished segment.
+    NoSegment,
+    /// The lock file is gone, and the process may be there.
+    OwnerUnknown,
+}
+
+/// Whether there is room for an orphan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Retention {
+    /// Yes.
+    Stay,
+    /// No: all that are newer fill the cap. Nothing evicts it yet; `doctor` says so.
+    ToBeEvicted,
+}
+
+/// Lists what dead processes of this user left in `folder`, oldest first.
+///
+/// Nothing is changed and no lock is taken. May take as long as a recovery that is under way in this process.
+///
+/// # Errors
+///
+/// When the folder cannot be read or is not ours alone. One that is missing holds nothing.
+pub fn scan(folder: &Path) -> io::Result<Vec<Orphan>> {
+    let _at_work = at_work();
+    let folder = match Folder::open_existing(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        opened => opened?,
+    };
+    let mut orphans = Vec::new();
+    for leftover in leftover::list(&folder)? {
+        match leftover.owner(&folder) {
+            Owner::Alive => {}
+            Owner::Unknown => orphans.push(Orphan::of(&leftover, Condition::OwnerUnknown)),
+            Owner::Dead => orphans.push(Orphan::look(&folder, &leftover)),
+        }
+    }
+    orphans.sort_by_key(|orphan| orphan.created);
+    let cap = cap(&folder);
+    let mut taken = 0_u64;
+    for orphan in orphans.iter_mut().rev() {
+        taken = taken.saturating_add(orphan.bytes());
+        orphan.retention = retention(taken, cap);
+    }
+    Ok(orphans)
+}
+
+/// Bytes that the orphans of a folder may take.
+pub(super) fn cap(folder: &Folder) -> u64 {
+    folder.total_bytes().map_or(MAX_ORPHAN_BYTES, |bytes| (bytes / 8).min(MAX_ORPHAN_BYTES))
+}
+
+/// What happens to the orphan with which the bytes of it and all newer ones come to `taken`.
+pub(super) fn retention(taken: u64, cap: u64) -> Retention {
+    if taken <= cap { Retention::Stay } else { Retention::ToBeEvicted }
+}
+
+impl Orphan {
+    /// Bytes of memory of all its files.
+    pub fn bytes(&self) -> u64 {
+        self.segment_bytes + self.overflow_bytes + self.blob_bytes
+    }
+
+    fn of(leftover: &Leftover, condition: Condition) -> Self {
+        let created = leftover.modified.unwrap_or(UNIX_EPOCH);
+        Self {
+            name: leftover.name.clone(),
+            pid: leftover.pid(),
+            created,
+            age: created.elapsed().unwrap_or_default(),
+            segment_bytes: leftover.segment_bytes,
+            overflow_bytes: leftover.overflow_bytes,
+            blob_bytes: leftover.blob_bytes,
+            pending: Vec::new(),
+            condition,
+            retention: Retention::Stay,
+        }
+    }
+
+    fn look(folder: &Folder, leftover: &Leftover) -> Self {
+        if !leftover.segment {
+            return Self::of(leftover, Condition::NoSegment);
+        }
+        let file = folder.open_file(&leftover.segment_name());
+        let file = file.map_err(|error| Illegible::Broken(error.to_string()));
+        let decoded = match file.and_then(|file| Decoded::read(folder, leftover, &file)) {
+            Ok(decoded) => decoded,
+            Err(Illegible::Unfinished) => return Self::of(leftover, Condition::NoSegment),
+            Err(Illegible::OtherVersion(major)) => return Self::of(leftover, Condition::OtherVersion { major }),
+            Err(Illegible::Broken(why)) => return Self::of(leftover, Condition::Unreadable { why }),
+        };
+        let damage = decoded.survey.damage;
+        let condition = if damage.is_any() { Condition::Damaged(damage) } else { Condition::Whole };
+        let created_ns = decoded.image.header(offset_of!(Header, created_ns)) as i64;
+        let created = UNIX_EPOCH + Duration::from_nanos(created_ns.max(0) as u64);
+        Self {
+            created,
+            age: created.elapsed().unwrap_or_default(),
+            pending: decoded.pending(),
+            ..Self::of(leftover, condition)
+        }
+    }
+}

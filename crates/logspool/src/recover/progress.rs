@@ -1,0 +1,70 @@
+//! How far each sink of a dead process has come: its checkpoint, moved on by what is delivered.
+
+use super::image::{Checkpoint, Image};
+use super::spilled::Spilled;
+use super::walk::{Damage, Plan, REST};
+use crate::segment::layout::MAX_SINKS;
+
+/// Checkpoints of all sinks.
+#[derive(Debug, Clone)]
+pub struct Progress {
+    checkpoints: Vec<Checkpoint>,
+}
+
+impl Progress {
+    /// The checkpoints as the dead process left them, and what is wrong with them.
+    pub fn of(image: &Image, plan: &Plan, spilled: &Spilled) -> (Self, Damage) {
+        let mut damage = Damage::default();
+        let checkpoints = (0..MAX_SINKS).map(|id| {
+            let mut checkpoint = image.checkpoint(id);
+            if checkpoint.batch > plan.last_batch() {
+                // Not what a writer wrote. Nothing is known to be out: rather twice than not at all.
+                damage.bytes += size_of::<u64>() as u64;
+                checkpoint.batch = 0;
+                checkpoint.writing = 0;
+            }
+            if !checkpoint.closed {
+                damage.add(spilled.missing(id, checkpoint.batch, checkpoint.overflowed));
+            }
+            checkpoint
+        });
+        (Self { checkpoints: checkpoints.collect() }, damage)
+    }
+
+    /// The checkpoint of a sink, below [`MAX_SINKS`].
+    pub fn checkpoint(&self, sink: usize) -> &Checkpoint {
+        &self.checkpoints[sink]
+    }
+
+    /// Whether a sink lacks the records of a batch that lie in the lanes.
+    pub fn lacks(&self, sink: usize, batch: u64, spilled: &Spilled) -> bool {
+        let checkpoint = &self.checkpoints[sink];
+        !checkpoint.closed && batch > checkpoint.batch && (batch == REST || !spilled.holds(sink, batch))
+    }
+
+    /// Whether a sink lacks the chunk of a batch that lies in its overflow file.
+    pub fn lacks_spilled(&self, sink: usize, batch: u64) -> bool {
+        !self.checkpoints[sink].closed && batch > self.checkpoints[sink].batch
+    }
+
+    /// Bytes of a batch's chunk that are out.
+    pub fn written(&self, sink: usize, batch: u64) -> u64 {
+        let checkpoint = &self.checkpoints[sink];
+        if checkpoint.writing == batch { checkpoint.offset } else { 0 }
+    }
+
+    /// Notes that `offset` bytes of a batch's chunk are out.
+    pub fn note_offset(&mut self, sink: usize, batch: u64, offset: u64) {
+        let checkpoint = &mut self.checkpoints[sink];
+        checkpoint.writing = batch;
+        checkpoint.offset = offset;
+    }
+
+    /// Notes that a batch is wholly out.
+    pub fn note_batch(&mut self, sink: usize, batch: u64) {
+        let checkpoint = &mut self.checkpoints[sink];
+        checkpoint.batch = batch;
+        checkpoint.writing = 0;
+        checkpoint.offset = 0;
+    }
+}

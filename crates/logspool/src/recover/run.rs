@@ -1,0 +1,203 @@
+//! One recovery: claim each orphan, deliver what is wanted, remove what is empty, report the rest.
+
+use std::io::{self, ErrorKind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use super::at_work;
+use super::claim::Claim;
+use super::decoded::Decoded;
+use super::delivery::{Delivery, Output};
+use super::image::Illegible;
+use super::leftover::{self, Leftover, Owner};
+use super::orphan::{Pending, Place, Retention, cap, retention};
+use super::report::{Kept, Reason, Removed, Report};
+use super::spilled::Spilled;
+use crate::segment::folder::Folder;
+
+/// Options of [`recover`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Options {
+    /// What happens to records that can go nowhere.
+    pub undeliverable: Undeliverable,
+}
+
+/// What happens to what is left for a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Want {
+    /// It stays.
+    Leave,
+    /// It is appended.
+    Append,
+    /// A segment made before this time (nanoseconds since the epoch) loses it, as the file lost what it held: it was
+    /// opened anew. Of a later segment it is appended.
+    DoneAway(i64),
+}
+
+/// What to do with records for terminals and pipes of a dead process, once all others are delivered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Undeliverable {
+    /// Keep the segment, and say so in the report.
+    #[default]
+    Keep,
+    /// Give them up, and count them in the report.
+    Discard,
+}
+
+/// Delivers what dead processes of this user left in `folder` to the files that `want` accepts, and removes
+/// what holds nothing any more.
+///
+/// `want` gets each path as the dead process configured it. The promise is at the head of this module's page.
+/// Blocks for as long as the files take; waits for a recovery that is under way in this process, and passes over
+/// what another process recovers.
+///
+/// # Errors
+///
+/// When the folder cannot be read or is not ours alone. One that is missing holds nothing. What goes wrong with
+/// one orphan is in the report.
+pub fn recover(folder: &Path, want: impl Fn(&Path) -> bool, options: Options) -> io::Result<Report> {
+    recover_as(folder, |path| if want(path) { Want::Append } else { Want::Leave }, options)
+}
+
+/// As [`recover`], with more to say about each file.
+///
+/// # Errors
+///
+/// As for [`recover`].
+pub fn recover_as(folder: &Path, want: impl Fn(&Path) -> Want, options: Options) -> io::Result<Report> {
+    let _at_work = at_work();
+    let folder = match Folder::open_existing(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Report::default()),
+        opened => opened?,
+    };
+    let mut recovery = Recovery { folder: &folder, want, options, report: Report::default() };
+    for leftover in leftover::list(&folder)? {
+        let reasons = match leftover.owner(&folder) {
+            Owner::Alive => continue,
+            Owner::Unknown => vec![Reason::OwnerUnknown],
+            // A start is never refused because of what an earlier run left, whatever that is.
+            Owner::Dead => match catch_unwind(AssertUnwindSafe(|| recovery.settle(&leftover))) {
+                Ok(Ok(reasons)) => reasons,
+                Ok(Err(error)) => vec![Reason::Unreadable { why: error.to_string() }],
+                Err(_) => vec![Reason::Failed],
+            },
+        };
+        if !reasons.is_empty() {
+            recovery.keep(&leftover, reasons);
+        }
+    }
+    let mut report = recovery.report;
+    let cap = cap(&folder);
+    let mut taken = 0_u64;
+    for kept in report.kept.iter_mut().rev() {
+        taken = taken.saturating_add(kept.bytes);
+        kept.retention = retention(taken, cap);
+    }
+    Ok(report)
+}
+
+struct Recovery<'a, W> {
+    folder: &'a Folder,
+    want: W,
+    options: Options,
+    report: Report,
+}
+
+impl<W: Fn(&Path) -> Want> Recovery<'_, W> {
+    /// Deals with the files of one dead process. Returns why they stay; empty when they are gone.
+    fn settle(&mut self, leftover: &Leftover) -> io::Result<Vec<Reason>> {
+        let Some(mut claim) = Claim::take(self.folder, leftover)? else { return Ok(vec![Reason::InWork]) };
+        let Some(segment) = claim.segment() else { return self.settle_without_segment(claim) };
+        let decoded = match Decoded::read(self.folder, &claim.leftover, segment) {
+            Ok(decoded) => decoded,
+            Err(Illegible::Unfinished) => return self.settle_without_segment(claim),
+            Err(Illegible::OtherVersion(major)) => return Ok(vec![Reason::OtherVersion { major }]),
+            Err(Illegible::Broken(why)) => return Ok(vec![Reason::Unreadable { why }]),
+        };
+        claim.begin()?;
+        let mut damage = decoded.survey.damage;
+        let mut reasons = Vec::new();
+        let mut gone = Vec::new();
+        let mut outputs = Vec::new();
+        for Pending { place, records, sink } in decoded.pending() {
+            match place {
+                Place::File(path) => match (self.want)(&path) {
+                    Want::DoneAway(before) if decoded.image.created_ns() < before => {
+                        self.report.done_away += records;
+                        claim.close(sink)?;
+                    }
+                    Want::Append | Want::DoneAway(_) => outputs.push(Output::new(sink, path)),
+                    Want::Leave => reasons.push(Reason::Unwanted { path, records }),
+                },
+                Place::Gone(sink) => gone.push(Reason::Undeliverable { sink, records }),
+                Place::Unknown => damage.records = damage.records.saturating_add(records),
+            }
+        }
+        if !outputs.is_empty() {
+            let outcome = Delivery::new(self.folder, &claim, &decoded, outputs).run();
+            // The survey has seen some of the same records.
+            let more = outcome.damage.records.saturating_sub(decoded.survey.damage.records);
+            damage.records = damage.records.saturating_add(more);
+            claim.check()?;
+            // Before the sinks are closed: a closed sink without this note would let the segment go.
+            claim.note_unreadable(more)?;
+            self.close(&claim, &decoded, outcome.outputs, &mut reasons)?;
+        }
+        if damage.is_any() {
+            reasons.push(Reason::Damaged(damage));
+        }
+        if self.options.undeliverable == Undeliverable::Keep || !reasons.is_empty() {
+            reasons.append(&mut gone);
+        }
+        if !reasons.is_empty() {
+            return Ok(reasons);
+        }
+        let given_up = |reason: &Reason| if let Reason::Undeliverable { records, .. } = reason { *records } else { 0 };
+        self.remove(claim, gone.iter().map(given_up).sum())
+    }
+
+    /// Files without a finished segment: a lock alone goes, anything else holds what nobody can place.
+    fn settle_without_segment(&mut self, claim: Claim<'_>) -> io::Result<Vec<Reason>> {
+        let spilled = Spilled::index(self.folder, &claim.leftover)?;
+        if spilled.is_empty() && claim.leftover.blobs.is_empty() {
+            return self.remove(claim, 0);
+        }
+        Ok(vec![Reason::NoSegment])
+    }
+
+    /// Marks delivered sinks and reports them.
+    fn close(
+        &mut self,
+        claim: &Claim<'_>,
+        decoded: &Decoded,
+        outputs: Vec<Output>,
+        reasons: &mut Vec<Reason>,
+    ) -> io::Result<()> {
+        for Output { sink, path, records, bytes, error, .. } in outputs {
+            self.report.add_delivered(path.clone(), records, bytes);
+            match error {
+                None => claim.close(sink)?,
+                Some(error) => {
+                    let records =
+                        decoded.survey.pending.get(&sink).map_or(0, |pending| pending.saturating_sub(records));
+                    reasons.push(Reason::Unwritable { path, error: error.to_string(), records });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, claim: Claim<'_>, discarded: u64) -> io::Result<Vec<Reason>> {
+        claim.check()?;
+        let leftover = &claim.leftover;
+        let (name, pid, bytes) = (leftover.name.clone(), leftover.pid(), leftover.bytes());
+        claim.remove()?;
+        self.report.removed.push(Removed { name, pid, bytes, discarded });
+        Ok(Vec::new())
+    }
+
+    fn keep(&mut self, leftover: &Leftover, reasons: Vec<Reason>) {
+        let (name, pid, bytes) = (leftover.name.clone(), leftover.pid(), leftover.bytes());
+        self.report.kept.push(Kept { name, pid, bytes, reasons, retention: Retention::Stay });
+    }
+}

@@ -1,0 +1,97 @@
+//! What an orphan holds, counted without rendering anything.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::ControlFlow;
+
+use super::image::{Image, SinkPlace};
+use super::progress::Progress;
+use super::spilled::Spilled;
+use super::walk::{Damage, Plan, Visit};
+use crate::definition::RouteDefinition;
+use crate::queue::reader::Lying;
+use crate::record::flags;
+use crate::segment::layout::{MAX_SINKS, Table};
+
+/// See the file head.
+#[derive(Debug)]
+pub struct Survey {
+    /// Undelivered records per sink. The first of them may be out already, see the module's promise.
+    pub pending: BTreeMap<usize, u64>,
+    /// What could not be read.
+    pub damage: Damage,
+}
+
+/// Counts what is undelivered.
+pub fn count(image: &Image, plan: &Plan, spilled: &Spilled, progress: &Progress) -> Survey {
+    let survey = Survey { pending: BTreeMap::new(), damage: image.damage };
+    let mut counter = Counter { image, spilled, progress, routes: HashMap::new(), batch: 0, survey };
+    counter.survey.damage.add(plan.damage);
+    counter.survey.damage.add(spilled.damage());
+    let unread = plan.walk(image, &mut counter);
+    let mut survey = counter.survey;
+    survey.damage.bytes = survey.damage.bytes.saturating_add(unread);
+    for sink in 0..MAX_SINKS {
+        let waiting = spilled.of(sink).iter().filter(|entry| progress.lacks_spilled(sink, entry.batch));
+        let records: u64 = waiting.map(|entry| u64::from(entry.marks)).sum();
+        if records > 0 {
+            *survey.pending.entry(sink).or_default() += records;
+        }
+    }
+    survey
+}
+
+/// A record that leads nowhere.
+const ONE_RECORD: Damage = Damage { bytes: 0, records: 1 };
+
+struct Counter<'a> {
+    image: &'a Image,
+    spilled: &'a Spilled,
+    progress: &'a Progress,
+    routes: HashMap<u32, Option<RouteDefinition>>,
+    batch: u64,
+    survey: Survey,
+}
+
+impl Counter<'_> {
+    fn count(&mut self, sink: u32) {
+        match self.image.place_of(sink) {
+            SinkPlace::Unknown => self.survey.damage.add(ONE_RECORD),
+            SinkPlace::Own(place) if self.progress.lacks(place, self.batch, self.spilled) => {
+                *self.survey.pending.entry(place).or_default() += 1;
+            }
+            SinkPlace::Own(_) | SinkPlace::Another => {}
+        }
+    }
+}
+
+impl Visit for Counter<'_> {
+    fn begin(&mut self, number: u64) -> ControlFlow<()> {
+        self.batch = number;
+        ControlFlow::Continue(())
+    }
+
+    fn record(&mut self, lying: Lying<'_>) -> ControlFlow<()> {
+        let head = lying.head;
+        if head.flags & flags::TEXT != 0 {
+            self.count(head.route);
+            return ControlFlow::Continue(());
+        }
+        let image = self.image;
+        let route = self
+            .routes
+            .entry(head.route)
+            .or_insert_with(|| RouteDefinition::decode(image.definition(Table::Routes, head.route)?));
+        let Some(route) = route else {
+            self.survey.damage.add(ONE_RECORD);
+            return ControlFlow::Continue(());
+        };
+        let reached = route.targets.iter().filter(|target| head.level >= target.min_level);
+        let sinks: Vec<u32> = reached.map(|target| target.sink).collect();
+        sinks.into_iter().for_each(|sink| self.count(sink));
+        ControlFlow::Continue(())
+    }
+
+    fn end(&mut self) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}

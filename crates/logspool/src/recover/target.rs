@@ -1,0 +1,301 @@
+//! A log file that a dead process wrote to: whole lines are appended, a torn end is mended first.
+//!
+//! A kill in the middle of a write leaves the beginning of a line. Where that beginning is one of a record that
+//! is about to be appended, its rest goes out first; else the line is ended. Either way every line that stands
+//! in the file afterwards is a whole one, and nothing is glued to the torn one.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::ops::Range;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use crate::blob::MAX_BLOB_BYTES;
+use crate::overflow::Chunk;
+
+/// Bytes of the file's end that are looked at, and more where they hold no line end.
+///
+/// Chosen: beyond most lines; half of it would be read twice more often, double costs a start more.
+const TAIL_BYTES: u64 = 64 * 1024;
+
+/// Most bytes of one write, unless one record is longer.
+///
+/// Specified: other processes may append to the same file in between.
+const WRITE_BYTES: usize = 256 * 1024;
+
+/// See the file head.
+#[derive(Debug)]
+pub struct Target {
+    file: File,
+    /// The file's end as it was found, until the first append.
+    end: Option<End>,
+}
+
+/// A failed append.
+#[derive(Debug)]
+pub struct Stopped {
+    /// Bytes of the chunk up to which it is in the file.
+    pub at: usize,
+    /// What the system said.
+    pub error: io::Error,
+}
+
+/// The last bytes of a file.
+#[derive(Debug, Default)]
+struct End {
+    bytes: Vec<u8>,
+    whole_file: bool,
+}
+
+/// How an append begins.
+#[derive(Debug, PartialEq, Eq)]
+struct Start {
+    /// What goes out before the chunk.
+    before: Before,
+    /// Byte of the chunk from which on it is appended.
+    from: usize,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Before {
+    Nothing,
+    /// The end of a line that will never be completed.
+    LineEnd,
+    /// The rest of a record, bytes of the chunk.
+    Rest(Range<usize>),
+}
+
+impl Target {
+    /// Opens the file, making it where it is missing.
+    ///
+    /// # Errors
+    ///
+    /// When the path is relative, a link, no regular file, or a file of another user; what the system said.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let refuse = |why: &str| Err(io::Error::new(ErrorKind::InvalidInput, why));
+        if !path.is_absolute() {
+            return refuse("its path is not absolute");
+        }
+        // Asked before it is opened: opening a device can have effects.
+        if path.symlink_metadata().is_ok_and(|status| !status.is_file()) {
+            return refuse("it is not a regular file");
+        }
+        let file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY)
+            .open(path)?;
+        let status = file.metadata()?;
+        if !status.is_file() {
+            return refuse("it is not a regular file");
+        }
+        // SAFETY: geteuid has no preconditions and cannot fail.
+        if status.uid() != unsafe { libc::geteuid() } {
+            return refuse("it belongs to another user");
+        }
+        let end = End::read(&file, status.len())?;
+        Ok(Self { file, end: Some(end) })
+    }
+
+    /// Appends the records of a chunk, less its first `written` bytes, which are in the file already.
+    ///
+    /// # Errors
+    ///
+    /// [`Stopped`], with how far it came.
+    pub fn append(&mut self, chunk: &Chunk, written: usize) -> Result<(), Stopped> {
+        let stopped = |at: usize| move |(count, error): (usize, io::Error)| Stopped { at: at + count, error };
+        let Start { before, from } = match self.end.take() {
+            Some(end) => end.start(chunk, written),
+            None => Start { before: Before::Nothing, from: written },
+        };
+        // What goes out before the chunk counts as nothing of it: it may go out again.
+        let mended = match before {
+            Before::Nothing => Ok(()),
+            Before::LineEnd => self.write(b"\n"),
+            Before::Rest(rest) => self.write(&chunk.bytes[rest]),
+        };
+        mended.map_err(|(_, error)| Stopped { at: written, error })?;
+        let mut from = from;
+        while from < chunk.bytes.len() {
+            let to = self.piece_end(chunk, from);
+            self.write(&chunk.bytes[from..to]).map_err(stopped(from))?;
+            from = to;
+        }
+        Ok(())
+    }
+
+    /// The last record end that one write can reach, or the first one.
+    fn piece_end(&self, chunk: &Chunk, from: usize) -> usize {
+        let first = chunk.marks.partition_point(|mark| mark.end as usize <= from);
+        let beyond = chunk.marks.partition_point(|mark| mark.end as usize <= from + WRITE_BYTES);
+        let last = if beyond > first { beyond - 1 } else { first };
+        chunk.marks.get(last).map_or(chunk.bytes.len(), |mark| mark.end as usize).min(chunk.bytes.len())
+    }
+
+    /// Writes all of it, or says how much.
+    fn write(&mut self, bytes: &[u8]) -> Result<(), (usize, io::Error)> {
+        let mut written = 0;
+        while written < bytes.len() {
+            match self.file.write(&bytes[written..]) {
+                Ok(0) => return Err((written, io::Error::from(ErrorKind::WriteZero))),
+                Ok(count) => written += count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err((written, error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the delivery to this file. Modes that promise `durable` will sync here.
+    pub fn finish(self) {}
+}
+
+impl End {
+    fn read(file: &File, file_bytes: u64) -> io::Result<Self> {
+        let mut length = file_bytes.min(TAIL_BYTES);
+        loop {
+            let mut bytes = vec![0; length as usize];
+            file.read_exact_at(&mut bytes, file_bytes - length)?;
+            let enough = bytes.contains(&b'\n') || length == file_bytes || length >= MAX_BLOB_BYTES as u64;
+            if enough {
+                return Ok(Self { bytes, whole_file: length == file_bytes });
+            }
+            length = (length * 8).min(file_bytes);
+        }
+    }
+
+    /// How to append `chunk` behind this end.
+    fn start(&self, chunk: &Chunk, written: usize) -> Start {
+        let records = records(chunk, written);
+        let Some(first) = records.clone().next() else { return Start { before: Before::Nothing, from: written } };
+        let torn = self.torn_line();
+        if chunk.bytes[first.clone()].last() != Some(&b'\n') {
+            // Records that are not lines: only what is known to be out tells where to go on.
+            let out = self.bytes.ends_with(&chunk.bytes[first.start..written.max(first.start)]);
+            return Start { before: Before::Nothing, from: if out { written.max(first.start) } else { first.start } };
+        }
+        if torn.is_empty() {
+            return Start { before: Before::Nothing, from: first.start };
+        }
+        for record in records {
+            let Some(out) = self.torn_at(torn, &chunk.bytes[record.clone()]) else { continue };
+            let rest = record.start + out..record.end;
+            return if record == first {
+                Start { before: Before::Nothing, from: rest.start }
+            } else {
+                Start { before: Before::Rest(rest), from: first.start }
+            };
+        }
+        Start { before: Before::LineEnd, from: first.start }
+    }
+
+    /// What stands behind the last line end.
+    fn torn_line(&self) -> &[u8] {
+        let start = self.bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        &self.bytes[start..]
+    }
+
+    /// Bytes of `record` that stand at the file's end, when it ends inside of it.
+    fn torn_at(&self, torn: &[u8], record: &[u8]) -> Option<usize> {
+        if torn.len() == self.bytes.len() && !self.whole_file {
+            // Where that line begins is not known.
+            return None;
+        }
+        let inner = record.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
+        std::iter::once(0)
+            .chain(inner)
+            .filter(|line| record[*line..].starts_with(torn))
+            .map(|line| line + torn.len())
+            .find(|out| *out < record.len() && self.ends_with(&record[..*out]))
+    }
+
+    /// Whether the file ends with `part`, as far as its end is known.
+    fn ends_with(&self, part: &[u8]) -> bool {
+        let known = part.len().min(self.bytes.len());
+        (known == part.len() || !self.whole_file) && self.bytes.ends_with(&part[part.len() - known..])
+    }
+}
+
+/// The records of a chunk that are not wholly within its first `written` bytes.
+fn records(chunk: &Chunk, written: usize) -> impl Iterator<Item = Range<usize>> + Clone {
+    let first = chunk.marks.partition_point(|mark| mark.end as usize <= written);
+    (first..chunk.marks.len()).map(move |index| {
+        let start = if index == 0 { 0 } else { chunk.marks[index - 1].end as usize };
+        start..chunk.marks[index].end as usize
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sink::Mark;
+
+    fn chunk(records: &[&str]) -> Chunk {
+        let mut chunk = Chunk::default();
+        for record in records {
+            chunk.bytes.extend_from_slice(record.as_bytes());
+            chunk.marks.push(Mark { end: chunk.bytes.len() as u32, level: 20, class: 2, seconds: 0 });
+        }
+        chunk
+    }
+
+    fn appended(file: &str, records: &[&str], written: usize) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.log");
+        std::fs::write(&path, file).unwrap();
+        Target::open(&path).unwrap().append(&chunk(records), written).unwrap();
+        std::fs::read_to_string(&path).unwrap()
+    }
+
+    #[test]
+    fn a_line_torn_in_the_first_record_is_completed() {
+        assert_eq!("0 a\n1 b\n2 c\n", appended("0 a\n1", &["1 b\n", "2 c\n"], 0));
+        assert_eq!("0 a\n1 b\n2 c\n", appended("0 a\n1 ", &["0 a\n", "1 b\n", "2 c\n"], 5));
+    }
+
+    #[test]
+    fn a_line_torn_in_a_later_record_is_completed_and_the_stretch_repeated() {
+        assert_eq!("1 b\n2 c\n1 b\n2 c\n3 d\n", appended("1 b\n2", &["1 b\n", "2 c\n", "3 d\n"], 0));
+    }
+
+    #[test]
+    fn a_foreign_torn_line_is_ended() {
+        assert_eq!("foreign\n1 b\n", appended("foreign", &["1 b\n"], 0));
+    }
+
+    #[test]
+    fn a_traceback_torn_in_its_second_line_is_completed() {
+        assert_eq!("1 b\n  File\n2 c\n", appended("1 b\n  Fi", &["1 b\n  File\n", "2 c\n"], 0));
+    }
+
+    #[test]
+    fn a_torn_record_longer_than_the_end_that_is_read_first_is_completed() {
+        let long = format!("1 {}\n", "x".repeat(300_000));
+        let whole = format!("0 a\n{long}");
+
+        assert_eq!(whole, appended(&whole[..200_000], &[&long], 0));
+    }
+
+    #[test]
+    fn an_offset_inside_a_record_of_a_fresh_file_goes_back_to_its_start() {
+        assert_eq!("2 c\n", appended("", &["1 b\n", "2 c\n"], 6));
+    }
+
+    #[test]
+    fn records_without_line_ends_are_not_touched() {
+        assert_eq!("abcd", appended("ab", &["ab", "cd"], 2));
+        assert_eq!("abcd", appended("abc", &["ab", "cd"], 3));
+    }
+
+    #[test]
+    fn only_regular_files_of_our_own_are_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(folder.path().join("a.log"), &link).unwrap();
+
+        for path in [link.as_path(), folder.path(), Path::new("/dev/null"), Path::new("a.log")] {
+            assert!(Target::open(path).is_err(), "{}", path.display());
+        }
+    }
+}

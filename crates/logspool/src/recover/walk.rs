@@ -1,0 +1,197 @@
+//! Which records of an image some sink may still lack, and the order in which they are visited.
+//!
+//! First the batches of the manifests, each in the order in which the collector merged it, then everything
+//! that was published and never batched, in the order of stamps. A batch whose lane space was given back is
+//! left out: every sink has written it, or holds it in an overflow file. Where the manifests make no sense, what
+//! they no longer describe counts as never batched: rather twice than not at all.
+
+use std::mem::offset_of;
+use std::ops::ControlFlow;
+
+use super::image::Image;
+use crate::manifest::manifest_bytes;
+use crate::queue::merge::{Share, in_order};
+use crate::queue::reader::Lying;
+use crate::segment::layout::{Header, LaneRange, MANIFEST_BYTES, MANIFESTS, MAX_LANES, ManifestHead};
+
+/// What could not be read of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Damage {
+    /// Bytes that make no records or entries.
+    pub bytes: u64,
+    /// Records whose definitions or values are missing.
+    pub records: u64,
+}
+
+impl Damage {
+    /// Whether there is any.
+    pub fn is_any(self) -> bool {
+        self != Self::default()
+    }
+
+    /// Adds what another part of the same segment lacks.
+    pub fn add(&mut self, more: Self) {
+        self.bytes = self.bytes.saturating_add(more.bytes);
+        self.records = self.records.saturating_add(more.records);
+    }
+}
+
+/// Number under which the records that were never batched are delivered. No batch has it.
+pub const REST: u64 = u64::MAX;
+
+/// Takes the records of a walk.
+pub trait Visit {
+    /// The records of batch `number` begin.
+    fn begin(&mut self, number: u64) -> ControlFlow<()>;
+
+    /// The next record.
+    fn record(&mut self, lying: Lying<'_>) -> ControlFlow<()>;
+
+    /// The records of the batch that was begun last are through.
+    fn end(&mut self) -> ControlFlow<()>;
+}
+
+#[derive(Debug)]
+struct Batch {
+    number: u64,
+    ranges: Vec<LaneRange>,
+}
+
+/// See the file head.
+#[derive(Debug)]
+pub struct Plan {
+    batches: Vec<Batch>,
+    last: u64,
+    /// What the manifests do not tell.
+    pub damage: Damage,
+}
+
+impl Plan {
+    /// The plan of an image.
+    pub fn of(image: &Image) -> Self {
+        let mut plan = Self { batches: Vec::new(), last: 0, damage: Damage::default() };
+        let mut reached = [0; MAX_LANES];
+        let head = image.header(offset_of!(Header, manifest_head));
+        let tail = image.header(offset_of!(Header, manifest_tail));
+        if tail > head || head - tail > MANIFEST_BYTES || tail % 8 != 0 {
+            plan.damage.bytes = MANIFEST_BYTES;
+        } else {
+            plan.damage.bytes = plan.read_manifests(image, tail, head, &mut reached);
+        }
+        let known = plan.batches.last().map_or(0, |batch| batch.number);
+        plan.last = known.max(image.header(offset_of!(Header, batch)));
+        let released = |range: &LaneRange| range.from < image.released(range.lane);
+        // Given back one lane after the other: one of them tells that every sink has passed the batch.
+        plan.batches.retain(|batch| !batch.ranges.iter().any(released));
+        plan.add_rest(image, &reached);
+        plan
+    }
+
+    /// Newest batch that the segment knows of.
+    pub fn last_batch(&self) -> u64 {
+        self.last
+    }
+
+    /// Reads the manifests from position `tail` to `head`. Returns the bytes that make none.
+    fn read_manifests(&mut self, image: &Image, tail: u64, head: u64, reached: &mut [u64; MAX_LANES]) -> u64 {
+        let mut position = tail;
+        while position < head {
+            let to_end = MANIFEST_BYTES - position % MANIFEST_BYTES;
+            let place = MANIFESTS + position % MANIFEST_BYTES;
+            if to_end < size_of::<ManifestHead>() as u64 || image.word32(place) == 0 {
+                // Filler up to the end of the ring.
+                position += to_end;
+                continue;
+            }
+            let bytes = u64::from(image.word32(place));
+            let before = self.batches.last().map_or(0, |batch| batch.number);
+            match read_manifest(image, place, to_end.min(head - position), reached) {
+                Some(batch) if batch.number > before && batch.number != REST => {
+                    batch.ranges.iter().for_each(|range| reached[range.lane as usize] = range.to);
+                    self.batches.push(batch);
+                }
+                _ => return head - position,
+            }
+            position += bytes;
+        }
+        0
+    }
+
+    /// `reached` is how far the manifests say that each lane is batched.
+    fn add_rest(&mut self, image: &Image, reached: &[u64; MAX_LANES]) {
+        let mut ranges = Vec::new();
+        for lane in &image.lanes {
+            let noted = if (lane.released..=image.published(lane.index)).contains(&lane.batched) {
+                lane.batched
+            } else {
+                self.damage.bytes += size_of::<u64>() as u64;
+                lane.released
+            };
+            // The note in the lane comes after the manifest, so the last batch may be ahead of it.
+            let from = noted.max(reached[lane.index as usize]);
+            if from < lane.to {
+                ranges.push(LaneRange { lane: lane.index, incarnation: lane.incarnation, from, to: lane.to });
+            }
+        }
+        if !ranges.is_empty() {
+            self.batches.push(Batch { number: REST, ranges });
+        }
+    }
+
+    /// Visits every record, or all up to the first break. Returns the bytes that make no records.
+    pub fn walk(&self, image: &Image, visit: &mut impl Visit) -> u64 {
+        let mut unread = 0;
+        for batch in &self.batches {
+            if visit.begin(batch.number).is_break() {
+                break;
+            }
+            let mut shares = Vec::with_capacity(batch.ranges.len());
+            for range in &batch.ranges {
+                // A lane that is not there could not be read, which is counted already.
+                if let Ok(at) = image.lanes.binary_search_by_key(&range.lane, |lane| lane.index)
+                    && let Some(reader) = image.lanes[at].reader(range.from, range.to)
+                {
+                    let lane = range.lane as usize;
+                    shares.push(Share { reader, lane, incarnation: range.incarnation, from: range.from });
+                }
+            }
+            let mut flow = ControlFlow::Continue(());
+            in_order(&mut shares, u64::MAX, |lying| {
+                flow = visit.record(lying);
+                flow
+            });
+            unread += shares.iter().map(|share| share.reader.unread()).sum::<u64>();
+            if flow.is_break() || visit.end().is_break() {
+                break;
+            }
+        }
+        unread
+    }
+}
+
+/// Reads the manifest at `place`, of at most `room` bytes; `reached` is how far each lane was batched before it.
+fn read_manifest(image: &Image, place: u64, room: u64, reached: &[u64; MAX_LANES]) -> Option<Batch> {
+    let field = |offset: usize| place + offset as u64;
+    let lanes = image.word32(field(offset_of!(ManifestHead, lanes))) as usize;
+    let bytes = u64::from(image.word32(field(offset_of!(ManifestHead, bytes))));
+    if lanes > MAX_LANES || bytes != manifest_bytes(lanes) || bytes > room {
+        return None;
+    }
+    let mut ranges: Vec<LaneRange> = Vec::with_capacity(lanes);
+    for index in 0..lanes {
+        let at = place + manifest_bytes(index);
+        let range = LaneRange {
+            lane: image.word32(at + offset_of!(LaneRange, lane) as u64),
+            incarnation: image.word32(at + offset_of!(LaneRange, incarnation) as u64),
+            from: image.word(at + offset_of!(LaneRange, from) as u64),
+            to: image.word(at + offset_of!(LaneRange, to) as u64),
+        };
+        let ascending = ranges.last().is_none_or(|last| last.lane < range.lane);
+        let continues = reached.get(range.lane as usize).is_some_and(|reached| *reached <= range.from);
+        if !ascending || !continues || range.from > range.to || range.to > image.published(range.lane) {
+            return None;
+        }
+        ranges.push(range);
+    }
+    Some(Batch { number: image.word(field(offset_of!(ManifestHead, batch))), ranges })
+}

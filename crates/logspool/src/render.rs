@@ -1,0 +1,203 @@
+//! From a record lying in its lane to bytes in the chunks of its sinks.
+//!
+//! Stop on the line: *format*, driven by the collector, and by the recoverer for the segment of a dead process.
+//! Definitions are decoded when their id is first met, so a record can be rendered by whoever has the segment.
+
+use crate::definition::{RouteDefinition, SiteDefinition};
+use crate::format::{CompiledSite, Format, FormatSpec, RecordView, RenderState};
+use crate::overflow::Chunk;
+use crate::queue::reader::Lying;
+use crate::record::{Context, Encoder, Entry, Value, Values, flags, tag};
+use crate::segment::layout::{Table, level_class};
+use crate::sink::Mark;
+
+/// Where the definitions and large records of a segment are read.
+pub trait Definitions {
+    /// The items of a definition's tuple. `None`: no such id.
+    fn definition(&self, table: Table, id: u32) -> Option<Values<'_>>;
+
+    /// The values of large record `number`, if they can be had.
+    fn blob(&self, number: u64) -> Option<Vec<u8>>;
+}
+
+/// Where finished lines go.
+pub trait Chunks {
+    /// The chunk that is being filled for a sink. `None`: lines for it are not wanted.
+    fn chunk(&mut self, sink: u32) -> Option<&mut Chunk>;
+}
+
+/// What became of one record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Taken {
+    /// Number of its blob, if it has one.
+    pub blob: Option<u64>,
+    /// Whether all that belongs to it was there: its values, route, site and formats.
+    pub whole: bool,
+}
+
+/// A compiled format and what it keeps between records.
+struct Compiled {
+    format: Format,
+    state: RenderState,
+}
+
+/// Definitions as they were decoded, by id.
+#[derive(Default)]
+pub struct Renderer {
+    sites: Vec<Slot<CompiledSite>>,
+    routes: Vec<Slot<RouteDefinition>>,
+    formats: Vec<Slot<Compiled>>,
+    /// Sink and format of the newest record in each sink's place, for the line's own messages.
+    newest_format: Vec<(u32, u32)>,
+}
+
+/// One place of a table, with the id that was met there last.
+enum Slot<T> {
+    Unmet,
+    Unusable(u32),
+    Ready(u32, Box<T>),
+}
+
+impl<T> Slot<T> {
+    fn holds(&self, id: u32) -> bool {
+        matches!(self, Self::Unusable(held) | Self::Ready(held, _) if *held == id)
+    }
+}
+
+/// What `id` stands for, decoded by `load` when it is first met; what makes no sense is not tried again.
+#[inline]
+fn by_id<T>(table: &mut Vec<Slot<T>>, ids: Table, id: u32, load: impl FnOnce() -> Option<T>) -> Option<&mut T> {
+    let index = ids.slot(id);
+    if index >= table.len() || !table[index].holds(id) {
+        if table.len() <= index {
+            table.resize_with(index + 1, || Slot::Unmet);
+        }
+        table[index] = load().map_or(Slot::Unusable(id), |loaded| Slot::Ready(id, Box::new(loaded)));
+    }
+    match &mut table[index] {
+        Slot::Ready(_, ready) => Some(ready),
+        Slot::Unmet | Slot::Unusable(_) => None,
+    }
+}
+
+impl Renderer {
+    /// Renders one record for each of its targets.
+    #[inline]
+    pub fn take(
+        &mut self,
+        definitions: &impl Definitions,
+        chunks: &mut impl Chunks,
+        lying: Lying<'_>,
+        time_ns: i64,
+    ) -> Taken {
+        if lying.head.flags & flags::BLOB == 0 {
+            return Taken { blob: None, whole: self.render(definitions, chunks, lying, time_ns) };
+        }
+        let Some(number) = blob_number(&lying) else { return Taken { blob: None, whole: false } };
+        let whole = definitions
+            .blob(number)
+            .is_some_and(|values| self.render(definitions, chunks, Lying { values: &values, ..lying }, time_ns));
+        Taken { blob: Some(number), whole }
+    }
+
+    /// Returns whether all that belongs to the record was there.
+    fn render(
+        &mut self,
+        definitions: &impl Definitions,
+        chunks: &mut impl Chunks,
+        lying: Lying<'_>,
+        time_ns: i64,
+    ) -> bool {
+        let head = lying.head;
+        if head.flags & flags::TEXT != 0 {
+            let Some(Value::Bytes(line)) = Values::new(lying.values).next_value() else { return false };
+            if let Some(chunk) = chunks.chunk(head.route) {
+                chunk.bytes.extend_from_slice(line);
+                mark(chunk, head.level, time_ns);
+            }
+            return true;
+        }
+        let Self { sites, routes, formats, newest_format } = self;
+        let Some(route) = by_id(routes, Table::Routes, head.route, || {
+            RouteDefinition::decode(definitions.definition(Table::Routes, head.route)?)
+        }) else {
+            return false;
+        };
+        let site = match head.site {
+            0 => None,
+            id => by_id(sites, Table::Sites, id, || {
+                SiteDefinition::decode(definitions.definition(Table::Sites, id)?).map(CompiledSite::new)
+            }),
+        };
+        let mut whole = head.site == 0 || site.is_some();
+        let view = RecordView {
+            time_ns,
+            level: head.level,
+            logger: &route.logger,
+            site: site.as_deref(),
+            values: Values::new(lying.values),
+        };
+        for target in &route.targets {
+            if head.level < target.min_level {
+                continue;
+            }
+            let compiled = by_id(formats, Table::Formats, target.format, || {
+                let spec = FormatSpec::decode(definitions.definition(Table::Formats, target.format)?)?;
+                Some(Compiled { format: Format::compile(&spec).ok()?, state: RenderState::default() })
+            });
+            let Some(compiled) = compiled else {
+                whole = false;
+                continue;
+            };
+            let Some(chunk) = chunks.chunk(target.sink) else { continue };
+            let slot = Table::Sinks.slot(target.sink);
+            if newest_format.len() <= slot {
+                newest_format.resize(slot + 1, (0, 0));
+            }
+            newest_format[slot] = (target.sink, target.format);
+            // A record that cannot be rendered whole leaves what could be, with a marker: never a gap.
+            let _ = compiled.format.render(&view, &mut compiled.state, &mut chunk.bytes);
+            mark(chunk, head.level, time_ns);
+        }
+        whole
+    }
+}
+
+impl Renderer {
+    /// Adds a message of logspool's own, at WARNING, to every sink that had records.
+    pub fn tell(&mut self, chunks: &mut impl Chunks, message: &str, time_ns: i64) {
+        let mut values = Encoder::new();
+        values.context_str(tag::MESSAGE, message);
+        let values = Values::new(&values.bytes);
+        let view = RecordView { time_ns, level: WARNING, logger: "logspool", site: None, values };
+        for (sink, format) in &self.newest_format {
+            let Some(Slot::Ready(_, compiled)) = self.formats.get_mut(*format as usize) else { continue };
+            let Some(chunk) = chunks.chunk(*sink) else { continue };
+            let _ = compiled.format.render(&view, &mut compiled.state, &mut chunk.bytes);
+            mark(chunk, WARNING, time_ns);
+        }
+    }
+}
+
+/// Number of the blob that a record of [`flags::BLOB`] refers to.
+pub fn blob_number(lying: &Lying<'_>) -> Option<u64> {
+    match Values::new(lying.values).next_entry() {
+        Some(Entry::Context(Context::Blob(number))) => Some(number),
+        _ => None,
+    }
+}
+
+/// stdlib's WARNING.
+const WARNING: u16 = 30;
+
+/// Ends a record in a chunk.
+fn mark(chunk: &mut Chunk, level: u16, time_ns: i64) {
+    let class = level_class(level);
+    chunk.counts[class] += 1;
+    chunk.marks.push(Mark {
+        end: chunk.bytes.len() as u32,
+        level,
+        class: class as u16,
+        seconds: time_ns.div_euclid(1_000_000_000),
+    });
+}

@@ -1,0 +1,277 @@
+//! The folder of the segments: private to one user, checked by descriptor, and the names in it.
+//!
+//! `NAME.seg` is a segment, `NAME.lock` its owner's lock, `NAME.over-SINK-N` overflow of a stalled sink,
+//! `NAME.blob-N` the values of one large record.
+//! NAME is `<pid namespace>-<pid>-<process start>-<exec>`: the same for every core in a process,
+//! another one after fork (pid) and after exec (the kernel's random bytes of this program image).
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, RawFd};
+use std::path::{Path, PathBuf};
+
+/// An open folder of segments.
+#[derive(Debug)]
+pub struct Folder {
+    handle: File,
+    path: PathBuf,
+    made_here: bool,
+}
+
+/// The folder when none is configured.
+pub fn default_path() -> PathBuf {
+    // SAFETY: getuid has no preconditions and cannot fail.
+    PathBuf::from(format!("/dev/shm/logspool-{}", unsafe { libc::getuid() }))
+}
+
+fn check(result: i32) -> io::Result<i32> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+fn c_string(text: &str) -> io::Result<CString> {
+    CString::new(text).map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "a path holds a NUL byte"))
+}
+
+impl Folder {
+    /// Opens the folder, making it with mode 0700 where it is missing.
+    ///
+    /// # Errors
+    ///
+    /// When it is no folder, a symbolic link, of another user, or open to others.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let name = c_string(&path.to_string_lossy())?;
+        // SAFETY: `name` is a valid C string.
+        let made = unsafe { libc::mkdir(name.as_ptr(), 0o700) };
+        if made != 0 && io::Error::last_os_error().raw_os_error() != Some(libc::EEXIST) {
+            return Err(io::Error::last_os_error());
+        }
+        Self::open_existing(path).map(|folder| Self { made_here: made == 0, ..folder })
+    }
+
+    /// Opens the folder if it is there.
+    ///
+    /// # Errors
+    ///
+    /// As [`Folder::open`]; `NotFound` when it is missing.
+    pub fn open_existing(path: &Path) -> io::Result<Self> {
+        let name = c_string(&path.to_string_lossy())?;
+        let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+        // SAFETY: `name` is a valid C string.
+        let descriptor = check(unsafe { libc::open(name.as_ptr(), flags) })?;
+        // SAFETY: the descriptor was just opened and belongs to nobody else.
+        let handle = unsafe { File::from_raw_fd(descriptor) };
+        use std::os::unix::fs::MetadataExt;
+        let status = handle.metadata()?;
+        // SAFETY: geteuid has no preconditions and cannot fail.
+        let user = unsafe { libc::geteuid() };
+        if status.uid() != user || status.mode() & 0o077 != 0 {
+            let text = format!(
+                "cannot use {}: it must belong to user {user} with mode 0700 (it has user {} and mode {:04o})",
+                path.display(),
+                status.uid(),
+                status.mode() & 0o7777
+            );
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+        }
+        Ok(Self { handle, path: path.to_owned(), made_here: false })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether it lies on memory (tmpfs or ramfs), which nothing ever writes back to a disk.
+    pub fn is_memory(&self) -> io::Result<bool> {
+        let status = self.statfs()?;
+        // f_type of tmpfs and ramfs, from statfs(2).
+        Ok(matches!(status.f_type as u64, 0x0102_1994 | 0x8584_58f6))
+    }
+
+    /// Bytes free on its file system.
+    pub fn free_bytes(&self) -> io::Result<u64> {
+        let status = self.statfs()?;
+        Ok(status.f_bavail.saturating_mul(status.f_bsize as u64))
+    }
+
+    /// Bytes of its file system, free or not.
+    pub fn total_bytes(&self) -> io::Result<u64> {
+        let status = self.statfs()?;
+        Ok(status.f_blocks.saturating_mul(status.f_bsize as u64))
+    }
+
+    fn statfs(&self) -> io::Result<libc::statfs> {
+        // SAFETY: an all-zero statfs is a valid value of that plain struct.
+        let mut status: libc::statfs = unsafe { std::mem::zeroed() };
+        // SAFETY: the descriptor is open and `status` is a valid place for the result.
+        check(unsafe { libc::fstatfs(self.handle.as_raw_fd(), &mut status) })?;
+        Ok(status)
+    }
+
+    fn open_at(&self, name: &str, flags: i32) -> io::Result<File> {
+        let name = c_string(name)?;
+        let flags = flags | libc::O_CLOEXEC | libc::O_NOFOLLOW;
+        // SAFETY: the folder's descriptor is open and `name` is a valid C string.
+        let descriptor = check(unsafe { libc::openat(self.handle.as_raw_fd(), name.as_ptr(), flags, 0o600) })?;
+        // SAFETY: the descriptor was just opened and belongs to nobody else.
+        Ok(unsafe { File::from_raw_fd(descriptor) })
+    }
+
+    /// Makes a file that must not exist.
+    pub fn create(&self, name: &str) -> io::Result<File> {
+        self.open_at(name, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL)
+    }
+
+    /// Opens or makes a file.
+    pub fn open_or_create(&self, name: &str) -> io::Result<File> {
+        self.open_at(name, libc::O_RDWR | libc::O_CREAT)
+    }
+
+    /// Opens a file for reading and writing.
+    pub fn open_file(&self, name: &str) -> io::Result<File> {
+        self.open_at(name, libc::O_RDWR)
+    }
+
+    /// Takes the lock file `name`, making it where it is missing. `None`: another process has it.
+    ///
+    /// Whoever removes a lock file holds its lock, so a lock counts only while the name stands for its file.
+    pub fn take_lock(&self, name: &str) -> io::Result<Option<File>> {
+        loop {
+            let lock = self.open_or_create(name)?;
+            if !try_lock(lock.as_raw_fd())? {
+                return Ok(None);
+            }
+            if self.is_named(name, &lock)? {
+                return Ok(Some(lock));
+            }
+            // Its last holder removed it between the two steps: take the one that stands there now.
+        }
+    }
+
+    /// Whether `name` stands for this very file.
+    pub fn is_named(&self, name: &str, file: &File) -> io::Result<bool> {
+        use std::os::unix::fs::MetadataExt;
+        let held = file.metadata()?;
+        match self.status(name) {
+            Ok(named) => Ok((named.st_dev, named.st_ino) == (held.dev(), held.ino())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What stat(2) says about a name, without following a link.
+    pub fn status(&self, name: &str) -> io::Result<libc::stat> {
+        let name = c_string(name)?;
+        // SAFETY: an all-zero stat is a valid value of that plain struct.
+        let mut status: libc::stat = unsafe { std::mem::zeroed() };
+        let flags = libc::AT_SYMLINK_NOFOLLOW;
+        // SAFETY: the folder's descriptor is open, `name` is a valid C string, `status` a valid place.
+        check(unsafe { libc::fstatat(self.handle.as_raw_fd(), name.as_ptr(), &mut status, flags) })?;
+        Ok(status)
+    }
+
+    /// Removes a file; one that is gone already is no error.
+    pub fn remove(&self, name: &str) -> io::Result<()> {
+        let name = c_string(name)?;
+        // SAFETY: the folder's descriptor is open and `name` is a valid C string.
+        match check(unsafe { libc::unlinkat(self.handle.as_raw_fd(), name.as_ptr(), 0) }) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes a file by C name: one system call, usable in a signal handler.
+    pub fn unlink_c(&self, name: &std::ffi::CStr) {
+        // SAFETY: the folder's descriptor is open and `name` is a valid C string.
+        unsafe { libc::unlinkat(self.handle.as_raw_fd(), name.as_ptr(), 0) };
+    }
+
+    /// Names of the files in it.
+    pub fn names(&self) -> io::Result<Vec<String>> {
+        // The descriptor, not the path: the folder that was checked is the one that is read.
+        let path = format!("/proc/self/fd/{}", self.handle.as_raw_fd());
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(path)? {
+            if let Ok(name) = entry?.file_name().into_string() {
+                names.push(name);
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    /// Removes the folder if it is empty and nobody configured it.
+    pub fn remove_if_empty(&self) {
+        if (self.made_here || self.path == default_path())
+            && let Ok(name) = c_string(&self.path.to_string_lossy())
+        {
+            // SAFETY: `name` is a valid C string; rmdir refuses a folder that is not empty.
+            unsafe { libc::rmdir(name.as_ptr()) };
+        }
+    }
+}
+
+/// Takes the exclusive record lock of a file. `Ok(false)`: another process has it.
+///
+/// Record locks (`F_SETLK`) end with the process and are not inherited by forked children; but any close
+/// of the file in the process drops them: open a lock file once per process and keep it.
+pub fn try_lock(descriptor: RawFd) -> io::Result<bool> {
+    let lock = whole_file();
+    // SAFETY: the descriptor is open and `lock` lives through the call.
+    match check(unsafe { libc::fcntl(descriptor, libc::F_SETLK, &lock) }) {
+        Ok(_) => Ok(true),
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether another process has the record lock of a file. Takes nothing; closing the file drops a lock that
+/// this process has on it.
+pub fn is_locked(descriptor: RawFd) -> io::Result<bool> {
+    let mut lock = whole_file();
+    // SAFETY: the descriptor is open and `lock` lives through the call.
+    check(unsafe { libc::fcntl(descriptor, libc::F_GETLK, &mut lock) })?;
+    Ok(lock.l_type != libc::F_UNLCK as i16)
+}
+
+fn whole_file() -> libc::flock {
+    libc::flock { l_type: libc::F_WRLCK as i16, l_whence: libc::SEEK_SET as i16, l_start: 0, l_len: 0, l_pid: 0 }
+}
+
+/// Start time of this process in clock ticks since boot.
+pub fn process_start() -> u64 {
+    start_of("self").unwrap_or(0)
+}
+
+/// Start time of a process in clock ticks since boot, field 22 of its `stat`. `None`: there is no such process.
+pub fn start_of(process: &str) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The second field is the program's name in parentheses and may hold anything.
+    let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    after_name.split_whitespace().nth(19)?.parse().ok()
+}
+
+/// Inode of this process's pid namespace.
+pub fn pid_namespace() -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata("/proc/self/ns/pid").map_or(0, |status| status.ino())
+}
+
+/// The part of NAME that changes with exec: a hash of the 16 random bytes the kernel gives each program image.
+fn program_image() -> u64 {
+    // SAFETY: getauxval has no preconditions.
+    let address = unsafe { libc::getauxval(libc::AT_RANDOM) } as *const [u8; 16];
+    if address.is_null() {
+        return 0;
+    }
+    // SAFETY: AT_RANDOM points at 16 bytes that live as long as the program image.
+    let bytes = unsafe { *address };
+    // FNV-1a: the bytes seed the stack protector, so they must not stand in a file name themselves.
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// NAME of this process.
+pub fn process_name() -> String {
+    format!("{}-{}-{}-{:016x}", pid_namespace(), std::process::id(), process_start(), program_image())
+}

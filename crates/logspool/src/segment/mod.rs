@@ -1,0 +1,530 @@
+//! The segment: one shared mapping per process that holds its lanes and everything needed to read them.
+//!
+//! Stop on the line: *queue*. The layout is [`layout`]'s; who may use the folder, names and locks are
+//! [`folder`]'s. This file makes, maps and removes segments and hands out parts of them.
+//! The mapping is not inherited by fork (MADV_DONTFORK): a child that touched it would die, so every hot
+//! path compares the process generation first (see `generation.rs`).
+
+pub mod folder;
+pub mod layout;
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use crate::clock::{self, Point};
+use crate::record::{Encoder, Value, Values};
+use folder::Folder;
+use layout::{Header, LaneHead, SinkHead, Table};
+
+/// A mapped segment.
+#[derive(Debug)]
+pub struct Segment {
+    base: NonNull<u8>,
+    bytes: u64,
+    ring_limit: u64,
+    home: Option<Home>,
+    /// Offset and bytes of places of definitions that are used no more.
+    spare: Mutex<Vec<(u64, u64)>>,
+    /// Overflow files made so far.
+    overflows: AtomicU32,
+}
+
+/// The files of a segment on tmpfs.
+#[derive(Debug)]
+struct Home {
+    folder: Folder,
+    name: String,
+    file: File,
+    /// Names of segment and lock for the signal handler, which must not allocate.
+    signal_names: [CString; 2],
+    // Held for its record lock until the process ends.
+    _lock: File,
+}
+
+// SAFETY: all shared words in the mapping are atomics; rings are guarded by the cursors' protocol.
+unsafe impl Send for Segment {}
+// SAFETY: as above.
+unsafe impl Sync for Segment {}
+
+/// Bytes of a lane's first ring.
+///
+/// Chosen: 32 KiB hold about 500 records; 16 of them are 512 KiB per process, which 200 processes can afford.
+pub const FIRST_RING_BYTES: u64 = 32 * 1024;
+/// Lanes whose first ring is made with the segment.
+pub const PREPARED_LANES: u64 = 16;
+/// Step in which definitions are fallocated.
+const DEFINITION_STEP: u64 = 64 * 1024;
+/// Chosen: caps what one process may take of a shared tmpfs; 64 MiB is 220 fully grown lanes.
+pub const MAX_RING_TOTAL: u64 = 64 * 1024 * 1024;
+
+/// The lower half of a word: of an index, where the definition lies; of a definition, its length.
+const OFFSET_MASK: u64 = u32::MAX as u64;
+
+/// Tries to take the own lock, and the pause between two: 100 ms in all, where a recoverer needs microseconds.
+const LOCK_TRIES: u32 = 100;
+const LOCK_PAUSE: std::time::Duration = std::time::Duration::from_millis(1);
+
+fn check(result: i32) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+impl Segment {
+    /// Makes the segment of this process in `path`.
+    ///
+    /// # Errors
+    ///
+    /// When the folder cannot be used, is no tmpfs, or has no room for the fixed part and the first lanes.
+    pub fn create(path: &Path, ring_limit: Option<u64>) -> io::Result<Self> {
+        let folder = Folder::open(path)?;
+        if !folder.is_memory()? {
+            let text = format!("{} is not on a tmpfs, where a hung disk could stall callers", path.display());
+            return Err(io::Error::new(io::ErrorKind::Unsupported, text));
+        }
+        let free = folder.free_bytes()?;
+        let ring_limit = ring_limit.unwrap_or((free / 8).min(MAX_RING_TOTAL)).max(FIRST_RING_BYTES);
+        let bytes = layout::RINGS + ring_limit;
+        let name = folder::process_name();
+        let lock = own_lock(&folder, &name)?;
+        // What lies under this name can only be of this very process image: a fork's child of the same pid
+        // after a wrap of start times is not possible while the lock was free. It is unfinished; begin anew.
+        folder.remove(&format!("{name}.seg"))?;
+        let file = folder.create(&format!("{name}.seg"))?;
+        let prepared = (PREPARED_LANES * FIRST_RING_BYTES).min(ring_limit);
+        let made = (|| {
+            // SAFETY: plain system calls on a descriptor that is open.
+            check(unsafe { libc::ftruncate(file.as_raw_fd(), bytes as i64) })?;
+            allocate(&file, 0, layout::DEFINITIONS + DEFINITION_STEP)?;
+            allocate(&file, layout::RINGS, prepared)?;
+            map(Some(&file), bytes)
+        })();
+        let base = match made {
+            Ok(base) => base,
+            Err(error) => {
+                folder.remove(&format!("{name}.seg"))?;
+                folder.remove(&format!("{name}.lock"))?;
+                folder.remove_if_empty();
+                return Err(error);
+            }
+        };
+        let signal_names = [format!("{name}.seg"), format!("{name}.lock")]
+            .map(|name| CString::new(name).expect("NAME is made of digits and dashes"));
+        let segment = Self {
+            base,
+            bytes,
+            ring_limit,
+            spare: Mutex::default(),
+            overflows: AtomicU32::new(0),
+            home: Some(Home { folder, signal_names, name, file, _lock: lock }),
+        };
+        segment.initialize();
+        Ok(segment)
+    }
+
+    /// Makes a segment on the heap: what it holds dies with the process.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel refuses the mapping.
+    pub fn in_memory(ring_limit: Option<u64>) -> io::Result<Self> {
+        let ring_limit = ring_limit.unwrap_or(MAX_RING_TOTAL).max(FIRST_RING_BYTES);
+        let bytes = layout::RINGS + ring_limit;
+        let segment = Self {
+            base: map(None, bytes)?,
+            bytes,
+            ring_limit,
+            home: None,
+            spare: Mutex::default(),
+            overflows: AtomicU32::new(0),
+        };
+        segment.initialize();
+        Ok(segment)
+    }
+
+    fn initialize(&self) {
+        let header = self.base.as_ptr().cast::<Header>();
+        let mut uuid = [0_u8; 16];
+        // SAFETY: `uuid` is a valid place for 16 bytes; the result may be short only for larger requests.
+        unsafe { libc::getrandom(uuid.as_mut_ptr().cast(), uuid.len(), 0) };
+        // SAFETY: the mapping is zeroed, at least a page, and nobody else knows it yet.
+        unsafe {
+            (*header).major = layout::MAJOR;
+            (*header).minor = layout::MINOR;
+            (*header).segment_bytes = self.bytes;
+            (*header).uuid = uuid;
+            (*header).pid = std::process::id();
+            (*header).clock = clock::kind() as u32;
+            (*header).process_start = folder::process_start();
+            (*header).pid_namespace = folder::pid_namespace();
+            (*header).created_ns = clock::wall_ns();
+        }
+        let header = self.header();
+        for counter in [&header.sites, &header.routes, &header.formats, &header.sinks] {
+            counter.store(1, Ordering::Relaxed);
+        }
+        header.definition_bytes.store(8, Ordering::Relaxed);
+        header.ring_end.store(layout::RINGS, Ordering::Relaxed);
+        header.next_seq.store(1, Ordering::Relaxed);
+        header.collector.store(std::process::id(), Ordering::Relaxed);
+        self.push_point(clock::first_point());
+        // Release: whoever sees the magic sees a finished header.
+        header.magic.store(layout::MAGIC, Ordering::Release);
+    }
+
+    /// The first page.
+    pub fn header(&self) -> &Header {
+        // SAFETY: the mapping begins with a header and lives as long as `self`; all that changes is atomic.
+        unsafe { self.base.cast::<Header>().as_ref() }
+    }
+
+    /// Head of lane `index`.
+    pub fn lane(&self, index: usize) -> &LaneHead {
+        assert!(index < layout::MAX_LANES);
+        // SAFETY: inside the fixed part, aligned by the layout, zero is a valid value, all words are atomics.
+        unsafe { &*self.at(layout::LANES + (index * size_of::<LaneHead>()) as u64).cast::<LaneHead>() }
+    }
+
+    /// Head of sink `index`.
+    pub fn sink(&self, index: usize) -> &SinkHead {
+        assert!(index < layout::MAX_SINKS);
+        // SAFETY: as in `lane`.
+        unsafe { &*self.at(layout::SINKS + (index * size_of::<SinkHead>()) as u64).cast::<SinkHead>() }
+    }
+
+    /// Address of an offset inside the segment.
+    pub fn at(&self, offset: u64) -> *mut u8 {
+        assert!(offset < self.bytes);
+        // SAFETY: checked to lie inside the mapping.
+        unsafe { self.base.as_ptr().add(offset as usize) }
+    }
+
+    /// Most bytes that rings may take.
+    pub fn ring_limit(&self) -> u64 {
+        self.ring_limit
+    }
+
+    /// A number for the next overflow file: they ascend for each sink, also where one stands in another's place.
+    pub fn next_overflow(&self) -> u32 {
+        self.overflows.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Whether records in it survive the process.
+    pub fn survives(&self) -> bool {
+        self.home.is_some()
+    }
+
+    /// Folder and NAME, when it has a file.
+    pub fn home(&self) -> Option<(&Folder, &str)> {
+        self.home.as_ref().map(|home| (&home.folder, home.name.as_str()))
+    }
+
+    /// Whether the file is still in its folder (logind removes a user's shared memory at logout).
+    pub fn is_linked(&self) -> bool {
+        use std::os::unix::fs::MetadataExt;
+        self.home.as_ref().is_none_or(|home| home.file.metadata().is_ok_and(|status| status.nlink() > 0))
+    }
+
+    /// Takes `bytes` (a power of two) for a ring. `None`: the cap is reached or tmpfs is full.
+    pub fn take_ring(&self, bytes: u64) -> Option<u64> {
+        let end = layout::RINGS + self.ring_limit;
+        let taken = self.header().ring_end.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |offset| {
+            (offset + bytes <= end).then_some(offset + bytes)
+        });
+        let offset = taken.ok()?;
+        if let Some(home) = &self.home
+            && allocate(&home.file, offset, bytes).is_err()
+        {
+            give_back(&self.header().ring_end, offset, bytes);
+            return None;
+        }
+        // SAFETY: the range lies inside the mapping. MADV_POPULATE_WRITE (23, since Linux 5.14) only saves
+        // page faults later; where it is unknown nothing is lost.
+        unsafe { libc::madvise(self.at(offset).cast(), bytes as usize, 23) };
+        Some(offset)
+    }
+
+    /// Stores a definition and returns its id. `None`: the table or its bytes are used up.
+    pub fn define(&self, table: Table, encode: impl FnOnce(&mut Encoder)) -> Option<u32> {
+        let header = self.header();
+        let counter = match table {
+            Table::Sites => &header.sites,
+            Table::Routes => &header.routes,
+            Table::Formats => &header.formats,
+            Table::Sinks => &header.sinks,
+        };
+        if counter.load(Ordering::Relaxed) as usize >= table.capacity() {
+            return None;
+        }
+        let (offset, bytes) = self.store(encode)?;
+        let id = counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| {
+            ((next as usize) < table.capacity()).then_some(next + 1)
+        });
+        let Ok(id) = id else {
+            self.lock_spare().push((offset, bytes));
+            return None;
+        };
+        // Release pairs with the Acquire in `definition`: whoever sees the offset sees the bytes.
+        self.index_word(table, id).store(offset, Ordering::Release);
+        Some(id)
+    }
+
+    /// Stores another definition in the place of `old` and returns its id. `None`: the bytes or ids are used up.
+    ///
+    /// Nobody refers to `old` any more, and nobody reads definitions meanwhile. `before` runs when the definition is
+    /// stored and not yet to be found.
+    pub fn redefine(
+        &self,
+        table: Table,
+        old: u32,
+        before: impl FnOnce(),
+        encode: impl FnOnce(&mut Encoder),
+    ) -> Option<u32> {
+        let id = old.checked_add(table.capacity() as u32)?;
+        let (offset, _) = self.store(encode)?;
+        before();
+        let word = offset | table.generation(id) << 32;
+        // Release as in `define`.
+        let freed = self.index_word(table, id).swap(word, Ordering::AcqRel) & OFFSET_MASK;
+        // SAFETY: the offset of a definition names its two half words.
+        let bytes = unsafe { self.at(freed).cast::<u64>().read() } >> 32;
+        self.lock_spare().push((freed, bytes));
+        Some(id)
+    }
+
+    fn lock_spare(&self) -> std::sync::MutexGuard<'_, Vec<(u64, u64)>> {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes a definition to a place of its own. Returns the place's offset and bytes.
+    fn store(&self, encode: impl FnOnce(&mut Encoder)) -> Option<(u64, u64)> {
+        let mut encoder = Encoder::new();
+        encode(&mut encoder);
+        let needed = (8 + encoder.bytes.len() as u64).next_multiple_of(8);
+        let (offset, bytes) = self.spare_place(needed).or_else(|| Some((self.take_definition(needed)?, needed)))?;
+        let place = self.at(offset);
+        // SAFETY: the range belongs to this call alone and lies inside the mapping.
+        unsafe {
+            place.cast::<u64>().write(encoder.bytes.len() as u64 | bytes << 32);
+            std::ptr::copy_nonoverlapping(encoder.bytes.as_ptr(), place.add(8), encoder.bytes.len());
+        }
+        Some((offset, bytes))
+    }
+
+    /// The smallest place that is used no more and has `needed` bytes.
+    fn spare_place(&self, needed: u64) -> Option<(u64, u64)> {
+        let mut spare = self.lock_spare();
+        let fitting = spare.iter().enumerate().filter(|(_, (_, bytes))| *bytes >= needed);
+        let (index, _) = fitting.min_by_key(|(_, (_, bytes))| *bytes)?;
+        Some(spare.swap_remove(index))
+    }
+
+    /// Takes `bytes` that were never used.
+    fn take_definition(&self, bytes: u64) -> Option<u64> {
+        let used = &self.header().definition_bytes;
+        let start = used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+            (used + bytes <= layout::DEFINITION_BYTES).then_some(used + bytes)
+        });
+        let start = start.ok()?;
+        let first_step = start / DEFINITION_STEP;
+        let last_step = (start + bytes - 1) / DEFINITION_STEP;
+        if let Some(home) = &self.home
+            && last_step > 0
+        {
+            // Every step that the definition touches; allocating one twice is harmless.
+            let from = layout::DEFINITIONS + first_step * DEFINITION_STEP;
+            if allocate(&home.file, from, (last_step - first_step + 1) * DEFINITION_STEP).is_err() {
+                give_back(used, start, bytes);
+                return None;
+            }
+        }
+        Some(layout::DEFINITIONS + start)
+    }
+
+    fn index_word(&self, table: Table, id: u32) -> &AtomicU64 {
+        // SAFETY: inside the fixed part, 8-aligned by the layout, an atomic for everybody.
+        unsafe { &*self.at(table.index_offset() + 8 * table.slot(id) as u64).cast() }
+    }
+
+    /// The items of a definition's tuple. `None`: no such id.
+    pub fn definition(&self, table: Table, id: u32) -> Option<Values<'_>> {
+        // Acquire pairs with the Release in `define`.
+        let word = self.index_word(table, id).load(Ordering::Acquire);
+        if word & OFFSET_MASK == 0 || word >> 32 != table.generation(id) {
+            return None;
+        }
+        // SAFETY: a published offset names a length and that many bytes, which do not change while somebody reads.
+        let bytes = unsafe {
+            let place = self.at(word & OFFSET_MASK);
+            let length = place.cast::<u64>().read() & OFFSET_MASK;
+            std::slice::from_raw_parts(place.add(8), length as usize)
+        };
+        match Values::new(bytes).next_value()? {
+            Value::Tuple(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// Appends a calibration point; the oldest one makes room when the list is full.
+    pub fn push_point(&self, point: Point) {
+        let count = &self.header().points;
+        let index = count.load(Ordering::Relaxed);
+        let slot = index as usize % layout::MAX_POINTS;
+        // SAFETY: inside the fixed part; only the collector (or the maker) appends.
+        unsafe { self.at(layout::POINTS).cast::<Point>().add(slot).write(point) };
+        // Release pairs with the Acquire in `last_point`.
+        count.store(index + 1, Ordering::Release);
+    }
+
+    /// The newest calibration point.
+    pub fn last_point(&self) -> Point {
+        let index = self.header().points.load(Ordering::Acquire) - 1;
+        // SAFETY: below the published count; a segment is made with its first point.
+        unsafe { self.at(layout::POINTS).cast::<Point>().add(index as usize % layout::MAX_POINTS).read() }
+    }
+
+    /// Removes segment and lock with async-signal-safe calls only; overflow and blob files are gone when
+    /// everything is written.
+    pub fn unlink_async_signal_safe(&self) {
+        if let Some(home) = &self.home {
+            for name in &home.signal_names {
+                home.folder.unlink_c(name);
+            }
+        }
+    }
+
+    /// Removes the segment's files. Called when everything in it is written, or handed to another place.
+    pub fn remove_files(&self) {
+        let Some(home) = &self.home else { return };
+        let own = format!("{}.", home.name);
+        for name in home.folder.names().unwrap_or_default() {
+            if name.starts_with(&own) && !name.ends_with(".lock") {
+                // A file that stays is found by the next start; there is nobody to tell here.
+                let _ = home.folder.remove(&name);
+            }
+        }
+        let _ = home.folder.remove(&format!("{}.lock", home.name));
+        home.folder.remove_if_empty();
+    }
+}
+
+/// Takes this process's lock. A recoverer that looks for leftovers may hold it for the moment in which it is
+/// new and unlocked, so a lock that is held is tried again for a while.
+fn own_lock(folder: &Folder, name: &str) -> io::Result<File> {
+    let lock_name = format!("{name}.lock");
+    for _ in 0..LOCK_TRIES {
+        if let Some(lock) = folder.take_lock(&lock_name)? {
+            return Ok(lock);
+        }
+        std::thread::sleep(LOCK_PAUSE);
+    }
+    Err(io::Error::new(io::ErrorKind::AddrInUse, "another process holds this process's segment name"))
+}
+
+/// Makes a range that was taken and not allocated free again. Not where another one was taken behind it: then it
+/// stays unused.
+fn give_back(end: &AtomicU64, start: u64, bytes: u64) {
+    let _ = end.compare_exchange(start + bytes, start, Ordering::Relaxed, Ordering::Relaxed);
+}
+
+fn allocate(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
+    // SAFETY: a plain system call on a descriptor that is open.
+    check(unsafe { libc::fallocate(file.as_raw_fd(), 0, offset as i64, bytes as i64) })
+}
+
+fn map(file: Option<&File>, bytes: u64) -> io::Result<NonNull<u8>> {
+    let (flags, descriptor) = match file {
+        Some(file) => (libc::MAP_SHARED, file.as_raw_fd()),
+        None => (libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, -1),
+    };
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a fresh mapping at an address of the kernel's choice.
+    let base = unsafe { libc::mmap(std::ptr::null_mut(), bytes as usize, protection, flags, descriptor, 0) };
+    if base == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the range was just mapped.
+    if unsafe { libc::madvise(base, bytes as usize, libc::MADV_DONTFORK) } != 0 {
+        let error = io::Error::last_os_error();
+        // SAFETY: the range was just mapped and nobody knows it.
+        unsafe { libc::munmap(base, bytes as usize) };
+        return Err(error);
+    }
+    Ok(NonNull::new(base.cast()).expect("mmap never returns the null page without MAP_FIXED"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn definitions_are_found_by_id_and_bounded() {
+        let segment = Segment::in_memory(None).unwrap();
+        let mut defined = 0;
+        while let Some(id) = segment.define(Table::Formats, |encoder| {
+            encoder.tuple(1).int(i64::from(defined));
+        }) {
+            defined += 1;
+            assert_eq!(defined, id);
+        }
+
+        assert_eq!(layout::MAX_FORMATS as u32 - 1, defined);
+        let mut items = segment.definition(Table::Formats, 7).unwrap();
+        assert_eq!(Some(Value::Int(6)), items.next());
+        assert!(segment.definition(Table::Formats, 0).is_none());
+        assert!(segment.definition(Table::Sites, 1).is_none());
+    }
+
+    #[test]
+    fn rings_end_at_the_cap() {
+        let segment = Segment::in_memory(Some(4 * FIRST_RING_BYTES)).unwrap();
+        let taken = std::iter::from_fn(|| segment.take_ring(FIRST_RING_BYTES)).count();
+
+        assert_eq!(4, taken);
+    }
+
+    #[test]
+    fn a_range_that_could_not_be_allocated_is_free_again() {
+        let end = AtomicU64::new(300);
+
+        give_back(&end, 200, 100);
+        assert_eq!(200, end.load(Ordering::Relaxed));
+        give_back(&end, 50, 100);
+        assert_eq!(200, end.load(Ordering::Relaxed), "another range was taken behind it");
+    }
+
+    #[test]
+    fn a_definition_in_the_place_of_another_has_an_id_and_bytes_of_its_own() {
+        let segment = Segment::in_memory(None).unwrap();
+        let old = segment
+            .define(Table::Routes, |encoder| {
+                encoder.tuple(1).int(1);
+            })
+            .unwrap();
+        let used = || segment.header().definition_bytes.load(Ordering::Relaxed);
+        let mut id = old;
+        let mut after_two = 0;
+        for turn in 0..100 {
+            id = segment
+                .redefine(
+                    Table::Routes,
+                    id,
+                    || (),
+                    |encoder| {
+                        encoder.tuple(1).int(turn);
+                    },
+                )
+                .unwrap();
+            after_two = if turn == 1 { used() } else { after_two };
+        }
+
+        assert_eq!(after_two, used(), "bytes of definitions that nobody needs are used again");
+        assert_eq!(old + 100 * layout::MAX_ROUTES as u32, id);
+        assert!(segment.definition(Table::Routes, old).is_none());
+        assert_eq!(Some(Value::Int(99)), segment.definition(Table::Routes, id).unwrap().next());
+    }
+}

@@ -1,0 +1,78 @@
+//! The seam between the line and the world: a sink takes finished lines.
+//!
+//! Stop on the line: *writer (sink)*. A sink is driven by one writer thread of its own, so it may block.
+//! Its author writes `open` (see `sinks/mod.rs`) and [`Sink::write`]; queueing, overflow, retries,
+//! accounting and barriers are the writer's business.
+
+use std::io;
+
+/// Where one record ends inside a chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct Mark {
+    /// Bytes of the chunk up to and including this record.
+    pub end: u32,
+    /// Level of the record.
+    pub level: u16,
+    /// Class of the level, see `segment::layout::level_class`.
+    pub class: u16,
+    /// Time of the record, seconds since the epoch.
+    pub seconds: i64,
+}
+
+/// Finished lines of one batch for one sink.
+#[derive(Debug, Clone, Copy)]
+pub struct Lines<'a> {
+    /// The bytes not yet written.
+    pub bytes: &'a [u8],
+    /// The records that end in `bytes`; `end` counts from the start of the chunk.
+    pub marks: &'a [Mark],
+    /// Bytes of the chunk before `bytes`.
+    pub before: usize,
+}
+
+/// What to do about a failed write.
+#[derive(Debug)]
+pub enum SinkError {
+    /// The same bytes again later: no room, a device that answers with an error, a reader that is slow.
+    Retry(io::Error),
+    /// These bytes never; the next ones may do.
+    Reject(io::Error),
+    /// Nothing will ever be written here again.
+    Fatal(io::Error),
+}
+
+impl SinkError {
+    /// Sorts an error of write(2) and its kin.
+    pub fn from_write(error: io::Error) -> Self {
+        match error.raw_os_error() {
+            Some(libc::EPIPE | libc::ECONNRESET | libc::EBADF | libc::EINVAL | libc::ENXIO) => Self::Fatal(error),
+            _ => Self::Retry(error),
+        }
+    }
+
+    /// The error itself.
+    pub fn io_error(&self) -> &io::Error {
+        match self {
+            Self::Retry(error) | Self::Reject(error) | Self::Fatal(error) => error,
+        }
+    }
+}
+
+/// A destination of finished lines.
+///
+/// Contract: called from one thread at a time; may block; writes in order; returns how many bytes the
+/// destination took, at least one; what it returns is written, what it does not return is not.
+pub trait Sink: Send {
+    /// Writes a leading part of `lines`, as much as is sensible in one go.
+    ///
+    /// # Errors
+    ///
+    /// A [`SinkError`] that says what to do; nothing of `lines` was taken then.
+    fn write(&mut self, lines: Lines<'_>) -> Result<usize, SinkError>;
+
+    /// How often the sink has gone over to another file.
+    fn turns(&self) -> u64 {
+        0
+    }
+}

@@ -1,0 +1,91 @@
+//! Which backups are one too many: `TimedRotatingFileHandler.getFilesToDelete`.
+//!
+//! The early rules also take files of neighbours: with `app.log` that is `app.log2.2024-02-29` and
+//! `app.log.2024-02-29.gz`. Names that are no UTF-8 sort by their bytes.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use super::calendar::Precision;
+use crate::definition::RotationRules;
+
+/// Removes all backups of `path` but the newest `backup_count`, oldest first.
+///
+/// # Errors
+///
+/// The first thing the system said against it; the others are removed all the same.
+pub fn remove(path: &Path, backup_count: u32, precision: Precision, rules: RotationRules) -> io::Result<()> {
+    let mut result = Ok(());
+    for expired in list(path, backup_count, precision, rules)? {
+        result = result.and(fs::remove_file(expired));
+    }
+    result
+}
+
+fn list(path: &Path, backup_count: u32, precision: Precision, rules: RotationRules) -> io::Result<Vec<PathBuf>> {
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let base = path.file_name().unwrap_or_default().as_bytes();
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let name = entry?.file_name().into_vec();
+        if is_backup(&name, base, precision, rules) {
+            names.push(name);
+        }
+    }
+    names.sort_unstable();
+    names.truncate(names.len().saturating_sub(backup_count as usize));
+    Ok(names.iter().map(|name| folder.join(OsStr::from_bytes(name))).collect())
+}
+
+fn is_backup(name: &[u8], base: &[u8], precision: Precision, rules: RotationRules) -> bool {
+    match rules {
+        RotationRules::Early => {
+            let root = root(base);
+            let rest = name.strip_prefix(root).and_then(|rest| rest.strip_prefix(b"."));
+            name.starts_with(base)
+                && rest.is_some_and(|rest| {
+                    rest.split(|byte| *byte == b'.')
+                        // `$` of a Python pattern also matches in front of a last line feed.
+                        .any(|part| precision.is_stamp(part.strip_suffix(b"\n").unwrap_or(part)))
+                })
+        }
+        RotationRules::Current => name
+            .strip_prefix(base)
+            .and_then(|rest| rest.strip_prefix(b"."))
+            .is_some_and(|suffix| precision.is_stamp(suffix)),
+    }
+}
+
+/// A name without its extension, as `os.path.splitext` takes it: leading dots begin none.
+fn root(name: &[u8]) -> &[u8] {
+    let leading = name.iter().take_while(|byte| **byte == b'.').count();
+    match name[leading..].iter().rposition(|byte| *byte == b'.') {
+        Some(dot) if dot > 0 => &name[..leading + dot],
+        _ => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_loses_its_extension_as_in_python() {
+        assert_eq!(b"app", root(b"app.log"));
+        assert_eq!(b"app.log", root(b"app.log.1"));
+        assert_eq!(b".hidden", root(b".hidden"));
+        assert_eq!(b"..a", root(b"..a.b"));
+        assert_eq!(b"app", root(b"app"));
+    }
+
+    #[test]
+    fn early_rules_take_neighbours_and_current_ones_do_not() {
+        for name in [&b"app.log2.2024-02-29"[..], b"app.log.2024-02-29.gz", b"app.log.2024-02-29\n"] {
+            assert!(is_backup(name, b"app.log", Precision::Day, RotationRules::Early));
+            assert!(!is_backup(name, b"app.log", Precision::Day, RotationRules::Current));
+        }
+    }
+}

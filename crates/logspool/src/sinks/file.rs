@@ -1,0 +1,72 @@
+//! A regular file, appended to. The most common sink.
+//!
+//! The descriptor is either opened here or duplicated from the handler's stream (never opened again by
+//! path: the file the program opened is the file that is written). A duplicate shares its offset and its
+//! flags with the original; O_APPEND is whatever the program chose, and O_NONBLOCK is never set.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::os::fd::FromRawFd;
+
+use crate::definition::Descriptor;
+use crate::sink::{Lines, Sink, SinkError};
+
+/// See the file head.
+#[derive(Debug)]
+pub struct FileSink {
+    file: File,
+}
+
+impl FileSink {
+    /// Opens `path` or duplicates the descriptor.
+    ///
+    /// # Errors
+    ///
+    /// What open(2) or fcntl(2) said.
+    pub fn open(path: &str, descriptor: Descriptor) -> io::Result<Self> {
+        Ok(Self { file: open_or_duplicate(path, descriptor)? })
+    }
+}
+
+/// The file of a definition: opened in append mode, or a duplicate of the program's descriptor.
+pub(super) fn open_or_duplicate(path: &str, descriptor: Descriptor) -> io::Result<File> {
+    match descriptor {
+        Descriptor::Open => open_to_append(path),
+        Descriptor::Duplicate(number) => duplicate(number),
+    }
+}
+
+/// Opens as `open(path, "a")` does in Python: created where it is missing, mode 0666 less the umask, at its end.
+pub(super) fn open_to_append(path: &str) -> io::Result<File> {
+    let mut file = OpenOptions::new().append(true).create(true).open(path)?;
+    match file.seek(SeekFrom::End(0)) {
+        Err(error) if error.raw_os_error() != Some(libc::ESPIPE) => Err(error),
+        _ => Ok(file),
+    }
+}
+
+/// Duplicates a descriptor above the standard three, close-on-exec.
+fn duplicate(number: i32) -> io::Result<File> {
+    // SAFETY: fcntl checks the number itself.
+    let copy = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) };
+    if copy < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor was just made and belongs to nobody else.
+    Ok(unsafe { File::from_raw_fd(copy) })
+}
+
+/// Writes once. Returns how many bytes were taken, at least one.
+pub(super) fn append(file: &mut File, bytes: &[u8]) -> Result<usize, SinkError> {
+    match file.write(bytes) {
+        Ok(0) => Err(SinkError::Retry(io::Error::from(io::ErrorKind::WriteZero))),
+        Ok(count) => Ok(count),
+        Err(error) => Err(SinkError::from_write(error)),
+    }
+}
+
+impl Sink for FileSink {
+    fn write(&mut self, lines: Lines<'_>) -> Result<usize, SinkError> {
+        append(&mut self.file, lines.bytes)
+    }
+}

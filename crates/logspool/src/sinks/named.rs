@@ -1,0 +1,137 @@
+//! A file in append mode together with the path it was opened by: what rotating and watching sinks write to.
+//!
+//! Invariant: the open file is let go only when its successor is open, so a failure of any step leaves a file
+//! that can be written. It is known by device and inode; a path that names another file is not it.
+
+use std::fs::{self, File, Metadata};
+use std::io::{self, Seek};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use super::file;
+use crate::definition::Descriptor;
+use crate::sink::SinkError;
+
+/// See the file head.
+#[derive(Debug)]
+pub struct NamedFile {
+    path: String,
+    file: File,
+    identity: Identity,
+    is_regular: bool,
+    turns: u64,
+}
+
+/// Device and inode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+impl Identity {
+    fn of(metadata: &Metadata) -> Self {
+        Self { device: metadata.dev(), inode: metadata.ino() }
+    }
+}
+
+impl NamedFile {
+    /// Opens `path` or duplicates the descriptor.
+    ///
+    /// # Errors
+    ///
+    /// What the system said.
+    pub fn open(path: &str, descriptor: Descriptor) -> io::Result<Self> {
+        let file = file::open_or_duplicate(path, descriptor)?;
+        let metadata = file.metadata()?;
+        let (identity, is_regular) = (Identity::of(&metadata), metadata.is_file());
+        Ok(Self { path: path.to_owned(), file, identity, is_regular, turns: 0 })
+    }
+
+    /// Where the file was opened.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// How often another file was gone over to.
+    pub fn turns(&self) -> u64 {
+        self.turns
+    }
+
+    /// Writes once. Returns how many bytes were taken, at least one.
+    ///
+    /// # Errors
+    ///
+    /// As [`SinkError::from_write`] sorts them.
+    pub fn append(&mut self, bytes: &[u8]) -> Result<usize, SinkError> {
+        file::append(&mut self.file, bytes)
+    }
+
+    /// Bytes in the file, whoever wrote them.
+    pub fn end(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    /// Where this descriptor stands: behind its own last write.
+    pub fn position(&mut self) -> io::Result<u64> {
+        self.file.stream_position()
+    }
+
+    /// Whether the path names another file by now, or none.
+    ///
+    /// # Errors
+    ///
+    /// When the path cannot be looked at for another reason than that nothing is there.
+    pub fn has_moved(&self) -> io::Result<bool> {
+        match fs::metadata(&self.path) {
+            Ok(metadata) => Ok(Identity::of(&metadata) != self.identity),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether the open file is a regular one.
+    pub fn is_regular(&self) -> bool {
+        self.is_regular
+    }
+
+    /// Whether the path may be rotated: a regular file is there, or nothing.
+    pub fn may_rotate(&self) -> bool {
+        fs::metadata(&self.path).map_or(true, |metadata| metadata.is_file())
+    }
+
+    /// Opens the path again and lets the old file go.
+    ///
+    /// # Errors
+    ///
+    /// What open(2) said; the old file is still open then.
+    pub fn reopen(&mut self) -> io::Result<()> {
+        let file = file::open_to_append(&self.path)?;
+        let metadata = file.metadata()?;
+        let identity = Identity::of(&metadata);
+        // The old file is open until here, so its inode cannot have been given to the new one.
+        self.turns += u64::from(identity != self.identity);
+        self.file = file;
+        self.identity = identity;
+        self.is_regular = metadata.is_file();
+        Ok(())
+    }
+}
+
+/// Removes what stands at `path`, if something does.
+///
+/// # Errors
+///
+/// What unlink(2) said: a folder stays, and is an error.
+pub fn make_way(path: &str) -> io::Result<()> {
+    if Path::new(path).exists() { fs::remove_file(path) } else { Ok(()) }
+}
+
+/// Renames `source`, if it is there.
+///
+/// # Errors
+///
+/// What rename(2) said.
+pub fn rename_existing(source: &str, target: &str) -> io::Result<()> {
+    if Path::new(source).exists() { fs::rename(source, target) } else { Ok(()) }
+}

@@ -1,0 +1,187 @@
+//! A file rotated by size: `logging.handlers.RotatingFileHandler`, without `namer` and `rotator`.
+//!
+//! A rollover is due in front of a record when the bytes in the file and the *characters* of the record reach
+//! `max_bytes`: stock adds the length of a string to a position in bytes. As in stock, the record that
+//! made a rollover due is written whatever its size, and without backups nothing is rotated: the path is opened
+//! again, and the file grows.
+//!
+//! Everything up to the next rollover is one write. Stock looks with every record whether a regular file is at
+//! the path; this sink looks at what it has open, and at the path when a rollover is due.
+//!
+//! A step that fails is tried again, and only that step: the backups that have moved stay where they are.
+//! Until it succeeds the old file stays open and nothing is written.
+
+use std::io;
+
+use super::named::{NamedFile, make_way, rename_existing};
+use super::torn::Torn;
+use super::wrong_kind;
+use crate::definition::{RotationRules, SinkDefinition, SinkKind};
+use crate::sink::{Lines, Sink, SinkError};
+
+/// See the file head.
+#[derive(Debug)]
+pub struct RotatingFileSink {
+    file: NamedFile,
+    max_bytes: u64,
+    backup_count: u32,
+    terminator_chars: u64,
+    rules: RotationRules,
+    /// The rollover that is under way.
+    next: Option<Step>,
+    torn: Torn,
+}
+
+/// What a rollover does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// Moves the backup of this number one up; number 0 is the file itself.
+    Shift(u32),
+    /// Opens the path.
+    Open,
+}
+
+impl RotatingFileSink {
+    /// Opens the path of `definition` or duplicates its descriptor.
+    ///
+    /// # Errors
+    ///
+    /// What the system said.
+    pub fn open(definition: &SinkDefinition) -> io::Result<Self> {
+        let SinkKind::RotatingFile { path, max_bytes, backup_count, terminator_chars, rules } = &definition.kind else {
+            return Err(wrong_kind());
+        };
+        Ok(Self {
+            file: NamedFile::open(path, definition.descriptor)?,
+            max_bytes: *max_bytes,
+            backup_count: *backup_count,
+            terminator_chars: u64::from(*terminator_chars),
+            rules: *rules,
+            next: None,
+            torn: Torn::default(),
+        })
+    }
+
+    /// Bytes of `lines` in front of the first record that makes a rollover due; all of them where none does.
+    fn before_rollover(&mut self, lines: &Lines<'_>, first: First) -> io::Result<usize> {
+        let all = lines.bytes.len();
+        if self.max_bytes == 0 || !self.file.is_regular() {
+            return Ok(all);
+        }
+        let end = self.file.end()?;
+        if first == First::Judged && !lines.marks.is_empty() {
+            let position = match self.rules {
+                RotationRules::Early => end,
+                RotationRules::Current => self.file.position()?,
+            };
+            if self.is_due(position, lines, 0) {
+                return Ok(0);
+            }
+        }
+        // Behind the first of these records the position is the end of the file by either rules: an append moved it.
+        let Some(others) = lines.marks.get(1..) else { return Ok(all) };
+        // A record has at most as many characters as bytes, so none in front of this one can be due.
+        let candidate = 1 + others.partition_point(|mark| {
+            end + (mark.end as usize - lines.before) as u64 + 1 < self.max_bytes + self.terminator_chars
+        });
+        let due = (candidate..lines.marks.len())
+            .find(|index| self.is_due(end + start_of(lines, *index) as u64, lines, *index));
+        Ok(due.map_or(all, |index| start_of(lines, index)))
+    }
+
+    /// Whether the record at `index` makes a rollover due, with the file at `position` in front of it.
+    fn is_due(&self, position: u64, lines: &Lines<'_>, index: usize) -> bool {
+        let nothing_to_rotate = self.rules == RotationRules::Current && position == 0;
+        let record = &lines.bytes[start_of(lines, index)..lines.marks[index].end as usize - lines.before];
+        !nothing_to_rotate && position + characters(record) + 1 >= self.max_bytes + self.terminator_chars
+    }
+
+    /// Goes on with the rollover under way until the new file is open.
+    fn turn(&mut self) -> io::Result<()> {
+        while let Some(step) = self.next {
+            match step {
+                Step::Shift(number) => self.shift(number)?,
+                Step::Open => self.file.reopen()?,
+            }
+            self.next = match step {
+                Step::Shift(0) => Some(Step::Open),
+                Step::Shift(number) => Some(Step::Shift(number - 1)),
+                Step::Open => None,
+            };
+        }
+        Ok(())
+    }
+
+    fn shift(&self, number: u32) -> io::Result<()> {
+        let path = self.file.path();
+        let target = format!("{path}.{}", number + 1);
+        if number == 0 {
+            make_way(&target)?;
+            return rename_existing(path, &target);
+        }
+        let source = format!("{path}.{number}");
+        if std::path::Path::new(&source).exists() {
+            make_way(&target)?;
+            return rename_existing(&source, &target);
+        }
+        Ok(())
+    }
+
+    /// How much of `lines` may go into the file as it is after everything due was done.
+    fn prepare(&mut self, lines: &Lines<'_>) -> io::Result<usize> {
+        let all = lines.bytes.len();
+        if self.next.is_some() {
+            self.turn()?;
+            return self.before_rollover(lines, First::Exempt);
+        }
+        let first = if self.torn.continues(lines) { First::Exempt } else { First::Judged };
+        let part = self.before_rollover(lines, first)?;
+        if part > 0 {
+            return Ok(part);
+        }
+        if !self.file.may_rotate() {
+            return Ok(all);
+        }
+        if self.backup_count == 0 {
+            if self.file.has_moved()? {
+                self.file.reopen()?;
+            }
+            return Ok(all);
+        }
+        self.next = Some(Step::Shift(self.backup_count - 1));
+        self.turn()?;
+        self.before_rollover(lines, First::Exempt)
+    }
+}
+
+/// Whether the first record of some lines can make a rollover due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum First {
+    /// As any other.
+    Judged,
+    /// It was judged before: a rollover was made for it, or its beginning is written.
+    Exempt,
+}
+
+/// Where the record at `index` begins in the bytes of `lines`.
+fn start_of(lines: &Lines<'_>, index: usize) -> usize {
+    if index == 0 { 0 } else { lines.marks[index - 1].end as usize - lines.before }
+}
+
+/// Characters in UTF-8 text: the bytes that do not continue one.
+fn characters(text: &[u8]) -> u64 {
+    text.iter().filter(|byte| **byte & 0xc0 != 0x80).count() as u64
+}
+
+impl Sink for RotatingFileSink {
+    fn write(&mut self, lines: Lines<'_>) -> Result<usize, SinkError> {
+        let part = self.prepare(&lines).map_err(SinkError::Retry)?;
+        let count = self.file.append(&lines.bytes[..part])?;
+        self.torn.note(&lines, count);
+        Ok(count)
+    }
+
+    fn turns(&self) -> u64 {
+        self.file.turns()
+    }
+}

@@ -1,0 +1,166 @@
+//! A file rotated by time: `logging.handlers.TimedRotatingFileHandler`, without `namer` and `rotator`.
+//!
+//! The time that decides is the record's, not that of the write, so a backlog is spread over the files as stock
+//! would have spread it. Everything up to the next rollover is one write.
+//!
+//! A backup of the name that is due: early rules remove it; current rules take it for the work of another
+//! process and do not rotate as long as it is there, in this process for ever (stock does the same). Stock
+//! looks for it with every record, this sink with every write and every new second.
+//!
+//! Failures: renaming and opening are tried again until they succeed; the old file stays open, nothing is
+//! written meanwhile. A backup that cannot be removed is reported once a rollover and stays; the next rollover
+//! tries again.
+
+use std::io;
+use std::path::Path;
+use std::time::SystemTime;
+
+use super::expired;
+use super::named::{NamedFile, make_way, rename_existing};
+use super::schedule::{Options, Schedule};
+use super::torn::Torn;
+use super::wrong_kind;
+use crate::definition::{RotationRules, SinkDefinition, SinkKind};
+use crate::sink::{Lines, Mark, Sink, SinkError};
+
+/// See the file head.
+#[derive(Debug)]
+pub struct TimedRotatingFileSink {
+    file: NamedFile,
+    schedule: Schedule,
+    backup_count: u32,
+    rules: RotationRules,
+    rollover_at: i64,
+    /// The rollover that is under way.
+    under_way: Option<Turn>,
+    torn: Torn,
+}
+
+/// A rollover whose file has its new name.
+#[derive(Debug, Clone, Copy)]
+struct Turn {
+    /// Time of the record that made it due.
+    now: i64,
+    /// Whether backups were removed, as far as they can be.
+    expired_removed: bool,
+}
+
+/// What came of a rollover that was due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// The new file is open.
+    Turned,
+    /// The path is no regular file; the next time was computed.
+    Irregular,
+    /// A backup of that name exists.
+    Taken,
+}
+
+impl TimedRotatingFileSink {
+    /// Opens the path of `definition` or duplicates its descriptor.
+    ///
+    /// # Errors
+    ///
+    /// What the system said; `InvalidInput` for a time that stock refuses.
+    pub fn open(definition: &SinkDefinition) -> io::Result<Self> {
+        let SinkKind::TimedRotatingFile {
+            path,
+            when,
+            interval,
+            backup_count,
+            zone,
+            at_time_seconds,
+            rollover_at,
+            rules,
+        } = &definition.kind
+        else {
+            return Err(wrong_kind());
+        };
+        let (interval, zone, at_time_seconds, rules) = (*interval, *zone, *at_time_seconds, *rules);
+        let schedule = Schedule::parse(Options { when, interval, zone, at_time_seconds, rules })?;
+        let file = NamedFile::open(path, definition.descriptor)?;
+        let rollover_at = rollover_at.unwrap_or_else(|| schedule.compute(last_change(Path::new(path))));
+        Ok(Self {
+            file,
+            schedule,
+            backup_count: *backup_count,
+            rules,
+            rollover_at,
+            under_way: None,
+            torn: Torn::default(),
+        })
+    }
+
+    /// Rotates for a record of the time `now`.
+    fn roll(&mut self, now: i64) -> io::Result<Outcome> {
+        if !self.file.may_rotate() {
+            self.rollover_at = self.schedule.compute(now);
+            return Ok(Outcome::Irregular);
+        }
+        let backup = format!("{}.{}", self.file.path(), self.schedule.suffix(self.rollover_at, now));
+        match self.rules {
+            RotationRules::Early => make_way(&backup)?,
+            RotationRules::Current if Path::new(&backup).exists() => return Ok(Outcome::Taken),
+            RotationRules::Current => {}
+        }
+        rename_existing(self.file.path(), &backup)?;
+        self.finish(Turn { now, expired_removed: self.backup_count == 0 })
+    }
+
+    /// Does what is left of a rollover once the file has its new name.
+    fn finish(&mut self, mut turn: Turn) -> io::Result<Outcome> {
+        self.under_way = Some(turn);
+        if !turn.expired_removed {
+            turn.expired_removed = true;
+            self.under_way = Some(turn);
+            expired::remove(Path::new(self.file.path()), self.backup_count, self.schedule.precision, self.rules)?;
+        }
+        self.file.reopen()?;
+        self.rollover_at = self.schedule.after_rollover(turn.now);
+        self.under_way = None;
+        Ok(Outcome::Turned)
+    }
+
+    /// How much of `lines` may go into the file as it is after everything due was done.
+    fn prepare(&mut self, lines: &Lines<'_>) -> io::Result<usize> {
+        let Some((first, others)) = lines.marks.split_first() else { return Ok(lines.bytes.len()) };
+        let mut outcome = Outcome::Turned;
+        if let Some(turn) = self.under_way {
+            outcome = self.finish(turn)?;
+        } else if first.seconds >= self.rollover_at && !self.torn.continues(lines) {
+            outcome = self.roll(first.seconds)?;
+        }
+        let due = |mark: &Mark| {
+            let judged = outcome == Outcome::Taken && mark.seconds == first.seconds;
+            mark.seconds >= self.rollover_at && !judged
+        };
+        Ok(match others.iter().position(due) {
+            // The mark in front of the one that is due.
+            Some(index) => lines.marks[index].end as usize - lines.before,
+            None => lines.bytes.len(),
+        })
+    }
+}
+
+/// When the file at `path` was last written, else now; seconds since the epoch.
+fn last_change(path: &Path) -> i64 {
+    use std::os::unix::fs::MetadataExt;
+
+    match std::fs::metadata(path) {
+        Ok(metadata) => metadata.mtime(),
+        Err(_) => SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64),
+    }
+}
+
+impl Sink for TimedRotatingFileSink {
+    fn write(&mut self, lines: Lines<'_>) -> Result<usize, SinkError> {
+        let part = self.prepare(&lines).map_err(SinkError::Retry)?;
+        let count = self.file.append(&lines.bytes[..part])?;
+        self.torn.note(&lines, count);
+        Ok(count)
+    }
+
+    fn turns(&self) -> u64 {
+        self.file.turns()
+    }
+}

@@ -1,0 +1,64 @@
+//! Feeds a sink as its writer does: one chunk, from where the last write ended.
+
+use crate::definition::{RotationRules, SinkKind, Zone};
+use crate::sink::{Lines, Mark, Sink, SinkError};
+
+/// A sink that rotates by time: every `when` in UTC, first at `rollover_at`.
+#[allow(dead_code, reason = "each test file takes what it needs")]
+pub fn timed_kind(path: &str, when: &str, backup_count: u32, rollover_at: i64, rules: RotationRules) -> SinkKind {
+    SinkKind::TimedRotatingFile {
+        path: path.to_owned(),
+        when: when.to_owned(),
+        interval: 1,
+        backup_count,
+        zone: Zone::Utc,
+        at_time_seconds: None,
+        rollover_at: Some(rollover_at),
+        rules,
+    }
+}
+
+/// A chunk on its way into a sink.
+pub struct Feed {
+    bytes: Vec<u8>,
+    marks: Vec<Mark>,
+    written: usize,
+}
+
+impl Feed {
+    /// A chunk of records, each with its time in seconds since the epoch.
+    pub fn new<'a>(records: impl IntoIterator<Item = (i64, &'a str)>) -> Self {
+        let mut feed = Self { bytes: Vec::new(), marks: Vec::new(), written: 0 };
+        for (seconds, line) in records {
+            feed.bytes.extend_from_slice(line.as_bytes());
+            feed.marks.push(Mark { end: feed.bytes.len() as u32, level: 20, class: 1, seconds });
+        }
+        feed
+    }
+
+    /// Writes once.
+    pub fn step(&mut self, sink: &mut dyn Sink) -> Result<usize, SinkError> {
+        let first = self.marks.partition_point(|mark| mark.end as usize <= self.written);
+        let lines = Lines { bytes: &self.bytes[self.written..], marks: &self.marks[first..], before: self.written };
+        let offered = lines.bytes.len();
+        let count = sink.write(lines)?;
+        assert!((1..=offered).contains(&count), "{count} of {offered}");
+        self.written += count;
+        Ok(count)
+    }
+
+    /// Whether all is written.
+    pub fn is_done(&self) -> bool {
+        self.written == self.bytes.len()
+    }
+
+    /// Writes all. Returns how many writes it took.
+    pub fn rest(&mut self, sink: &mut dyn Sink) -> usize {
+        let mut writes = 0;
+        while !self.is_done() {
+            self.step(sink).expect("a healthy sink takes everything");
+            writes += 1;
+        }
+        writes
+    }
+}

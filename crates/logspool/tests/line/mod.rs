@@ -1,0 +1,71 @@
+//! One pipeline per test process, and the few steps every behaviour test takes with it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Once;
+use std::time::Duration;
+
+use logspool::definition::{Descriptor, RouteDefinition, SinkDefinition, SinkKind, Target};
+use logspool::format::{FormatSpec, Style};
+use logspool::pipeline::{self, Options, Push, Room, Waiter};
+use logspool::record::{Head, tag};
+
+/// A deadline no healthy run comes near.
+pub const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Gives the process its queue folder; the first call decides about the options.
+pub fn begin(options: Options) {
+    static BEGUN: Once = Once::new();
+    BEGUN.call_once(|| {
+        let folder = PathBuf::from(format!("/dev/shm/logspool-test-{}", std::process::id()));
+        pipeline::configure(Options { queue_dir: Some(folder), ..options }).unwrap();
+        extern "C" fn end() {
+            assert_eq!(0, pipeline::drain(DEADLINE), "records were left behind at exit");
+        }
+        // SAFETY: `end` stays valid until exit.
+        unsafe { libc::atexit(end) };
+    });
+}
+
+/// A sink that appends to `path`.
+pub fn file_sink(path: &Path) -> u32 {
+    let kind = SinkKind::File { path: path.to_str().unwrap().to_owned() };
+    pipeline::open_sink(&SinkDefinition { kind, descriptor: Descriptor::Open }).unwrap()
+}
+
+/// A sink that writes through a duplicate of an open file's descriptor, as a handler of Python has it.
+#[allow(dead_code, reason = "not every test program has two handlers")]
+pub fn duplicate_sink(path: &Path, file: &std::fs::File) -> u32 {
+    let kind = SinkKind::File { path: path.to_str().unwrap().to_owned() };
+    let descriptor = Descriptor::Duplicate(std::os::fd::AsRawFd::as_raw_fd(file));
+    pipeline::open_sink(&SinkDefinition { kind, descriptor }).unwrap()
+}
+
+/// A route from logger `name` to one sink, the message alone on each line.
+#[allow(dead_code, reason = "not every test program has one handler a logger")]
+pub fn route_to(name: &str, sink: u32) -> u32 {
+    let format = pipeline::define_format(&FormatSpec::text(Style::Percent, "%(message)s")).unwrap();
+    let targets = vec![Target { sink, format, min_level: 0 }];
+    pipeline::define_route(&RouteDefinition { logger: name.to_owned(), targets }).unwrap()
+}
+
+/// Logs one message. Returns whether it was accepted.
+pub fn log(route: u32, level: u16, message: &str) -> bool {
+    let head = Head { len: 0, site: 0, route, level, flags: 0, ticks: 0 };
+    let mut waited = Duration::ZERO;
+    loop {
+        let pushed = pipeline::push(head, 5 + message.len(), |place| {
+            // SAFETY: `push` gives room for the five and the message's bytes.
+            unsafe {
+                place.write(tag::MESSAGE);
+                place.add(1).cast::<u32>().write_unaligned(message.len() as u32);
+                std::ptr::copy_nonoverlapping(message.as_ptr(), place.add(5), message.len());
+            }
+        });
+        if pushed == Push::Accepted {
+            return true;
+        }
+        if pipeline::make_room(level, 5 + message.len(), Waiter::Thread, &mut waited) != Room::Retry {
+            return false;
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! The metrics page after some records.
+
+mod line;
+
+use line::{DEADLINE, begin, file_sink, log, route_to};
+use logspool::openmetrics;
+use logspool::pipeline::{self, Options};
+
+#[test]
+fn the_page_counts_what_was_logged_and_ends_as_the_format_demands() {
+    begin(Options::default());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a \"quoted\" name.log");
+    let route = route_to("metrics", file_sink(&path));
+    for _ in 0..7 {
+        assert!(log(route, 40, "seven errors"));
+    }
+    assert!(pipeline::flush(None, Some(DEADLINE)));
+    let page = openmetrics::text(&pipeline::snapshot().unwrap(), &[("version", "0.1.0")]);
+
+    assert!(page.contains("logspool_records_total{level=\"ERROR\"} 7\n"), "{page}");
+    let written = page.lines().find(|line| line.starts_with("logspool_records_written_total{")).unwrap();
+    assert!(written.ends_with("a \\\"quoted\\\" name.log\"} 7"), "{written}");
+    assert!(page.contains("logspool_records_dropped_total{reason=\"queue_full\",level=\"INFO\"} 0\n"));
+    assert!(page.contains("logspool_drain_thread_alive 1\n"));
+    assert!(page.ends_with("# EOF\n"));
+    for line in page.lines() {
+        assert!(line.starts_with("# ") || line.starts_with("logspool_"), "{line}");
+    }
+}

@@ -1,0 +1,391 @@
+//! Processes that log and are killed, and what must be in their files afterwards.
+//!
+//! A child is this very test binary, run again for its test `child_process`. Its standard input is the writing
+//! end of a pipe: there it reports each record that was accepted, so what the pipe holds is what was promised.
+
+// Each test binary uses its own part of this.
+#![allow(dead_code)]
+
+#[path = "../line/mod.rs"]
+mod line;
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+pub use line::{DEADLINE, file_sink, log, route_to};
+use logspool::definition::{Descriptor, SinkDefinition, SinkKind};
+use logspool::pipeline::{self, Options};
+use logspool::recover;
+
+/// Threads of a child that logs.
+pub const THREADS: u32 = 3;
+
+/// What a child does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Task {
+    /// Logs short lines without end.
+    Log,
+    /// Logs lines of which some are far larger than a lane.
+    LogLarge,
+    /// Logs short lines to the target and to a second file beside it.
+    LogTwice,
+    /// Logs a few lines, waits for overflow files, logs a few more, some of them large.
+    LogLittle,
+    /// Logs ten lines to a pipe that is full.
+    LogToConsole,
+    /// Logs a thousand lines, reports them, and drains when it is told to.
+    LogAndWait,
+    /// Recovers the queue folder and reports the records that it delivered.
+    Recover,
+    /// Reports how many orphans it sees.
+    Scan,
+}
+
+const TASKS: [Task; 8] = [
+    Task::Log,
+    Task::LogLarge,
+    Task::LogTwice,
+    Task::LogLittle,
+    Task::LogToConsole,
+    Task::LogAndWait,
+    Task::Recover,
+    Task::Scan,
+];
+
+/// A queue folder on tmpfs and a target file beside nothing else.
+pub struct Scene {
+    pub queue: tempfile::TempDir,
+    pub files: tempfile::TempDir,
+    pub target: PathBuf,
+}
+
+impl Scene {
+    pub fn new() -> Self {
+        let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+        let mut builder = tempfile::Builder::new();
+        let queue = builder.prefix("logspool-orphan-").permissions(private).tempdir_in("/dev/shm").unwrap();
+        let files = tempfile::tempdir().unwrap();
+        let target = files.path().join("app.log");
+        Self { queue, files, target }
+    }
+
+    pub fn second_target(&self) -> PathBuf {
+        second_target(&self.target)
+    }
+
+    /// Names in the queue folder.
+    pub fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.queue.path()).unwrap();
+        let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    /// Waits until a record lies in an overflow file; the file alone says nothing, it is made first.
+    pub fn await_overflow(&self) {
+        await_that("the records move to overflow files", || {
+            let entries = std::fs::read_dir(self.queue.path()).unwrap().map(Result::unwrap);
+            entries
+                .filter(|entry| is_overflow(&entry.file_name()))
+                .any(|entry| entry.metadata().is_ok_and(|status| status.len() > 0))
+        });
+    }
+
+    /// Recovers everything that is for the target.
+    pub fn recover(&self) -> recover::Report {
+        recover::recover(self.queue.path(), |path| path == self.target, recover::Options::default()).unwrap()
+    }
+
+    pub fn scan(&self) -> Vec<recover::Orphan> {
+        recover::scan(self.queue.path()).unwrap()
+    }
+
+    pub fn spawn(&self, task: Task) -> Witness {
+        Witness::spawn(task, self.queue.path(), &self.target)
+    }
+
+    /// Makes the target a FIFO that nobody reads; the file keeps it open.
+    pub fn freeze(&self) -> File {
+        let name = std::ffi::CString::new(self.target.to_str().unwrap()).unwrap();
+        // SAFETY: a valid C string.
+        assert_eq!(0, unsafe { libc::mkfifo(name.as_ptr(), 0o600) });
+        use std::os::unix::fs::OpenOptionsExt;
+        std::fs::OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(&self.target).unwrap()
+    }
+
+    /// As `freeze`, with not a byte of room: nothing at all is written to the target.
+    pub fn freeze_full(&self) -> File {
+        let mut fifo = self.freeze();
+        while fifo.write(&[b'.'; 4096]).is_ok() {}
+        fifo
+    }
+
+    /// Returns what the FIFO holds and makes room for a regular file.
+    pub fn thaw(&self, mut fifo: File) -> String {
+        let mut bytes = Vec::new();
+        // Ends with EAGAIN: the FIFO is open for writing here too.
+        let _ = fifo.read_to_end(&mut bytes);
+        std::fs::remove_file(&self.target).unwrap();
+        String::from_utf8(bytes).unwrap()
+    }
+}
+
+fn second_target(target: &Path) -> PathBuf {
+    target.with_extension("second")
+}
+
+/// A child and what it has reported.
+pub struct Witness {
+    process: Process,
+    reports: JoinHandle<HashMap<u32, u32>>,
+    first: std::sync::mpsc::Receiver<()>,
+}
+
+/// Does not outlive the test.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Witness {
+    fn spawn(task: Task, queue: &Path, target: &Path) -> Self {
+        let mut ends = [0; 2];
+        // SAFETY: a valid place for two descriptors, which belong to nobody else.
+        let (mut reader, writer) = unsafe {
+            assert_eq!(0, libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC));
+            (File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1]))
+        };
+        let command = Command::new(std::env::current_exe().unwrap())
+            .args(["child_process", "--exact", "--nocapture"])
+            .env("LOGSPOOL_CHILD", format!("{task:?}"))
+            .env("LOGSPOOL_CHILD_QUEUE", queue)
+            .env("LOGSPOOL_CHILD_TARGET", target)
+            .stdin(Stdio::from(writer))
+            .stdout(Stdio::null())
+            .spawn();
+        let process = Process(command.unwrap());
+        let (began, first) = std::sync::mpsc::channel();
+        let reports = std::thread::spawn(move || {
+            let mut newest = HashMap::new();
+            let mut report = [0; 8];
+            while reader.read_exact(&mut report).is_ok() {
+                let half = |at: usize| u32::from_ne_bytes(report[at..at + 4].try_into().unwrap());
+                newest.insert(half(0), half(4));
+                let _ = began.send(());
+            }
+            newest
+        });
+        Self { process, reports, first }
+    }
+
+    /// Waits for the first report.
+    pub fn await_report(&self) {
+        self.first.recv_timeout(DEADLINE).expect("the child reports something");
+    }
+
+    /// Kills the child. Returns the newest accepted record of each thread.
+    pub fn kill(mut self) -> HashMap<u32, u32> {
+        self.process.0.kill().unwrap();
+        self.process.0.wait().unwrap();
+        self.reports.join().unwrap()
+    }
+
+    /// Waits for the child's own end. Returns what it reported.
+    pub fn end(mut self) -> HashMap<u32, u32> {
+        assert!(self.process.0.wait().unwrap().success());
+        self.reports.join().unwrap()
+    }
+}
+
+fn report(thread: u32, index: u32) {
+    let mut bytes = [0; 8];
+    bytes[..4].copy_from_slice(&thread.to_ne_bytes());
+    bytes[4..].copy_from_slice(&index.to_ne_bytes());
+    // SAFETY: the pointer and length are of one array. Eight bytes go into a pipe whole.
+    if unsafe { libc::write(0, bytes.as_ptr().cast(), bytes.len()) } != 8 {
+        // Nobody listens any more: the test failed. Nothing here may run on.
+        std::process::abort();
+    }
+}
+
+/// The line of one record.
+fn text(task: Task, thread: u32, index: u32) -> String {
+    let large = task == Task::LogLarge && index % 50 == 7 || task == Task::LogLittle && index % 50 == 25;
+    let padding = if large { 70_000 + (index as usize % 7) * 30_000 } else { 10 + index as usize % 40 };
+    format!("{thread} {index} {}", "x".repeat(padding))
+}
+
+/// What `child_process` runs: nothing in the test run itself.
+pub fn child_main() {
+    let Ok(name) = std::env::var("LOGSPOOL_CHILD") else { return };
+    let task = *TASKS.iter().find(|task| format!("{task:?}") == name).expect("a task");
+    let path = |name: &str| PathBuf::from(std::env::var(name).unwrap());
+    let (queue, target) = (path("LOGSPOOL_CHILD_QUEUE"), path("LOGSPOOL_CHILD_TARGET"));
+    match task {
+        Task::Recover => {
+            let done = recover::recover(&queue, |path| path == target, recover::Options::default()).unwrap();
+            return report(0, done.records() as u32);
+        }
+        Task::Scan => return report(0, recover::scan(&queue).unwrap().len() as u32),
+        _ => {}
+    }
+    // The little one's segment is small, so that thousands of copies are cheap.
+    let queue_total_bytes = (task == Task::LogLittle).then_some(1024 * 1024);
+    pipeline::configure(Options { queue_dir: Some(queue.clone()), queue_total_bytes, ..Options::default() }).unwrap();
+    match task {
+        Task::LogLittle => {
+            let route = route_to("little", file_sink(&target));
+            let some =
+                |range: std::ops::Range<u32>| range.for_each(|index| assert!(log(route, 20, &text(task, 0, index))));
+            some(0..300);
+            let spilled = || std::fs::read_dir(&queue).unwrap().flatten().any(|entry| is_overflow(&entry.file_name()));
+            await_that("the records move to overflow files", spilled);
+            some(300..400);
+            report(0, 399);
+            std::thread::park();
+        }
+        Task::LogToConsole => log_to_full_pipe(),
+        Task::LogAndWait => {
+            let route = route_to("waits", file_sink(&target));
+            (0..1000).for_each(|index| assert!(log(route, 20, &text(task, 0, index))));
+            report(0, 999);
+            await_word(&target);
+            assert_eq!(0, pipeline::drain(DEADLINE));
+        }
+        _ => {
+            let route = route_to("killed", file_sink(&target));
+            let second = (task == Task::LogTwice).then(|| route_to("second", file_sink(&second_target(&target))));
+            let threads =
+                (0..THREADS).map(|thread| std::thread::spawn(move || log_without_end(task, route, second, thread)));
+            threads.collect::<Vec<_>>().into_iter().for_each(|thread| thread.join().unwrap());
+        }
+    }
+}
+
+fn log_without_end(task: Task, route: u32, second: Option<u32>, thread: u32) {
+    for index in 0.. {
+        let line = text(task, thread, index);
+        // A refused record was never accepted: the same again.
+        while !log(route, 20, &line) || second.is_some_and(|second| !log(second, 20, &line)) {}
+        report(thread, index);
+    }
+}
+
+fn log_to_full_pipe() {
+    let mut ends = [0; 2];
+    // SAFETY: a valid place for two descriptors, which stay open.
+    unsafe { assert_eq!(0, libc::pipe2(ends.as_mut_ptr(), 0)) };
+    // SAFETY: the descriptor is open and stays so.
+    let mut pipe = std::mem::ManuallyDrop::new(unsafe { File::from_raw_fd(ends[1]) });
+    // SAFETY: plain system calls on an open descriptor.
+    unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
+    while pipe.write(&[b'.'; 4096]).is_ok() {}
+    let definition = SinkDefinition { kind: SinkKind::Console { descriptor: ends[1] }, descriptor: Descriptor::Open };
+    let route = route_to("console", pipeline::open_sink(&definition).unwrap());
+    (0..10).for_each(|index| assert!(log(route, 20, &text(Task::Log, 0, index))));
+    report(0, 9);
+    loop {
+        std::thread::park();
+    }
+}
+
+/// Whether a file name in the queue folder is that of an overflow file.
+pub fn is_overflow(name: &std::ffi::OsStr) -> bool {
+    name.to_string_lossy().contains(".over-")
+}
+
+/// Waits for a file beside the target.
+fn await_word(target: &Path) {
+    let word = target.with_extension("go");
+    let deadline = Instant::now() + DEADLINE;
+    while !word.exists() {
+        assert!(Instant::now() < deadline, "nobody gave the word");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Waits until something is true.
+pub fn await_that(what: &str, mut is_true: impl FnMut() -> bool) {
+    let deadline = Instant::now() + DEADLINE;
+    while !is_true() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+/// Numbers that look random; the seed is printed, so that a run can be repeated.
+pub struct Dice(u64);
+
+impl Dice {
+    pub fn new() -> Self {
+        let seed = match std::env::var("LOGSPOOL_SEED") {
+            Ok(seed) => seed.parse().unwrap(),
+            Err(_) => Instant::now().elapsed().as_nanos() as u64 ^ u64::from(std::process::id()) << 20,
+        };
+        println!("LOGSPOOL_SEED={seed}");
+        Self(seed)
+    }
+
+    /// The next number below `bound` (splitmix64).
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % bound
+    }
+}
+
+/// What a check of the lines adds up to.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Checked {
+    /// Lines.
+    pub lines: u64,
+    /// Lines that stand a second time.
+    pub repeated: u64,
+}
+
+/// Checks that every witnessed line is there, every line whole, and each thread in order but for one stretch.
+pub fn check(task: Task, file: &str, witnessed: &HashMap<u32, u32>) -> Checked {
+    let mut checked = Checked::default();
+    let mut next = [0_u32; THREADS as usize];
+    let mut previous = [None; THREADS as usize];
+    let mut steps_back = [0_u32; THREADS as usize];
+    for line in file.split_inclusive('\n') {
+        checked.lines += 1;
+        if line.ends_with("records dropped: the queue was full\n") {
+            // Refused on a busy machine: the child tried again.
+            continue;
+        }
+        let words: Vec<u32> = line.split(' ').take(2).filter_map(|word| word.parse().ok()).collect();
+        let [thread, index] = words[..] else { panic!("no line of ours: {:?}", &line[..line.len().min(80)]) };
+        assert!(line == text(task, thread, index) + "\n", "line {thread} {index} is not whole");
+        let at = thread as usize;
+        assert!(index <= next[at], "thread {thread}: {index} after {:?}, {} is missing", previous[at], next[at]);
+        if index == next[at] {
+            next[at] += 1;
+        } else {
+            checked.repeated += 1;
+        }
+        if previous[at].is_some_and(|previous| index != previous + 1) {
+            steps_back[at] += 1;
+        }
+        previous[at] = Some(index);
+    }
+    for (thread, newest) in witnessed {
+        assert!(next[*thread as usize] > *newest, "thread {thread}: {newest} was accepted, {next:?} is there");
+    }
+    // One for the repeated stretch, one for a torn line in front of it that was completed.
+    assert!(steps_back.iter().all(|steps| *steps <= 2), "steps back: {steps_back:?}");
+    checked
+}

@@ -1,0 +1,58 @@
+//! What happens when a sink is stuck and every budget is used up.
+
+mod line;
+
+use std::time::Duration;
+
+use line::{DEADLINE, begin, file_sink, log, route_to};
+use logspool::pipeline::{self, Options};
+
+#[test]
+fn refused_records_are_counted_and_summarised_once_there_is_room() {
+    begin(Options {
+        queue_bytes: 32 * 1024,
+        overflow_bytes: Some(256 * 1024),
+        blocking_timeout: Duration::from_millis(1),
+        ..Options::default()
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("fifo");
+    let name = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
+    // SAFETY: a valid C string.
+    assert_eq!(0, unsafe { libc::mkfifo(name.as_ptr(), 0o600) });
+    let reader = std::fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    let route = route_to("stuck", file_sink(&path));
+    let mut accepted = 0_u64;
+    let mut refused = 0_u64;
+    while refused < 50 {
+        match log(route, 20, &format!("{accepted:0>60}")) {
+            true => accepted += 1,
+            false => refused += 1,
+        }
+    }
+    let snapshot = pipeline::snapshot().unwrap();
+    assert_eq!(accepted, snapshot.accepted[2]);
+    assert_eq!(refused, snapshot.refused[0][2]);
+    assert_eq!(accepted + refused, snapshot.offered[2]);
+    assert!(accepted * 61 > 256 * 1024, "the whole overflow budget is used before anything is refused");
+
+    let thawed = std::thread::spawn(move || {
+        use std::io::BufRead;
+        let mut lines = std::io::BufReader::new(reader).lines();
+        let (mut numbers, mut told) = (0, None);
+        while told.is_none() {
+            let line = lines.next().unwrap().unwrap();
+            match line.strip_suffix(" records dropped: the queue was full") {
+                Some(count) => told = Some(count.parse::<u64>().unwrap()),
+                None => numbers += u64::from(line.trim_start_matches('0').parse::<u64>().unwrap_or(0) == numbers),
+            }
+        }
+        (numbers, told.unwrap())
+    });
+    assert!(pipeline::flush(None, Some(DEADLINE)));
+    assert!(log(route, 20, &format!("{accepted:0>60}")));
+    assert!(pipeline::flush(None, Some(DEADLINE)));
+    let (numbers, told) = thawed.join().unwrap();
+    assert_eq!(refused, told);
+    assert!(numbers == accepted || numbers == accepted + 1, "{numbers} of {accepted}");
+}

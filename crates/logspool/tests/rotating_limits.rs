@@ -1,0 +1,129 @@
+//! Limits reached in the middle: a disk that fills up, a process without descriptors.
+//!
+//! Limits of the process stand for both. They concern every thread, so each test runs in a process of its own.
+
+mod feeding;
+#[path = "../src/sinks/mod.rs"]
+mod sinks;
+
+use std::fs;
+use std::process::Command;
+
+use feeding::{Feed, timed_kind};
+use logspool::definition::{Descriptor, RotationRules, SinkDefinition, SinkKind};
+use logspool::sink::SinkError;
+use logspool::{definition, sink};
+
+/// Runs the body of the test `name` in a process where nothing else runs.
+fn alone(name: &str, body: fn()) {
+    const MARK: &str = "LOGSPOOL_TEST_ALONE";
+    if std::env::var_os(MARK).is_some() {
+        return body();
+    }
+    let program = std::env::current_exe().unwrap();
+    let output = Command::new(program).args(["--exact", name, "--nocapture"]).env(MARK, "1").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Sets one limit; returns what it was.
+fn limit(resource: libc::__rlimit_resource_t, value: u64) -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: a valid rlimit; ignoring the signal makes a write beyond a limit an error, as a full disk does.
+    unsafe {
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+        assert_eq!(0, libc::getrlimit(resource, &mut limit));
+        let before = std::mem::replace(&mut limit.rlim_cur, value);
+        assert_eq!(0, libc::setrlimit(resource, &limit));
+        before
+    }
+}
+
+#[test]
+fn a_line_cut_by_a_full_disk_is_finished_in_the_file_where_it_began() {
+    alone("a_line_cut_by_a_full_disk_is_finished_in_the_file_where_it_began", cut_line);
+}
+
+fn cut_line() {
+    let line = |letter: &str| format!("{}\n", letter.repeat(59));
+    let (first, second, third) = (line("a"), line("b"), line("c"));
+    for number in 0..5 {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("app.log");
+        let text_path = path.to_str().unwrap().to_owned();
+        let rules = if number % 2 == 0 { RotationRules::Early } else { RotationRules::Current };
+        let kind = match number {
+            0 | 1 => {
+                SinkKind::RotatingFile { path: text_path, max_bytes: 50, backup_count: 3, terminator_chars: 1, rules }
+            }
+            2 | 3 => timed_kind(&text_path, "S", 0, 1, rules),
+            _ => SinkKind::WatchedFile { path: text_path },
+        };
+        let mut sink = sinks::open(&SinkDefinition { kind, descriptor: Descriptor::Open }).unwrap();
+        Feed::new([(0, first.as_str())]).rest(sink.as_mut());
+        if number == 4 {
+            fs::rename(&path, folder.path().join("app.log.1")).unwrap();
+        }
+        let before = sink.turns();
+        let mut feed = Feed::new([(1, second.as_str()), (2, third.as_str())]);
+        let before_limit = limit(libc::RLIMIT_FSIZE, 40);
+        let cut = feed.step(sink.as_mut());
+        let refused = feed.step(sink.as_mut());
+        if number == 4 {
+            fs::rename(&path, folder.path().join("app.log.2")).unwrap();
+        }
+        limit(libc::RLIMIT_FSIZE, before_limit);
+        feed.rest(sink.as_mut());
+
+        assert!(matches!(cut, Ok(40)), "{number}: {cut:?}");
+        assert!(matches!(&refused, Err(SinkError::Retry(_))), "{number}: {refused:?}");
+        assert_eq!(2, sink.turns() - before, "{number}");
+        assert_eq!(third, fs::read_to_string(&path).unwrap(), "{number}");
+        let mut backups: Vec<String> = fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .filter(|backup| *backup != path)
+            .map(|backup| fs::read_to_string(backup).unwrap())
+            // By early rules the empty file was rotated for the first line.
+            .filter(|text| !text.is_empty())
+            .collect();
+        backups.sort();
+        assert_eq!([first.clone(), second.clone()].as_slice(), backups, "{number}");
+    }
+}
+
+#[test]
+fn the_file_that_has_its_new_name_is_not_renamed_or_removed_when_opening_is_retried() {
+    alone("the_file_that_has_its_new_name_is_not_renamed_or_removed_when_opening_is_retried", no_descriptors);
+}
+
+fn no_descriptors() {
+    for number in 0..4 {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("app.log");
+        let text_path = path.to_str().unwrap().to_owned();
+        let rules = if number % 2 == 0 { RotationRules::Early } else { RotationRules::Current };
+        let (kind, backup) = if number < 2 {
+            let kind =
+                SinkKind::RotatingFile { path: text_path, max_bytes: 10, backup_count: 1, terminator_chars: 1, rules };
+            (kind, "app.log.1")
+        } else {
+            let kind = timed_kind(&text_path, "D", 2, 86_400, rules);
+            (kind, "app.log.1970-01-01")
+        };
+        let mut sink = sinks::open(&SinkDefinition { kind, descriptor: Descriptor::Open }).unwrap();
+        let mut feed = Feed::new([(0, "first\n"), (86_400, "second\n"), (86_400, "3\n")]);
+        feed.step(sink.as_mut()).unwrap();
+        let before = limit(libc::RLIMIT_NOFILE, 0);
+        let failed: Vec<_> = (0..4).map(|_| feed.step(sink.as_mut())).collect();
+        let renamed = folder.path().join(backup).exists();
+        limit(libc::RLIMIT_NOFILE, before);
+        feed.rest(sink.as_mut());
+
+        assert!(failed.iter().all(|result| matches!(result, Err(SinkError::Retry(_)))), "{number}: {failed:?}");
+        assert!(renamed, "{number}");
+        assert_eq!("first\n", fs::read_to_string(folder.path().join(backup)).unwrap(), "{number}");
+        assert_eq!("second\n3\n", fs::read_to_string(&path).unwrap(), "{number}");
+        assert_eq!(2, fs::read_dir(folder.path()).unwrap().count(), "{number}");
+        assert_eq!(1, sink.turns(), "{number}");
+    }
+}

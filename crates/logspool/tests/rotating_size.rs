@@ -1,0 +1,111 @@
+//! Rotation by size: what the differential test against stock logging does not reach.
+
+mod feeding;
+// This file uses a part of it.
+#[allow(dead_code)]
+mod line;
+#[path = "../src/sinks/mod.rs"]
+mod sinks;
+
+use std::fs::{self, OpenOptions};
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+use feeding::Feed;
+use line::{DEADLINE, begin, log, route_to};
+use logspool::definition::{Descriptor, RotationRules, SinkDefinition, SinkKind};
+use logspool::pipeline::{self, Options};
+use logspool::{definition, sink};
+
+fn definition(path: &Path, max_bytes: u64, backup_count: u32, descriptor: Descriptor) -> SinkDefinition {
+    let path = path.to_str().unwrap().to_owned();
+    let rules = RotationRules::Current;
+    SinkDefinition {
+        kind: SinkKind::RotatingFile { path, max_bytes, backup_count, terminator_chars: 1, rules },
+        descriptor,
+    }
+}
+
+fn numbered(count: usize) -> Vec<String> {
+    (0..count).map(|number| format!("{number:09}\n")).collect()
+}
+
+fn feed(lines: &[String]) -> Feed {
+    Feed::new(lines.iter().map(|line| (0, line.as_str())))
+}
+
+#[test]
+fn every_record_through_the_queue_is_in_one_of_the_files() {
+    begin(Options::default());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("app.log");
+    let sink = pipeline::open_sink(&definition(&path, 10_000, 40, Descriptor::Open)).unwrap();
+    let route = route_to("rotating", sink);
+    for number in 0..20_000 {
+        assert!(log(route, 20, &format!("{number:09}")));
+    }
+
+    assert!(pipeline::flush(None, Some(DEADLINE)));
+    let mut files: Vec<_> = (1..=20).rev().map(|number| folder.path().join(format!("app.log.{number}"))).collect();
+    files.push(path);
+    let text: String = files.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
+    assert_eq!(numbered(20_000).concat(), text);
+    assert!(files.iter().all(|file| fs::metadata(file).unwrap().len() < 10_000));
+}
+
+#[test]
+fn all_lines_between_two_rollovers_are_one_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let definition = definition(&folder.path().join("app.log"), 10_001, 9, Descriptor::Open);
+    let mut sink = sinks::open(&definition).unwrap();
+
+    assert_eq!(5, feed(&numbered(5_000)).rest(sink.as_mut()));
+    assert_eq!(4, sink.turns());
+}
+
+#[test]
+fn the_program_s_descriptor_stays_with_the_first_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("app.log");
+    let mut theirs = OpenOptions::new().append(true).create(true).open(&path).unwrap();
+    let definition = definition(&path, 35, 2, Descriptor::Duplicate(theirs.as_raw_fd()));
+    let mut sink = sinks::open(&definition).unwrap();
+    feed(&numbered(5)).rest(sink.as_mut());
+    std::io::Write::write_all(&mut theirs, b"late\n").unwrap();
+
+    assert_eq!(1, sink.turns());
+    assert_eq!(numbered(3).concat() + "late\n", fs::read_to_string(folder.path().join("app.log.1")).unwrap());
+    assert_eq!(numbered(5)[3..].concat(), fs::read_to_string(&path).unwrap());
+}
+
+#[test]
+fn what_is_no_regular_file_is_never_rotated() {
+    for rules in [RotationRules::Early, RotationRules::Current] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("app.log");
+        std::os::unix::fs::symlink("/dev/null", &path).unwrap();
+        let mut definition = definition(&path, 5, 2, Descriptor::Open);
+        if let SinkKind::RotatingFile { rules: of_definition, .. } = &mut definition.kind {
+            *of_definition = rules;
+        }
+        let mut sink = sinks::open(&definition).unwrap();
+
+        assert_eq!(1, feed(&numbered(100)).rest(sink.as_mut()));
+        assert_eq!(0, sink.turns());
+        assert_eq!(1, fs::read_dir(folder.path()).unwrap().count());
+    }
+}
+
+#[test]
+fn without_backups_the_file_grows_and_is_followed_when_others_move_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("app.log");
+    let mut sink = sinks::open(&definition(&path, 25, 0, Descriptor::Open)).unwrap();
+    feed(&numbered(100)).rest(sink.as_mut());
+    fs::rename(&path, folder.path().join("moved")).unwrap();
+    feed(&numbered(3)).rest(sink.as_mut());
+
+    assert_eq!(numbered(100).concat(), fs::read_to_string(folder.path().join("moved")).unwrap());
+    assert_eq!(numbered(3).concat(), fs::read_to_string(&path).unwrap());
+    assert_eq!(1, sink.turns());
+}

@@ -1,0 +1,100 @@
+"""Fields that every record of a context carries."""
+
+from __future__ import annotations
+
+import functools
+from contextvars import ContextVar
+
+# `typing` and `inspect` cost more to import than all of logspool; checkers know this name by its spelling.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextvars import Token
+    from typing import Any, TypeVar
+
+    _Function = TypeVar("_Function", bound=Callable[..., Any])
+
+#: The bound fields of the current context: a dict that nobody changes once it is set.
+fields: ContextVar[dict[str, Any] | None] = ContextVar("logspool_fields", default=None)
+
+_SCALARS = (str, int, float, bool, bytes, type(None))
+
+
+class bind:
+    """Add fields to every record logged inside the block or the decorated function.
+
+    Fields belong to the call, not to the thread: they follow `await`, and tasks and threads started with a copy of
+    the context take them along. Inner blocks add to outer ones and win over them. They stand in JSON output, in
+    `%(field)s` of formats, and as attributes of every LogRecord. A value that is no str, int, float, bool, bytes or
+    None is shown by its `str()` at the time of binding.
+
+    Args:
+        **values: the fields; a name that LogRecord uses itself is a `ValueError`.
+
+    Example:
+        with logspool.bind(request_id=request.id):
+            logger.info("started")
+    """
+
+    def __init__(self, **values: Any) -> None:
+        taken = _reserved().intersection(values)
+        if taken:
+            raise ValueError(f"bind: {', '.join(sorted(taken))}: LogRecord has an attribute of that name")
+        self._values = {name: _snapshot(value) for name, value in values.items()}
+        self._tokens: list[Token[dict[str, Any] | None]] = []
+
+    def __enter__(self) -> bind:
+        _carry()
+        outer = fields.get()
+        self._tokens.append(fields.set({**outer, **self._values} if outer else dict(self._values)))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        fields.reset(self._tokens.pop())
+
+    def __call__(self, function: _Function) -> _Function:
+        import inspect
+
+        values = self._values
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def bound_coroutine(*args: Any, **kwargs: Any) -> Any:
+                with bind(**values):
+                    return await function(*args, **kwargs)
+
+            return bound_coroutine  # type: ignore[return-value]
+
+        @functools.wraps(function)
+        def bound(*args: Any, **kwargs: Any) -> Any:
+            with bind(**values):
+                return function(*args, **kwargs)
+
+        return bound  # type: ignore[return-value]
+
+
+def _snapshot(value: Any) -> Any:
+    if type(value) in _SCALARS:
+        return value
+    return str(value)
+
+
+_reserved_names: frozenset[str] = frozenset()
+
+
+def _reserved() -> frozenset[str]:
+    global _reserved_names
+    if not _reserved_names:
+        import logging
+
+        record = logging.LogRecord("", 0, "", 0, "", (), None)
+        _reserved_names = frozenset({*vars(record), "message", "asctime"})
+    return _reserved_names
+
+
+def _carry() -> None:
+    """Let records of the stock path carry the fields too, from the first use of `bind` on."""
+    from logspool import _install
+
+    _install.carry_fields()

@@ -1,0 +1,223 @@
+"""Say what on this machine and in this process would hurt.
+
+As a command it looks at the machine. Inside a program `findings()` looks at its loggers and handlers as well.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from logspool import _messages, _native, _stats
+
+# `typing` is slow to import; checkers know this name by its spelling.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    import logging
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+#: Free bytes of tmpfs below which the queue may fall back to memory. Chosen: the first 16 lanes of a process.
+FREE_BYTES = 16 * 32 * 1024
+
+_TMPFS = "/dev/shm"
+
+
+class Finding:
+    """One thing that would hurt.
+
+    Attributes:
+        place: what it is about: a folder, a file, a logger.
+        text: what is wrong.
+        mend: what to do; empty when it is only worth knowing.
+    """
+
+    def __init__(self, place: str, text: str, mend: str = "") -> None:
+        self.place = place
+        self.text = text
+        self.mend = mend
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.text}" + (f" (mend: {self.mend})" if self.mend else "")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print what is found. Returns 0 when nothing would hurt, else 1."""
+    if len(arguments) > 1 or any(word.startswith("-") for word in arguments):
+        return _messages.usage("doctor", f"takes one folder at most, not {' '.join(arguments)!r} (mend: --help)")
+    folder = arguments[0] if arguments else queue_dir()
+    if arguments and not os.path.isdir(folder):
+        return _messages.usage("doctor", f"cannot look into {folder!r}: no such folder (mend: name the queue folder)")
+    found = list(_machine(folder)) + list(_leftovers(folder))
+    for finding in found:
+        print(_messages.coloured(finding.place, "bold", sys.stdout))
+        print(f"  {_messages.coloured('found', 'yellow', sys.stdout)}  {finding.text}")
+        if finding.mend:
+            print(f"  {_messages.coloured('mend', 'green', sys.stdout)}   {finding.mend}")
+    if not found:
+        print(f"{_messages.coloured('ok', 'green', sys.stdout)}: nothing found in {folder} that would hurt")
+    return 1 if found else 0
+
+
+def findings() -> list[Finding]:
+    """Return what would hurt this process."""
+    folder = queue_dir()
+    return [*_machine(folder), *_leftovers(folder), *_memory(), *_handlers(), *_paths()]
+
+
+def queue_dir() -> str:
+    """Return the queue folder of this process, or that which it would have."""
+    options = _stats.options_in_force()
+    chosen = options["queue_dir"] if options is not None else os.environ.get("LOGSPOOL_QUEUE_DIR")
+    return str(chosen or f"{_TMPFS}/logspool-{os.getuid()}")
+
+
+def _machine(folder: str) -> Iterator[Finding]:
+    if os.environ.get("LOGSPOOL") == "off":
+        yield Finding("LOGSPOOL=off", "install() and run do nothing", "unset LOGSPOOL")
+    parent = folder if os.path.isdir(folder) else os.path.dirname(os.path.abspath(folder))
+    try:
+        status = os.statvfs(parent)
+    except OSError as error:
+        yield Finding(
+            parent,
+            f"{error.strerror}: the queue would be in memory and die with the process",
+            "mount a tmpfs there, or set LOGSPOOL_QUEUE_DIR to a folder on one",
+        )
+        return
+    free = status.f_bavail * status.f_frsize
+    if free < FREE_BYTES:
+        yield Finding(
+            parent,
+            f"{_messages.size(free)} are free, {_messages.size(FREE_BYTES)} are wanted: the queue would be in memory "
+            "and die with the process",
+            "enlarge it (docker run --shm-size), or set LOGSPOOL_QUEUE_DIR to a folder on another tmpfs",
+        )
+    if not os.access(parent, os.W_OK | os.X_OK):
+        yield Finding(parent, "this user cannot write there", "set LOGSPOOL_QUEUE_DIR to a folder of this user")
+    if _filesystem(parent) not in ("tmpfs", "ramfs", ""):
+        yield Finding(
+            parent,
+            f"is on {_filesystem(parent)}, not on tmpfs: a call may wait for the disk",
+            "set LOGSPOOL_QUEUE_DIR to a folder on tmpfs",
+        )
+
+
+def _filesystem(path: str) -> str:
+    """Return the type of the file system that holds `path`, or an empty string."""
+    try:
+        device = os.stat(path).st_dev
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as file:
+            lines = file.read().splitlines()
+    except OSError:
+        return ""
+    wanted = f"{os.major(device)}:{os.minor(device)}"
+    for line in lines:
+        words = line.split()
+        if words[2] == wanted:
+            return words[words.index("-") + 1]
+    return ""
+
+
+def _leftovers(folder: str) -> Iterator[Finding]:
+    if not os.path.isdir(folder):
+        return
+    try:
+        orphans = _native.orphans(folder)
+    except OSError as error:
+        yield Finding(folder, f"cannot be read: {error}", f"chmod 700 {folder}, owned by the user of the program")
+        return
+    mend = f"python -m logspool recover {folder}"
+    for orphan in orphans:
+        pending = [
+            f"{_messages.counted(records, 'record')} for {place}"
+            for place, records in orphan["pending"].items()
+            if records
+        ]
+        what = ", ".join(pending) or ("nothing undelivered" if orphan["readable"] else "a segment that cannot be read")
+        yield Finding(
+            f"process {orphan['pid']}",
+            f"is gone since at most {_messages.age(orphan['age_seconds'])} and left {what}; it takes "
+            f"{_messages.size(orphan['bytes'])} in {folder}",
+            mend if orphan["readable"] else f"{mend}; what stays then: rm {os.path.join(folder, orphan['name'])}*",
+        )
+    beyond = [orphan for orphan in orphans if orphan["beyond_cap"]]
+    if beyond:
+        size = _messages.size(sum(orphan["bytes"] for orphan in beyond))
+        yield Finding(folder, f"leftovers take {size} more than they should, the oldest first in line", mend)
+
+
+def _memory() -> Iterator[Finding]:
+    from logspool import _health
+
+    for reason in _health._memory(_stats.stats()):
+        yield Finding("queue", reason)
+
+
+def _all_handlers() -> list[tuple[str, logging.Handler]]:
+    """Return (name of the logger, handler) for every handler of this process that a logger has."""
+    logging = sys.modules.get("logging")
+    if logging is None:
+        return []
+    loggers = [logging.root, *(item for item in logging.root.manager.loggerDict.values() if hasattr(item, "handlers"))]
+    return [(logger.name, handler) for logger in loggers for handler in logger.handlers]
+
+
+def _handlers() -> Iterator[Finding]:
+    writers: dict[str, dict[int, str]] = {}
+    several = _worker_processes()
+    rotating = getattr(sys.modules.get("logging.handlers"), "BaseRotatingHandler", None)
+    threaded = getattr(sys.modules.get("logspool._thread_handler"), "ThreadHandler", None)
+    for name, handler in _all_handlers():
+        path = getattr(handler, "baseFilename", None)
+        if type(path) is str:
+            writers.setdefault(path, {})[id(handler)] = name
+        if rotating is not None and isinstance(handler, rotating) and several:
+            yield Finding(
+                str(path),
+                f"is rotated by {type(handler).__qualname__} of {name!r}, and {several}: each of them renames the file "
+                "under the others, as with stock logging",
+                "one file for each process, or WatchedFileHandler and logrotate",
+            )
+        if threaded is not None and isinstance(handler, threaded) and _waits_for_ever(handler):
+            yield Finding(
+                f"ThreadHandler of {name!r}",
+                "blocking_timeout=None: when its handler hangs, every thread that logs at a blocking level hangs too",
+                "blocking_timeout=1.0, or blocking_levels=()",
+            )
+    for path, names in writers.items():
+        if len(names) > 1:
+            listed = " and ".join(repr(name) for name in names.values())
+            yield Finding(
+                path,
+                f"is written by {len(names)} handlers, of {listed}: lines may stand twice, and in no common order",
+                "one handler for a file, on the logger above the others",
+            )
+
+
+def _waits_for_ever(handler: Any) -> bool:
+    return handler._blocking_timeout is None and bool(handler._blocking_levels)
+
+
+def _worker_processes() -> str:
+    """Say why this process is taken for one of several, or return an empty string."""
+    multiprocessing = sys.modules.get("multiprocessing.process")
+    if multiprocessing is not None:
+        if multiprocessing.parent_process() is not None:
+            return "this process is a worker of another"
+        children = multiprocessing.active_children()
+        if children:
+            return f"worker processes run ({len(children)})"
+    if os.environ.get("WEB_CONCURRENCY", "1") not in ("", "0", "1"):
+        return f"WEB_CONCURRENCY is {os.environ['WEB_CONCURRENCY']}"
+    return ""
+
+
+def _paths() -> Iterator[Finding]:
+    for name, path in _stats.stats().loggers.items():
+        if path.reason:
+            yield Finding(
+                f"logger {name!r}",
+                f"{_messages.counted(path.stock, 'call')} took the stock path in the caller: {path.reason}",
+            )

@@ -1,0 +1,150 @@
+"""The ends of a process, and its forks.
+
+Stop on the line: the end. Where stock `FileHandler` leaves a complete file, logspool does: a bounded drain stands
+before `os._exit` and the exec family, and behind everything else a drain of the C library's exit, which needs no
+interpreter. Records that are logged while the interpreter shuts down still arrive.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import sys
+import threading
+import time
+
+from logspool import _adopt, _native
+
+# `typing` is slow to import; checkers know this name by its spelling.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+_shutdown_timeout = 5.0
+_registered = False
+
+#: (module, name) -> (ours, what was there before)
+_wrapped: dict[tuple[Any, str], tuple[Any, Any]] = {}
+
+
+def begin(shutdown_timeout: float) -> None:
+    """Stand before every end of the process."""
+    global _shutdown_timeout
+    _shutdown_timeout = shutdown_timeout
+    begin_alone()
+    _wrap(sys, "excepthook", _flushed)
+    _wrap(threading, "excepthook", _flushed)
+    _wrap(time, "tzset", _zoned)
+    _wrap(signal, "signal", _rearmed)
+    _native.install_signal_drain(shutdown_timeout)
+
+
+def begin_alone() -> None:
+    """Do what logspool's own handlers need without `install()`: forks, and ends that skip the interpreter's own."""
+    global _registered
+    if not _registered:
+        _registered = True
+        os.register_at_fork(
+            before=_native.before_fork,
+            after_in_parent=_native.after_fork_in_parent,
+            after_in_child=_after_fork_in_child,
+        )
+        atexit.register(_finish_plans)
+        _native.register_exit_drain()
+    for name in ("_exit", "execv", "execve"):
+        _wrap(os, name, _drained)
+
+
+def _finish_plans() -> None:
+    """Begin no plan any more in a daemon thread: one that CPython ends in the middle of it would abort the process."""
+    deadline = time.monotonic() + _PLAN_SECONDS
+    while _native.begin_end() and time.monotonic() < deadline:
+        time.sleep(0.001)
+
+
+#: How long threads that make a plan get to finish it. Chosen: a hundred times what that takes on a busy machine.
+_PLAN_SECONDS = 0.5
+
+
+def end() -> None:
+    """Put back what is still ours."""
+    for (module, name), (ours, before) in list(_wrapped.items()):
+        if getattr(module, name, None) is ours:
+            setattr(module, name, before)
+        del _wrapped[module, name]
+
+
+def _after_fork_in_child() -> None:
+    _adopt.lock._at_fork_reinit()  # type: ignore[attr-defined]
+    _native.after_fork_in_child()
+
+
+def _wrap(module: Any, name: str, make: Callable[[Any], Any]) -> None:
+    before = getattr(module, name, None)
+    if before is None or (module, name) in _wrapped:
+        return
+    ours = make(before)
+    ours.__name__ = getattr(before, "__name__", name)
+    ours.__qualname__ = getattr(before, "__qualname__", name)
+    ours.__doc__ = getattr(before, "__doc__", None)
+    ours.__wrapped__ = before
+    _wrapped[module, name] = (ours, before)
+    setattr(module, name, ours)
+
+
+def _drained(before: Any) -> Any:
+    def end_of_process(*args: Any, **kwargs: Any) -> Any:
+        drain()
+        try:
+            return before(*args, **kwargs)
+        finally:
+            # A program that cannot be executed: this one goes on.
+            _native.go_on()
+
+    return end_of_process
+
+
+def _rearmed(before: Any) -> Any:
+    def set_handler(signalnum: Any, handler: Any) -> Any:
+        replaced = before(signalnum, handler)
+        if handler == signal.SIG_DFL and signalnum in (signal.SIGTERM, signal.SIGHUP):
+            # The default disposition again: the drain stands before it again.
+            _native.install_signal_drain(_shutdown_timeout)
+        return replaced
+
+    return set_handler
+
+
+def _flushed(before: Any) -> Any:
+    def after_flush(*args: Any, **kwargs: Any) -> Any:
+        _native.flush(_shutdown_timeout)
+        return before(*args, **kwargs)
+
+    return after_flush
+
+
+def _zoned(before: Any) -> Any:
+    def other_zone() -> None:
+        # What was logged in the old zone is shown in it.
+        _native.flush(_shutdown_timeout)
+        before()
+        _native.zone_changed()
+
+    return other_zone
+
+
+def drain() -> None:
+    """Write everything queued, at most for the shutdown timeout; tell on stderr what is left."""
+    left = _native.end(_shutdown_timeout)
+    if left:
+        text = (
+            f"logspool: {left} records were not written within {_shutdown_timeout:g} s; they are kept, "
+            "`python -m logspool recover` or the next start writes them\n"
+        )
+        try:
+            os.write(2, text.encode())
+        except OSError:
+            pass

@@ -1,0 +1,115 @@
+"""Whether logspool works as it should in this process, in words."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+
+from logspool import _native, _stats
+
+#: Seconds for which lost records show after they were noticed. Chosen: a monitor that asks every half minute sees
+#: them twice; counters themselves stay in `stats()` for good.
+LOSS_SHOWN_SECONDS = 60.0
+
+_lock = threading.Lock()
+_losses = 0
+_noticed_at: float | None = None
+
+
+@dataclass(frozen=True)
+class Health:
+    """How logspool does.
+
+    Attributes:
+        status: "ok"; "degraded": works, but records were given up or are less safe than asked for; "failing": an
+            output takes nothing.
+        reasons: what is wrong, each with its mend; empty when nothing is.
+    """
+
+    status: str
+    reasons: list[str]
+
+    def __bool__(self) -> bool:
+        return self.status == "ok"
+
+
+def health() -> Health:
+    """Return whether records reach their outputs, as of now. Thread-safe.
+
+    Records that were given up show for 60 seconds after the call that noticed them; `stats()` has their total.
+    """
+    stats = _stats.stats()
+    failing, degraded = [], []
+    for name, sink in stats.sinks.items():
+        if sink.closed:
+            continue
+        if sink.error:
+            failing.append(
+                f"{name} cannot be written: {sink.error}; {sink.total('queued')} records wait "
+                "(mend: make it writable again, they are written then)"
+            )
+        elif sink.stuck:
+            failing.append(
+                f"{name} is stuck in a write; {sink.total('queued')} records wait "
+                "(mend: look what its disk, pipe or terminal waits for)"
+            )
+    degraded += _memory(stats)
+    degraded += _given_up(stats)
+    degraded += _beyond_cap(stats)
+    status = "failing" if failing else "degraded" if degraded else "ok"
+    return Health(status, failing + degraded)
+
+
+def _memory(stats: _stats.Stats) -> list[str]:
+    options = _stats.options_in_force()
+    if stats.queue.survives or (options is not None and options["durability"] == "memory"):
+        return []
+    return [
+        "the queue fell back to memory and does not survive a kill (mend: make room on /dev/shm, or name a folder on "
+        "another tmpfs by LOGSPOOL_QUEUE_DIR, and start again)"
+    ]
+
+
+def _given_up(stats: _stats.Stats) -> list[str]:
+    global _losses, _noticed_at
+    refused = sum(sum(level.refused.values()) for level in stats.levels.values())
+    dropped = sum(sink.total("dropped") for sink in stats.sinks.values())
+    now = time.monotonic()
+    with _lock:
+        if refused + dropped != _losses:
+            # Less than before: a forked child, which counts from zero.
+            _noticed_at = now if refused + dropped > _losses else None
+            _losses = refused + dropped
+        if _noticed_at is None or now - _noticed_at > LOSS_SHOWN_SECONDS:
+            return []
+    reasons = []
+    if refused:
+        reasons.append(
+            f"{refused} records were refused at the call since the process began (mend: a larger queue_bytes, or a "
+            "longer blocking_timeout)"
+        )
+    if dropped:
+        reasons.append(
+            f"{dropped} records were given up at their output since the process began (mend: see stats().sinks for "
+            "which and why)"
+        )
+    return reasons
+
+
+def _beyond_cap(stats: _stats.Stats) -> list[str]:
+    options = _stats.options_in_force()
+    if options is None:
+        return []
+    try:
+        orphans = _native.orphans(options["queue_dir"])
+    except OSError:
+        return []
+    beyond = [orphan for orphan in orphans if orphan["beyond_cap"]]
+    if not beyond:
+        return []
+    size = sum(orphan["bytes"] for orphan in beyond)
+    return [
+        f"{len(beyond)} dead processes left {size} bytes in shared memory beyond what it should hold "
+        "(mend: python -m logspool recover)"
+    ]

@@ -1,0 +1,304 @@
+"""Put logspool under `logging`, in place, and take it away again.
+
+Stop on the line: the beginning. Native methods take the place of `Logger.info` and its like, with the stock
+functions behind them; handlers stay where they are. The order matters: everything that can fail comes before the
+first change.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import logging
+import os
+import sys
+import threading
+import time
+
+from logspool import _adopt, _bind, _endings, _native, _options, _streams, _texts
+
+# `typing` is slow to import; checkers know this name by its spelling.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from typing import Any
+
+#: Options in force, as they were checked; None when not installed.
+_in_force: dict[str, Any] | None = None
+
+#: Whether they come from `python -m logspool run`: then the program's own `install()` wins.
+_by_environment = False
+
+_connected = False
+
+#: Classes whose attributes plans depend on. Subclasses inherit the hooks.
+_HOOKED = (logging.Logger, logging.Handler, logging.Formatter, logging.PercentStyle)
+
+_hooks: dict[tuple[type, str], Any] = {}
+
+
+@_options.named_only
+def install(
+    *,
+    durability: str = "process",
+    queue_bytes: int = 262_144,
+    queue_total_bytes: int | None = None,
+    queue_dir: str | os.PathLike[str] | None = None,
+    blocking_levels: Collection[int | str] | None = None,
+    blocking_timeout: float | None = None,
+    flush_interval: float = 0.5,
+    flush_records: int = 100,
+    checkpoint_every: int = 50,
+    durability_timeout: float = 5.0,
+    shutdown_timeout: float = 5.0,
+    fallback: str | None = "stderr",
+    spool_dir: str | os.PathLike[str] | None = None,
+    keeper: bool = False,
+) -> None:
+    """Take every logger of this process off the hot path, in place.
+
+    Existing and future loggers of the real `logging` module get a native call path; handlers of known classes that
+    write to a file or a console keep being the same objects, but their output goes through a queue in shared memory
+    and is written by a thread that never takes the interpreter's lock. What is customised goes on working as it
+    did. Call it before or after `basicConfig` or `dictConfig`; again with the same options it does nothing.
+    `LOGSPOOL=off` in the environment makes it do nothing. Thread-safe.
+
+    Args:
+        durability: "process" keeps the queue on tmpfs, where it survives SIGKILL; "memory" on the heap.
+        queue_bytes: bound of one thread's queue.
+        queue_total_bytes: bound of all queues of the process; None is the lesser of 64 MiB and 1/8 of the free tmpfs.
+        queue_dir: folder of the queue; None is LOGSPOOL_QUEUE_DIR or a folder of this user in /dev/shm.
+        blocking_levels: levels (numbers or names) that may wait for room up to blocking_timeout; None is ERROR and up.
+        blocking_timeout: seconds; None is 0.1, `float("inf")` for ever.
+        flush_interval: a record is handed to the system at most this many seconds after the call.
+        flush_records: ... or this many records later, to within 20 ms, whichever comes first.
+        checkpoint_every: for a durability that does not exist yet.
+        durability_timeout: for a durability that does not exist yet.
+        shutdown_timeout: seconds that the end of the process, `flush()` and `close()` of handlers wait at most.
+        fallback: where ERROR and above go when nothing else takes them: "stderr" or None.
+        spool_dir: does not exist yet.
+        keeper: does not exist yet.
+
+    Raises:
+        TypeError: an option that does not exist, or a value of the wrong type.
+        ValueError: a value out of range; an option whose part does not exist yet.
+        RuntimeError: installed before with other options.
+    """
+    options = _options.checked(dict(locals()))
+    if os.environ.get("LOGSPOOL") == "off":
+        return
+    with _adopt.lock:
+        _install(options)
+
+
+def install_by_environment() -> None:
+    """Install with the default options, as `python -m logspool run` asks; the program may install with its own."""
+    global _by_environment
+    with _adopt.lock:
+        if _in_force is None:
+            install()
+            _by_environment = _in_force is not None
+
+
+def _install(options: dict[str, Any]) -> None:
+    global _in_force, _by_environment
+    if _in_force is not None and _by_environment and _in_force != options:
+        uninstall()
+    _by_environment = False
+    if _in_force is not None:
+        other = _differing(_in_force, options)
+        if other:
+            raise RuntimeError(f"logspool is installed with other options: {other}; call logspool.uninstall() first")
+        return
+    if other := _differing(_alone_given, {name: options[name] for name in _alone_given}):
+        raise RuntimeError(f"a handler of logspool's was made with other options: {other}; give install() the same")
+    connect()
+    _native.configure(options)
+    natives = {
+        (getattr(logging, owner), name): _adopt.native_method(getattr(logging, owner), owner, name)
+        for owner, name in _native.native_methods()
+    }
+    for (cls, name), made in natives.items():
+        # A stock method that somebody patched stays patched.
+        if made is not None:
+            native, stock = _adopt.replaced[cls, name] = made
+            setattr(cls, name, native)
+            if name == "critical" and cls.__dict__.get("fatal") is stock:
+                _adopt.replaced[cls, "fatal"] = made
+                cls.fatal = native
+    _watch()
+    _in_force = options
+    _recover()
+    _native.start()
+    _endings.begin(options["shutdown_timeout"])
+
+
+def _recover() -> None:
+    """Write what dead processes left for the files of the handlers of now. Handlers made later see to theirs.
+
+    Nothing that an earlier run left may stop this one: what goes wrong stays where it is, and `doctor` tells.
+    """
+    handlers = [reference() for reference in logging._handlerList]  # type: ignore[attr-defined]
+    paths = {path for handler in handlers if type(path := getattr(handler, "baseFilename", None)) is str}
+    try:
+        for handler in handlers:
+            _adopt.note_truncation(handler)
+        _native.recover(paths=sorted(paths))
+    except Exception:
+        pass
+
+
+def _watch() -> None:
+    """See every change that a plan or an adopted handler depends on. Does nothing the second time."""
+    global _watching
+    if _watching:
+        return
+    _watching = True
+    for cls in _HOOKED:
+        for name, delete in (("__setattr__", False), ("__delattr__", True)):
+            if name not in cls.__dict__:
+                hook = _hooks.get((cls, name)) or _native.attribute_hook(cls, delete)
+                _hooks[cls, name] = hook
+                _adopt.replaced[cls, name] = (hook, None)
+                setattr(cls, name, hook)
+    _native.watch_dict(vars(logging), list(_adopt.LOGGING_NAMES))
+    _native.watch_dict(vars(time), list(_adopt.TIME_NAMES))
+    _native.watch_dict(vars(threading), list(_adopt.THREADING_NAMES))
+    _native.watch_dict(logging._levelToName, None)
+
+
+_watching = False
+
+
+#: Options of the queue where logspool's own handlers use it without `install()`; None until the first is made.
+_alone: dict[str, Any] | None = None
+
+#: Those of them that a handler was given.
+_alone_given: dict[str, Any] = {}
+
+
+def stand_alone(owner: str, options: dict[str, Any]) -> None:
+    """Let logspool's own handlers queue without `install()`. Called when one is made.
+
+    A process has one queue: the first handler that is made, or `install()`, says how it is.
+
+    Raises:
+        TypeError, ValueError: as `install()`.
+        RuntimeError: the queue has other options already.
+    """
+    global _alone
+    defaults = install.__wrapped__.__kwdefaults__  # type: ignore[attr-defined]
+    if unknown := options.keys() - defaults.keys():
+        raise _options.unknown_option(owner, unknown, defaults)
+    checked = _options.checked({**defaults, **options})
+    with _adopt.lock:
+        in_force = _in_force or _alone
+        if in_force is not None:
+            other = _differing(in_force, {name: value for name, value in checked.items() if name in options})
+            if other:
+                raise RuntimeError(
+                    f"{owner}: the queue of this process has other options: {other}; "
+                    "give them to install() or to the first handler"
+                )
+        connect()
+        if in_force is None:
+            if options:
+                _native.configure(checked)
+            _alone = checked
+            _alone_given.update({name: value for name, value in checked.items() if name in options})
+        _watch()
+        _endings.begin_alone()
+
+
+def _differing(in_force: dict[str, Any], wanted: dict[str, Any]) -> str:
+    other = sorted(name for name, value in wanted.items() if in_force[name] != value)
+    return ", ".join(f"{name}={in_force[name]!r} (now {wanted[name]!r})" for name in other)
+
+
+def connect() -> None:
+    """Hand native code what it must know of Python. Changes nothing in `logging`."""
+    global _connected
+    if _connected:
+        return
+    checks = [_native.frame_self_check(), _native.frame_self_check()]
+    _native.use_direct_frames(all(checks) and _native.frame_self_check())
+    _native.connect(
+        describe=_adopt.describe,
+        classify_logger=_adopt.classify_logger,
+        open_streams=_adopt.open_streams,
+        world=_adopt.world,
+        logger_methods=_adopt.logger_methods,
+        lock=_adopt.lock,
+        record_class=logging.LogRecord,
+        source_file=_adopt._source_file,
+        mapping=collections.abc.Mapping,
+        active_threads=threading._active,  # type: ignore[attr-defined]
+        current_thread=threading.current_thread,
+        thread_class=threading.Thread,
+        modules=sys.modules,
+        bound_fields=_bind.fields,
+        exception_text=_texts.exception_text,
+        stack_text=_texts.stack_text,
+        record_names=_texts.record_names(),
+    )
+    _streams.learn()
+    _connected = True
+
+
+def uninstall() -> None:
+    """Write what is queued and give `logging` back what is still ours. Does nothing when not installed."""
+    global _in_force, _watching
+    with _adopt.lock:
+        if _in_force is None:
+            return
+        _endings.end()
+        _native.stop()
+        for (cls, name), (native, stock) in list(_adopt.replaced.items()):
+            if cls.__dict__.get(name) is native:
+                if stock is None:
+                    delattr(cls, name)
+                else:
+                    setattr(cls, name, stock)
+                del _adopt.replaced[cls, name]
+        _native.unwatch_dicts()
+        _watching = False
+        _native.drain(_in_force["shutdown_timeout"])
+        _in_force = None
+
+
+def flush(timeout: float | None = None) -> bool:
+    """Wait until every record logged before is handed to the system.
+
+    Args:
+        timeout: seconds; None waits for ever.
+
+    Returns:
+        Whether that came true within the timeout.
+    """
+    return _native.flush(timeout)
+
+
+def carry_fields() -> None:
+    """Let every LogRecord carry the fields of `bind`. Called by its first use."""
+    cls = logging.Logger
+    _native.note_bound_fields()
+    with _adopt.lock:
+        if (cls, "makeRecord") in _adopt.replaced or not _adopt.is_stock(cls, "makeRecord"):
+            return
+        stock = cls.makeRecord
+        fields = _bind.fields
+
+        def makeRecord(self: logging.Logger, *args: Any, **kwargs: Any) -> logging.LogRecord:
+            record = stock(self, *args, **kwargs)
+            bound = fields.get()
+            if bound:
+                attributes = record.__dict__
+                for name, value in bound.items():
+                    attributes.setdefault(name, value)
+            return record
+
+        makeRecord.__doc__ = stock.__doc__
+        makeRecord.__qualname__ = stock.__qualname__
+        _adopt.replaced[cls, "makeRecord"] = (makeRecord, stock)
+        cls.makeRecord = makeRecord  # type: ignore[method-assign]
+        _native.bump()

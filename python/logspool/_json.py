@@ -1,0 +1,157 @@
+"""One JSON object a line, the same bytes whether Python or the collector writes it.
+
+The rules stand at the head of `crates/logspool/src/format/json.rs`; this is their twin.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from typing import Any
+
+#: Output key and the attribute it shows, when nothing else is said.
+DEFAULT_FIELDS = {
+    "time": "time",
+    "level": "level",
+    "logger": "logger",
+    "message": "message",
+    "file": "filename",
+    "line": "lineno",
+    "function": "funcName",
+    "exception": "exception",
+    "stack": "stack",
+}
+
+#: Attributes that make no sense in a line, and what shows the same.
+_REFUSED = {
+    "msg": "message",
+    "args": "message",
+    "exc_info": "exception",
+    "exc_text": "exception",
+    "stack_info": "stack",
+}
+
+_OTHER_NAMES = {"level": "levelname", "logger": "name"}
+
+_quote = json.JSONEncoder(ensure_ascii=False).encode
+
+
+class JSONFormatter(logging.Formatter):
+    """Write each record as one JSON object on one line.
+
+    Fields given by `extra` and by `logspool.bind` stand behind the named ones, as top-level keys.
+
+    Args:
+        fields: output key -> attribute of the record, in order; None is time, level, logger, message, file, line,
+            function, exception, stack. Besides LogRecord's own attributes there are `time` (UTC, ISO 8601,
+            microseconds), `level`, `logger`, `exception` and `stack`; any other name is an extra field.
+        extras: whether extra fields that `fields` does not name are written.
+        datefmt: format of `asctime`, if that is shown.
+    """
+
+    def __init__(
+        self,
+        fields: Mapping[str, str] | None = None,
+        *,
+        extras: bool = True,
+        datefmt: str | None = None,
+    ) -> None:
+        super().__init__(datefmt=datefmt)
+        chosen = DEFAULT_FIELDS if fields is None else dict(fields)
+        for key, attribute in chosen.items():
+            if type(key) is not str or type(attribute) is not str:
+                raise TypeError(f"JSONFormatter: fields maps str to str, not {key!r} to {attribute!r}")
+            if attribute in _REFUSED:
+                raise ValueError(f"JSONFormatter: {attribute!r} cannot be shown; use {_REFUSED[attribute]!r}")
+        self._fields = tuple(chosen.items())
+        self._extras = bool(extras)
+
+    def usesTime(self) -> bool:
+        """Say whether `asctime` is shown."""
+        return any(attribute == "asctime" for _, attribute in self._fields)
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record as one JSON object."""
+        attributes = record.__dict__
+        record.message = record.getMessage()
+        if self.usesTime():
+            record.asctime = self.formatTime(record, self.datefmt)
+        if record.exc_info and not record.exc_text:
+            record.exc_text = self.formatException(record.exc_info)
+        written = []
+        for key, attribute in self._fields:
+            found, value = _shown(self, record, attribute)
+            if found:
+                written.append(f"{_quote(key)}:{_value(value)}")
+        if self._extras:
+            keys = {key for key, _ in self._fields}
+            shown = {attribute for _, attribute in self._fields}
+            for name, value in attributes.items():
+                if name not in _record_attributes() and name not in keys and name not in shown:
+                    written.append(f"{_quote(name)}:{_value(value)}")
+        return "{" + ",".join(written) + "}"
+
+    def _native_formatting(self, formatting: Any, utc: bool) -> Any:
+        """Describe this formatter to native code; called by `_adopt`."""
+        from logspool import _adopt
+
+        for _, attribute in self._fields:
+            reason = _adopt._shown(attribute)
+            if reason is not None:
+                return reason
+        return formatting(
+            "json",
+            "",
+            self.datefmt,
+            self.default_time_format,
+            self.default_msec_format,
+            utc,
+            list(self._fields),
+            self._extras,
+        )
+
+
+def _record_attributes() -> frozenset[str]:
+    global _own_attributes
+    if _own_attributes is None:
+        record = logging.LogRecord("", 0, "", 0, "", (), None)
+        _own_attributes = frozenset({*vars(record), "message", "asctime", "taskName"})
+    return _own_attributes
+
+
+_own_attributes: frozenset[str] | None = None
+
+
+def _shown(formatter: JSONFormatter, record: logging.LogRecord, attribute: str) -> tuple[bool, Any]:
+    """Return whether a key is written, and its value."""
+    if attribute == "time":
+        moment = datetime.fromtimestamp(record.created, timezone.utc).replace(tzinfo=None)
+        return True, moment.isoformat(timespec="microseconds") + "Z"
+    if attribute == "exception":
+        return bool(record.exc_text), record.exc_text
+    if attribute == "stack":
+        text = formatter.formatStack(record.stack_info) if record.stack_info else ""
+        return bool(text), text
+    name = _OTHER_NAMES.get(attribute, attribute)
+    if name in record.__dict__:
+        value = record.__dict__[name]
+        # An attribute of LogRecord that is None is left out; an extra field that is None is null.
+        return value is not None or name not in _record_attributes(), value
+    return False, None
+
+
+def _value(value: Any) -> str:
+    kind = type(value)
+    if kind is str:
+        return _quote(value)
+    if value is None:
+        return "null"
+    if kind is bool:
+        return "true" if value else "false"
+    if kind is int:
+        return int.__repr__(value)
+    if kind is float:
+        return float.__repr__(value) if value - value == 0.0 else "null"
+    return _quote(str(value))

@@ -1,0 +1,186 @@
+"""Check the options of `install()`, once, before anything is changed.
+
+Every function returns the value in the form that native code trusts, or raises with what was given and what is
+allowed.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+
+# `typing` and `difflib` cost more to import than all of logspool; checkers know this name by its spelling.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any, TypeVar
+
+    _Function = TypeVar("_Function", bound=Callable[..., Any])
+
+#: Bytes of one lane, least and most; the core checks the same range.
+QUEUE_BYTES = (32 * 1024, 16 * 1024 * 1024)
+
+#: Seconds, least and most, that `flush_interval` may be. Chosen: the collector looks every 20 ms at the latest, so
+#: anything from there on is kept.
+FLUSH_INTERVAL = (0.02, 3600.0)
+
+#: How long ERROR and above wait for room by default, in seconds.
+DEFAULT_BLOCKING_TIMEOUT = 0.1
+
+DURABILITIES = ("process", "memory")
+LATER_DURABILITIES = ("interval", "checkpoint", "sync")
+
+#: Options whose part does not exist yet, with the one value they may have.
+LATER = {"checkpoint_every": 50, "durability_timeout": 5.0, "spool_dir": None, "keeper": False}
+
+
+def unknown_option(owner: str, names: Iterable[str], valid: Iterable[str]) -> TypeError:
+    """Return the error for options that `owner` does not have, naming the nearest one that it has."""
+    name = min(names)
+    return TypeError(f"{owner} has no option {name!r}; the nearest one is {nearest(name, valid)!r}")
+
+
+def nearest(name: str, valid: Iterable[str]) -> str:
+    """Return the valid name that is most like `name`."""
+    import difflib
+
+    return difflib.get_close_matches(name, list(valid), n=1, cutoff=0.0)[0]
+
+
+def named_only(function: _Function) -> _Function:
+    """Decorate a function of keyword options, so that an unknown one is an error that names the nearest.
+
+    `help()`, `inspect` and editors see the function itself.
+    """
+    valid = function.__kwdefaults__ or {}
+
+    def call(**options: Any) -> Any:
+        unknown = options.keys() - valid.keys()
+        if unknown:
+            raise unknown_option(f"{function.__name__}()", unknown, valid)
+        return function(**options)
+
+    call.__name__ = function.__name__
+    call.__qualname__ = function.__qualname__
+    call.__module__ = function.__module__
+    call.__doc__ = function.__doc__
+    call.__wrapped__ = function  # type: ignore[attr-defined]
+    return call  # type: ignore[return-value]
+
+
+def checked(values: dict[str, Any]) -> dict[str, Any]:
+    """Return all options, checked and with their defaults resolved."""
+    for name, only in LATER.items():
+        value = values[name]
+        if value is not only and value != only:
+            raise ValueError(f"{name}={value!r}: that part of logspool does not exist yet; what works is {only!r}")
+    _number("flush_interval", values["flush_interval"], *FLUSH_INTERVAL, "seconds")
+    _integer("flush_records", values["flush_records"], 1, 1_000_000_000, "records")
+    queue_bytes = _integer("queue_bytes", values["queue_bytes"], *QUEUE_BYTES, "bytes")
+    total = values["queue_total_bytes"]
+    if total is not None:
+        total = _integer("queue_total_bytes", total, queue_bytes, 1 << 40, "bytes")
+    timeout = values["blocking_timeout"]
+    if timeout is None:
+        timeout = DEFAULT_BLOCKING_TIMEOUT
+    else:
+        timeout = _number("blocking_timeout", timeout, 0.0, math.inf, "seconds")
+    return {
+        "durability": _durability(values["durability"]),
+        "queue_bytes": queue_bytes,
+        "queue_total_bytes": total,
+        "queue_dir": queue_dir(values["queue_dir"]),
+        "blocking_levels": _levels(values["blocking_levels"]),
+        "blocking_timeout": timeout,
+        "flush_interval": values["flush_interval"],
+        "flush_records": values["flush_records"],
+        "shutdown_timeout": _number("shutdown_timeout", values["shutdown_timeout"], 0.0, math.inf, "seconds"),
+        "fallback": _fallback(values["fallback"]),
+    }
+
+
+def _number(name: str, value: Any, least: float, most: float, unit: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{name} must be a number of {unit}, not {value!r}")
+    if not least <= value <= most:
+        upper = "" if most == math.inf else f" to {most:g}"
+        raise ValueError(f"{name} must be {least:g}{upper or ' or more'} {unit}, not {value!r}")
+    return float(value)
+
+
+def _integer(name: str, value: Any, least: int, most: int, unit: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} must be a whole number of {unit}, not {value!r}")
+    if not least <= value <= most:
+        raise ValueError(f"{name} must be {least} to {most} {unit}, not {value}")
+    return value
+
+
+def _durability(value: Any) -> str:
+    if value in LATER_DURABILITIES:
+        raise ValueError(f"durability={value!r}: that mode does not exist yet; what works is {_listed(DURABILITIES)}")
+    if value not in DURABILITIES:
+        raise ValueError(f"durability must be {_listed(DURABILITIES)}, not {value!r}")
+    return str(value)
+
+
+def _fallback(value: Any) -> str | None:
+    if value is None:
+        return None
+    if value == "stderr":
+        return "stderr"
+    raise ValueError(f"fallback must be 'stderr' or None, not {value!r}")
+
+
+def queue_dir(value: Any) -> str | None:
+    """Return the checked folder of the queue, from the option or the environment; None is the default one."""
+    source = "queue_dir"
+    if value is None:
+        value = os.environ.get("LOGSPOOL_QUEUE_DIR") or None
+        source = "LOGSPOOL_QUEUE_DIR"
+    if value is None:
+        return None
+    try:
+        path = os.path.abspath(os.fsdecode(value))
+    except TypeError:
+        raise TypeError(f"{source} must be a path, not {value!r}") from None
+    parent = path if os.path.isdir(path) else os.path.dirname(path)
+    if os.path.exists(path) and not os.path.isdir(path):
+        raise ValueError(f"{source}={path!r} is no folder")
+    if not os.path.isdir(parent):
+        raise ValueError(f"{source}={path!r}: the folder {parent!r} does not exist")
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise ValueError(f"{source}={path!r}: {parent!r} cannot be written to")
+    if parent == path:
+        status = os.stat(path)
+        if status.st_uid != os.geteuid() or status.st_mode & 0o077:
+            raise ValueError(f"{source}={path!r} must be this user's own with mode 0700: it holds records (chmod 700)")
+    return path
+
+
+def _levels(value: Any) -> list[int] | None:
+    if value is None:
+        return None
+    if isinstance(value, (str, int)):
+        raise TypeError(f"blocking_levels must be a collection of levels, not {value!r}")
+    import logging
+
+    numbers = set()
+    for level in value:
+        if isinstance(level, str):
+            number = logging._nameToLevel.get(level)
+            if number is None:
+                near = nearest(level, logging._nameToLevel)
+                raise ValueError(f"blocking_levels: no level is named {level!r}; the nearest name is {near!r}")
+            level = number
+        if isinstance(level, bool) or not isinstance(level, int):
+            raise TypeError(f"blocking_levels: a level is a name or a number, not {level!r}")
+        if not 0 <= level <= 0xFFFF:
+            raise ValueError(f"blocking_levels: a level must be 0 to 65535, not {level}")
+        numbers.add(int(level))
+    return sorted(numbers)
+
+
+def _listed(values: Iterable[str]) -> str:
+    return " or ".join(repr(value) for value in values)

@@ -1,0 +1,82 @@
+"""`python -m logspool run`: become a program, with logspool installed before its first line.
+
+The process executes the interpreter again, on the program itself. So argv, `sys.path`, `__main__`, tracebacks,
+signals and the exit status are the program's own, to the letter. logspool comes in where every interpreter looks at
+its start: `_children/sitecustomize.py`, on PYTHONPATH, installs it and then runs the `sitecustomize` that would have
+been found otherwise. Children inherit the environment and with it logspool.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from logspool import _messages
+
+# `typing` is slow to import; checkers know this name by its spelling.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_CHILDREN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_children")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Become the program; returns only when that cannot be, with the exit code."""
+    if not arguments or list(arguments) == ["-m"]:
+        return _messages.usage("run", "name a script, or -m and a module (mend: --help)")
+    first = arguments[0]
+    if first != "-m":
+        if first.startswith("-"):
+            return _messages.usage(
+                "run",
+                f"no option is named {first!r}; there is -m MODULE (mend: options of the interpreter go before -m "
+                "logspool, those of the program behind its name)",
+            )
+        if not os.path.exists(first):
+            return _messages.usage("run", f"cannot open {first!r}: no such file (mend: name a script, or -m MODULE)")
+    options = interpreter_options(sys.orig_argv, len(sys.argv) - 1)
+    environment = dict(os.environ)
+    if environment.get("LOGSPOOL") != "off":
+        from logspool import _options
+
+        try:
+            _options.queue_dir(None)
+        except ValueError as error:
+            return _messages.failed("run", f"cannot install: {error}")
+        if sys.flags.ignore_environment or sys.flags.no_site:
+            return _messages.usage(
+                "run", "the interpreter's options -E, -I and -S keep logspool out (mend: leave them away)"
+            )
+        prepare(environment)
+    if not sys.executable:
+        return _messages.failed("run", "this interpreter does not know its own program file (mend: use its full path)")
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execve(sys.executable, [sys.executable, *options, *arguments], environment)
+
+
+def prepare(environment: dict[str, str]) -> None:
+    """Let interpreters that start with this environment install logspool."""
+    environment["LOGSPOOL_INSTALL"] = "1"
+    # Where this copy of logspool lies, for children with another sys.path.
+    environment["LOGSPOOL_PACKAGE"] = os.path.dirname(os.path.dirname(_CHILDREN))
+    rest = environment.get("PYTHONPATH", "")
+    folders = [folder for folder in rest.split(os.pathsep) if folder != _CHILDREN] if rest else []
+    environment["PYTHONPATH"] = os.pathsep.join([_CHILDREN, *folders])
+
+
+def interpreter_options(command: Sequence[str], arguments: int) -> list[str]:
+    """Return the interpreter's own options of a command line that ends with `-m logspool` and some arguments."""
+    options = list(command[1 : len(command) - arguments])
+    if options and options[-1] == "logspool":
+        options.pop()
+    elif options and options[-1].endswith("logspool"):
+        options[-1] = options[-1][: -len("logspool")]
+    # `-m`, or a cluster of letters such as `-Bm`, in which -m is the last.
+    if options and options[-1].endswith("m"):
+        letters = options.pop()[:-1]
+        if letters != "-":
+            options.append(letters)
+    return options

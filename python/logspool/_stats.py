@@ -1,0 +1,319 @@
+"""What logspool counted: the numbers behind `stats()`, `metrics_text()` and `recover()`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from logspool import _native
+
+
+@dataclass(frozen=True)
+class LoggerPath:
+    """Which way the calls of one logger took.
+
+    Attributes:
+        native: calls that went into the queue as values.
+        stock: enabled calls that stock logging served.
+        reason: why the stock path is taken now, in words; empty when the native one is.
+    """
+
+    native: int
+    stock: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class LevelCount:
+    """Records of one level: `offered == accepted + sum(refused.values())` in every snapshot.
+
+    Attributes:
+        offered: calls that reached the queue.
+        accepted: records in the queue or beyond.
+        refused: records turned away at the call, by reason: "queue_full", "reentrant", "no_lane", "no_blob".
+    """
+
+    offered: int
+    accepted: int
+    refused: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class SinkCount:
+    """Records of one level at one sink.
+
+    `accepted_for_sink == written + queued + spooled + sum(dropped.values()) + uncertain` in every snapshot.
+
+    Attributes:
+        accepted_for_sink: records taken out of the queue for this sink.
+        written: records handed to the system.
+        queued: records that wait, in memory or on tmpfs.
+        spooled: records in the spool on disk; 0, there is none yet.
+        dropped: records given up, by reason: "sink_closed", "rejected", "overflow_full", "unrenderable",
+            "unreadable", "deadline".
+        uncertain: records whose write had an unknown outcome; 0, that is decided at recovery.
+    """
+
+    accepted_for_sink: int
+    written: int
+    queued: int
+    spooled: int
+    dropped: Mapping[str, int]
+    uncertain: int
+
+
+@dataclass(frozen=True)
+class SinkStats(Mapping[str, SinkCount]):
+    """One file or console: a mapping from the name of a level to its `SinkCount`, and its state.
+
+    Attributes:
+        levels: the mapping itself.
+        bytes_written: bytes handed to the system.
+        errors: failed writes.
+        error: error of the last write, empty when it went well.
+        stuck: whether its writer has not come back for 20 ms.
+        closed: whether nothing is written to it any more.
+        overflow_bytes: bytes that wait on tmpfs because it is slow or away.
+        oldest_age_seconds: age of the oldest record that waits, in seconds.
+        last_write_seconds: time of the last write that went well, seconds since the epoch, UTC; 0.0 for none.
+    """
+
+    levels: Mapping[str, SinkCount]
+    bytes_written: int
+    errors: int
+    error: str
+    stuck: bool
+    closed: bool
+    overflow_bytes: int
+    oldest_age_seconds: float
+    last_write_seconds: float
+
+    def __getitem__(self, level: str) -> SinkCount:
+        return self.levels[level]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.levels)
+
+    def __len__(self) -> int:
+        return len(self.levels)
+
+    def total(self, name: str) -> int:
+        """Return the sum over all levels of a field of `SinkCount`; of "dropped" over all reasons too."""
+        if name == "dropped":
+            return sum(sum(count.dropped.values()) for count in self.values())
+        return sum(getattr(count, name) for count in self.values())
+
+
+@dataclass(frozen=True)
+class QueueStats:
+    """The queue between callers and the collector.
+
+    Attributes:
+        lanes: lanes in use, one for each thread that logged.
+        records: records in lanes, not yet taken out.
+        bytes: bytes of all lanes.
+        limit_bytes: their bound.
+        overflow_bytes: bytes that wait on tmpfs behind the lanes, for sinks that are slow or away.
+        overflow_limit_bytes: their bound.
+        blocked_calls: calls that waited for room.
+        blocked_seconds: time that they waited, in seconds.
+        survives: whether records in the queue survive a kill of the process; false in memory.
+    """
+
+    lanes: int = 0
+    records: int = 0
+    bytes: int = 0
+    limit_bytes: int = 0
+    overflow_bytes: int = 0
+    overflow_limit_bytes: int = 0
+    blocked_calls: int = 0
+    blocked_seconds: float = 0.0
+    survives: bool = True
+
+
+@dataclass(frozen=True)
+class Stats:
+    """A snapshot of the counters of this process; a forked child counts from zero.
+
+    `print(stats)` shows it as a table.
+
+    Attributes:
+        installed: whether `logspool.install()` is in force.
+        paths: enabled calls of all loggers that took the "native" and the "stock" path.
+        loggers: the same by name of the logger, with the reason.
+        levels: records by name of the level ("NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"; a number
+            between two of them counts for the lower one).
+        sinks: files and consoles by name.
+        queue: the queue itself.
+        late_records: records written after one with a later time stamp, because their thread was descheduled.
+        recovered: records of dead processes that this one wrote to their files.
+        recovery_discarded: records of dead processes for terminals and pipes that ended with them, given up.
+    """
+
+    installed: bool
+    paths: Mapping[str, int]
+    loggers: Mapping[str, LoggerPath]
+    levels: Mapping[str, LevelCount]
+    sinks: Mapping[str, SinkStats]
+    queue: QueueStats
+    late_records: int
+    recovered: int
+    recovery_discarded: int
+
+    def __str__(self) -> str:
+        rows = [f"logspool: {'installed' if self.installed else 'not installed'}"]
+        rows += [f"calls: {self.paths['native']} native, {self.paths['stock']} stock"]
+        for name, count in self.levels.items():
+            if count.offered:
+                rows.append(f"level {name}: {count.accepted} accepted of {count.offered}{_listed(count.refused)}")
+        for name, sink in self.sinks.items():
+            dropped: dict[str, int] = {}
+            for row in sink.values():
+                for reason, number in row.dropped.items():
+                    dropped[reason] = dropped.get(reason, 0) + number
+            state = f", failing: {sink.error}" if sink.error else ", stuck" if sink.stuck else ""
+            rows.append(
+                f"sink {name}: {sink.total('written')} written of {sink.total('accepted_for_sink')}, "
+                f"{sink.total('queued')} queued, {sink.bytes_written} bytes{_listed(dropped)}{state}"
+            )
+        if self.recovered:
+            rows.append(f"recovered: {self.recovered} records of dead processes")
+        return "\n".join(rows)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a recovery did.
+
+    Attributes:
+        delivered: records appended, by path of the file.
+        kept: what stays in the folder: name of the dead process's files -> why, in words.
+        removed: names of dead processes whose files are gone.
+        discarded: records given up: for terminals and pipes that are gone, or for a file that was opened anew.
+    """
+
+    delivered: Mapping[str, int]
+    kept: Mapping[str, list[str]]
+    removed: list[str]
+    discarded: int
+
+    @property
+    def records(self) -> int:
+        """Records appended in all."""
+        return sum(self.delivered.values())
+
+
+def _sink(sink: Mapping[str, Any]) -> SinkStats:
+    levels = {
+        name: SinkCount(
+            accepted_for_sink=accepted,
+            written=sink["written"][name],
+            queued=sink["queued"][name],
+            spooled=0,
+            dropped=_of_level(sink["dropped"], name),
+            uncertain=0,
+        )
+        for name, accepted in sink["accepted"].items()
+    }
+    state = {field.name: sink[field.name] for field in fields(SinkStats) if field.name != "levels"}
+    return SinkStats(levels=levels, **state)
+
+
+def _of_level(by_reason: Mapping[str, Mapping[str, int]], level: str) -> dict[str, int]:
+    return {reason: counts[level] for reason, counts in by_reason.items() if counts[level]}
+
+
+def _listed(by_reason: Mapping[str, int]) -> str:
+    return "".join(f", {number} {reason}" for reason, number in sorted(by_reason.items()))
+
+
+def stats() -> Stats:
+    """Return what logspool counted, as of now. Thread-safe."""
+    loggers = {name: LoggerPath(*values) for name, values in sorted(_native.paths().items())}
+    snapshot = _native.snapshot()
+    delivered, discarded = _native.recovery_counts()
+    if snapshot is None:
+        levels = {name: LevelCount(0, 0, {}) for name in _native.counter_names()["levels"]}
+        sinks: dict[str, SinkStats] = {}
+        queue = QueueStats()
+    else:
+        levels = {
+            name: LevelCount(offered, snapshot["accepted"][name], _of_level(snapshot["refused"], name))
+            for name, offered in snapshot["offered"].items()
+        }
+        sinks = {sink["name"]: _sink(sink) for sink in snapshot["sinks"]}
+        queue = QueueStats(
+            lanes=snapshot["lanes"],
+            records=sum(snapshot["in_lanes"].values()),
+            bytes=snapshot["ring_bytes"],
+            limit_bytes=snapshot["ring_limit_bytes"],
+            overflow_bytes=snapshot["overflow_bytes"],
+            overflow_limit_bytes=snapshot["overflow_limit_bytes"],
+            blocked_calls=snapshot["blocked_calls"],
+            blocked_seconds=snapshot["blocked_seconds"],
+            survives=snapshot["survives"],
+        )
+    return Stats(
+        installed=options_in_force() is not None,
+        paths={
+            "native": sum(path.native for path in loggers.values()),
+            "stock": sum(path.stock for path in loggers.values()),
+        },
+        loggers=loggers,
+        levels=levels,
+        sinks=sinks,
+        queue=queue,
+        late_records=snapshot["late_records"] if snapshot else 0,
+        recovered=delivered,
+        recovery_discarded=discarded,
+    )
+
+
+def options_in_force() -> Mapping[str, Any] | None:
+    """Return the options of `install()`, or None when it is not in force. Imports nothing."""
+    installed = sys.modules.get("logspool._install")
+    return getattr(installed, "_in_force", None)
+
+
+def metrics_text() -> str:
+    """Return the counters as OpenMetrics 1.0 text.
+
+    Serve it as `application/openmetrics-text; version=1.0.0; charset=utf-8`. Before the first record it has only
+    the build. Thread-safe.
+    """
+    version = ".".join(map(str, sys.version_info[:3]))
+    text = _native.metrics_text(version)
+    if text is not None:
+        return text
+    return (
+        "# TYPE logspool_build info\n# HELP logspool_build What is running.\n"
+        f'logspool_build_info{{version="{_native.__version__}",python="{version}"}} 1\n# EOF\n'
+    )
+
+
+def recover(path: str | os.PathLike[str] | None = None) -> Report:
+    """Write what dead processes of this user left in shared memory to the files it was meant for, now.
+
+    `install()` does this for the files of its handlers by itself, and handlers made later for theirs. Every record
+    is written at least once; a line stands twice only where its process died between writing and noting so.
+    Records for terminals and pipes of dead processes are given up and counted. Waits for the files. Thread-safe.
+
+    Args:
+        path: a queue folder; None is that of this process.
+
+    Returns:
+        What was written where, and what stays, with the reasons.
+
+    Raises:
+        FileNotFoundError: `path` does not exist.
+        OSError: the folder cannot be read, or is not this user's alone.
+    """
+    if path is not None:
+        path = os.fspath(path)
+        os.stat(path)
+    elif options_in_force() is None:
+        path = os.environ.get("LOGSPOOL_QUEUE_DIR") or None
+    return Report(**_native.recover(folder=path))

@@ -1,0 +1,45 @@
+"""Texts of a call that only Python can make: a traceback, the stack of the caller.
+
+Stop on the line: *capture*. Native code calls these inside a logging call, in the thread that logs; what they return
+is all that it keeps of an exception or a frame.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from logspool import _bind
+
+# `typing` is slow to import; checkers know this name by its spelling.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import Any
+
+
+def exception_text(exc_info: Any) -> str:
+    """Return the traceback of a true `exc_info`, as `Logger._log` and then `Formatter.format` make it.
+
+    Asked only where no formatter of the logger has a `formatException` of its own.
+    """
+    if isinstance(exc_info, BaseException):
+        exc_info = (type(exc_info), exc_info, exc_info.__traceback__)
+    elif not isinstance(exc_info, tuple):
+        exc_info = logging.sys.exc_info()  # type: ignore[attr-defined]
+    return logging.Formatter.formatException(logging._defaultFormatter, exc_info)  # type: ignore[attr-defined]
+
+
+def stack_text(frame: FrameType) -> str | None:
+    """Return the stack up to `frame`, as `Logger.findCaller` makes it; None where that is not asked."""
+    if not logging._srcfile:  # type: ignore[attr-defined]
+        return None
+    with logging.io.StringIO() as text:  # type: ignore[attr-defined]
+        text.write("Stack (most recent call last):\n")
+        logging.traceback.print_stack(frame, file=text)  # type: ignore[attr-defined]
+        return text.getvalue().removesuffix("\n")  # type: ignore[no-any-return]
+
+
+def record_names() -> frozenset[str]:
+    """Return the names that fields of `extra` may not have, and `taskName`, which not every version has."""
+    return frozenset({*_bind._reserved(), "taskName"})

@@ -1,0 +1,225 @@
+"""Virtual environments of the project, each made once and brought up to date only where its inputs changed.
+
+`.venv-3.12` holds what the tests need, `.venv-3.12-bench` and `.venv-3.12-demo` what their names say.
+The extension is built in release mode, with one cargo target folder for each version of Python.
+Stamps inside the environment hold a hash of the inputs, so that a second call does nothing.
+"""
+
+import argparse
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import interpreters
+import terminal
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build"
+REQUIREMENTS = ROOT / "scripts" / "requirements"
+
+try:
+    import tomllib
+except ImportError:  # Python 3.10
+    from pip._vendor import tomli as tomllib  # type: ignore[no-redef]
+
+
+@dataclass(frozen=True)
+class Environment:
+    """One virtual environment of one interpreter for one purpose."""
+
+    interpreter: interpreters.Interpreter
+    purpose: str = ""
+
+    @property
+    def folder(self) -> Path:
+        """Return where it lies."""
+        return ROOT / f".venv-{self.interpreter.tag}{'-' + self.purpose if self.purpose else ''}"
+
+    @property
+    def python(self) -> str:
+        """Return its interpreter."""
+        return str(self.folder / "bin" / "python")
+
+    def ensure(self) -> "Environment":
+        """Make the environment where it is missing or belongs to another interpreter."""
+        facts = f"{os.path.realpath(self.interpreter.executable)} {self.interpreter.version}"
+        if self._stamped("venv", facts) and os.access(self.python, os.X_OK):
+            return self
+        terminal.note(f"making {self.folder.name} with Python {self.interpreter.version}")
+        command = [self.interpreter.executable, "-m", "venv", "--clear", str(self.folder)]
+        if subprocess.run(command, capture_output=True).returncode != 0:
+            # Some distributions ship venv without ensurepip: pip of the base interpreter fills the gap.
+            run([*command, "--without-pip"])
+            run([self.interpreter.executable, "-m", "pip", "--python", self.python, "install", "--quiet", "pip"])
+        self._stamp("venv", facts)
+        return self
+
+    def install(self, label: str, requirements: Iterable[str], *, wheels_only: bool = False) -> None:
+        """Install requirements once; where that fails the script ends."""
+        wanted = list(requirements)
+        facts = "\n".join(wanted)
+        if self._stamped(label, facts):
+            return
+        terminal.note(f"installing {label} into {self.folder.name}")
+        done = self._pip(wanted, wheels_only)
+        if done.returncode != 0:
+            sys.stderr.write(done.stderr)
+            raise terminal.fail(f"cannot install {label} into {self.folder.name}: pip failed")
+        self._stamp(label, facts)
+
+    def install_what_can_be(
+        self, label: str, requirements: Iterable[str], *, wheels_only: bool = False
+    ) -> dict[str, str]:
+        """Install requirements once, at need one by one; return those that failed, each with the reason."""
+        wanted = list(requirements)
+        facts = "\n".join(wanted)
+        reasons = self._stamp_path(f"{label}-failed")
+        if self._stamped(label, facts) and reasons.exists():
+            return dict(json.loads(reasons.read_text()))
+        terminal.note(f"installing {label} into {self.folder.name}")
+        failed: dict[str, str] = {}
+        if self._pip(wanted, wheels_only).returncode != 0:
+            for requirement in wanted:
+                alone = self._pip([requirement], wheels_only)
+                if alone.returncode != 0:
+                    failed[requirement] = reason_of(alone.stderr)
+        reasons.parent.mkdir(exist_ok=True)
+        reasons.write_text(json.dumps(failed))
+        self._stamp(label, facts)
+        return failed
+
+    def _pip(self, requirements: list[str], wheels_only: bool) -> "subprocess.CompletedProcess[str]":
+        command = [self.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--prefer-binary"]
+        if wheels_only:
+            command += ["--only-binary", ":all:"]
+        return subprocess.run([*command, *requirements], capture_output=True, text=True)
+
+    def build_extension(self) -> "Environment":
+        """Build the native module in release mode and make the package importable here."""
+        if self._stamped("extension", _extension_facts(self.interpreter)):
+            return self
+        terminal.note(f"building the extension for Python {self.interpreter.tag}")
+        with locked("python-sources"):
+            # Once the package is linked into the environment only the native module needs to be put in place.
+            linked = ["--skip-install"] if self._stamped("editable", str(ROOT)) else []
+            run(
+                [str(tools() / "bin" / "maturin"), "develop", "--release", "--quiet", *linked],
+                VIRTUAL_ENV=str(self.folder),
+                CARGO_TARGET_DIR=str(BUILD / f"target-{self.interpreter.tag}"),
+                PYO3_PYTHON=self.python,
+                CONDA_PREFIX=None,
+            )
+        self._stamp("editable", str(ROOT))
+        self._stamp("extension", _extension_facts(self.interpreter))
+        return self
+
+    def _stamp_path(self, label: str) -> Path:
+        return self.folder / ".stamps" / label
+
+    def _stamped(self, label: str, facts: str) -> bool:
+        path = self._stamp_path(label)
+        return path.exists() and path.read_text() == _digest(facts.encode())
+
+    def _stamp(self, label: str, facts: str) -> None:
+        path = self._stamp_path(label)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(_digest(facts.encode()))
+
+
+def tools() -> Path:
+    """Return the environment that holds maturin and ruff, made on first use."""
+    environment = Environment(interpreters.running(), "tools").ensure()
+    environment.install("tools", read_requirements(REQUIREMENTS / "tools.txt"))
+    return environment.folder
+
+
+def ensure_for_tests(interpreter: interpreters.Interpreter, *, libraries: bool = True) -> Environment:
+    """Return the environment of an interpreter with the package, the test tools and maybe the tested libraries."""
+    with locked(f"venv-{interpreter.tag}"):
+        environment = Environment(interpreter).ensure()
+        environment.install("test", extras("test"))
+        if not libraries:
+            return environment.build_extension()
+        wanted = read_requirements(REQUIREMENTS / "libraries.txt")
+        # Some of them take minutes to build from source, and then mostly fail.
+        failed = environment.install_what_can_be("libraries", wanted, wheels_only=True)
+        for requirement, reason in failed.items():
+            terminal.note(terminal.paint(f"not installable on {interpreter.tag}: {requirement}: {reason}", "yellow"))
+        if failed and interpreter.tag in ("3.10", "3.11", "3.12", "3.13"):
+            raise terminal.fail(f"libraries that the tests need are missing on {interpreter.tag}")
+        return environment.build_extension()
+
+
+def extras(name: str) -> list[str]:
+    """Return the requirements of one extra of pyproject.toml."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    return list(project["project"]["optional-dependencies"][name])
+
+
+def read_requirements(path: Path) -> list[str]:
+    """Return the requirements of a file, without comments."""
+    lines = (line.split(" #")[0].strip() for line in path.read_text().splitlines())
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def run(command: list[str], **environment: str | None) -> None:
+    """Run a command of which a failure ends the script; a None in `environment` removes a variable."""
+    variables = {name: value for name, value in {**os.environ, **environment}.items() if value is not None}
+    done = subprocess.run(command, cwd=ROOT, env=variables)
+    if done.returncode != 0:
+        raise terminal.fail(f"{' '.join(command)} exited with {done.returncode}", done.returncode)
+
+
+def reason_of(pip_output: str) -> str:
+    """Return the one line of pip's complaint that says most."""
+    lines = [line.strip() for line in pip_output.splitlines() if line.strip()]
+    errors = [line for line in lines if line.lower().startswith(("error:", "fatal error"))]
+    return (errors or lines or ["pip gave no reason"])[0][:200]
+
+
+@contextlib.contextmanager
+def locked(name: str) -> Iterator[None]:
+    """Hold a lock that keeps two runs of these scripts apart."""
+    folder = BUILD / "locks"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / name).open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def _extension_facts(interpreter: interpreters.Interpreter) -> str:
+    """Describe everything that goes into the native module, and the module that came out last."""
+    sources = [ROOT / name for name in ("Cargo.toml", "Cargo.lock", "pyproject.toml")]
+    sources += sorted(path for path in (ROOT / "crates").rglob("*") if path.is_file())
+    facts = [f"{path.relative_to(ROOT)} {_digest(path.read_bytes())}" for path in sources if path.exists()]
+    # `cpython-313t-` is not matched by `cpython-313-`, so the two builds of one version stay apart.
+    pattern = f"_native.cpython-{interpreter.tag.replace('.', '')}-*.so"
+    for module in sorted((ROOT / "python" / "logspool").glob(pattern)):
+        facts.append(f"{module.name} {module.stat().st_size} {module.stat().st_mtime_ns}")
+    return "\n".join([f"{os.path.realpath(interpreter.executable)} {interpreter.version}", *facts])
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def main() -> None:
+    """Make the test environment of one interpreter and print the path of its Python."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--python", default=sys.executable, help="interpreter: path, command or version")
+    options = parser.parse_args()
+    interpreter = interpreters.resolve(options.python)
+    if interpreter is None:
+        raise terminal.fail(f"{options.python} is no CPython 3.10 or later")
+    print(ensure_for_tests(interpreter).python)
+
+
+if __name__ == "__main__":
+    main()

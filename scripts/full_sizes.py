@@ -1,0 +1,232 @@
+"""Run the checks in their full sizes and keep what they counted.
+
+`bench/runs/DATE-MACHINE/checks/STEP.json` holds the commands, seed, commit, exit codes, seconds and counts of a step;
+`summary.md` beside them is made anew from all of them after each step. A step that fails ends the run.
+"""
+
+import argparse
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import interpreters
+import terminal
+from environment import BUILD, ROOT, ensure_for_tests
+
+sys.path.insert(0, str(ROOT / "bench"))
+
+import machine
+
+SUITE_RUNS = 20
+FORMAT_CASES = 1_000_000
+CORE_KILLS = 1_000
+FUZZ_ROUNDS = 20_000
+SEQUENCES = 400
+
+# What a line of output must hold to be kept as a count.
+COUNTED = re.compile(
+    r"(\d[\d,]* (passed|failed|skipped|xfailed|kills|lines|records|rounds|cases|sequences)"
+    r"|test result:|LOGSPOOL_SEED=|missing|panics|differences)"
+)
+
+
+@dataclass
+class Command:
+    """One command of a step and, once it ran, what came of it."""
+
+    words: list[str]
+    variables: dict[str, str] = field(default_factory=dict)
+    #: Label of the JUnit report that the command leaves, where it is a run of pytest.
+    report: str | None = None
+    code: int | None = None
+    seconds: float = 0.0
+    counts: list[str] = field(default_factory=list)
+
+
+def pytest(interpreter: interpreters.Interpreter, label: str, *arguments: str, **variables: str) -> Command:
+    """Make the command that runs pytest on an interpreter."""
+    script = [sys.executable, str(ROOT / "scripts" / "run_pytest.py"), "--python", interpreter.executable]
+    report = f"pytest-{label}-{interpreter.tag}.xml"
+    return Command([*script, "--label", label, "--", *arguments], variables, report)
+
+
+def cargo_test(*names: str, **variables: str) -> Command:
+    """Make the command that runs integration tests of the core in release mode."""
+    wanted = [word for name in names for word in ("--test", name)]
+    return Command(["cargo", "test", "--release", "-p", "logspool", *wanted, "--", "--nocapture"], variables)
+
+
+def faults(seed: int) -> Iterator[Command]:
+    """Kills, forks, frozen outputs and write errors, with the package."""
+    full = {"LOGSPOOL_FAULTS": "full", "LOGSPOOL_SEED": str(seed)}
+    yield pytest(interpreters.running(), "faults", "tests/e2e", "-m", "not quiet", "--timeout=3600", **full)
+    yield pytest(interpreters.running(), "faults-quiet", "tests/e2e", "-m", "quiet", LOGSPOOL_TEST_WORKERS="0", **full)
+
+
+def core_kills(seed: int) -> Iterator[Command]:
+    """SIGKILL and recovery of the core alone, and segments with damaged bytes."""
+    yield cargo_test("recover_killed", LOGSPOOL_KILLS=str(CORE_KILLS), LOGSPOOL_SEED=str(seed))
+    yield cargo_test("recover_hostile", LOGSPOOL_FUZZ=str(FUZZ_ROUNDS), LOGSPOOL_SEED=str(seed))
+
+
+def formatting(seed: int) -> Iterator[Command]:
+    """Templates and formatters against each interpreter's own, a million cases each, in the core alone."""
+    yield Command(["cargo", "build", "--release", "-p", "logspool", "--example", "percent_lines"])
+    binary = ROOT / "target" / "release" / "examples" / "percent_lines"
+    for interpreter in interpreters.chosen():
+        for name in ("differential_percent", "differential_formatter"):
+            script = ROOT / "tests" / "python" / "format" / f"{name}.py"
+            options = ["--binary", str(binary), "--cases", str(FORMAT_CASES // 2), "--seed", str(seed)]
+            yield Command([interpreter.executable, str(script), *options])
+
+
+def properties(seed: int) -> Iterator[Command]:
+    """Whole calls of the installed package against stock logging, a million cases on each interpreter."""
+    for interpreter in interpreters.chosen():
+        options = [f"--hypothesis-seed={seed}", "--timeout=36000"]
+        folder = "tests/python/formatting"
+        yield pytest(interpreter, "properties", folder, *options, LOGSPOOL_EXAMPLES=str(FORMAT_CASES))
+
+
+def rotation(seed: int) -> Iterator[Command]:
+    """Rotating and watched sinks against the handlers of each interpreter."""
+    yield Command(["cargo", "build", "--release", "-p", "logspool", "--example", "rotate_lines"])
+    script = ROOT / "tests" / "python" / "sinks" / "compare.py"
+    example = ROOT / "target" / "release" / "examples" / "rotate_lines"
+    options = [f"--example={example}", f"--sequences={SEQUENCES}", f"--seed={seed}"]
+    for interpreter in interpreters.chosen():
+        yield Command([interpreter.executable, str(script), *options])
+
+
+def suite(seed: int) -> Iterator[Command]:
+    """Run the suite again and again; a test that fails once is a flake to be mended."""
+    for number in range(SUITE_RUNS):
+        yield Command(["make", "--no-print-directory", "test-rust"])
+        yield pytest(interpreters.running(), "suite", "tests/python", LOGSPOOL_SEED=str(seed + number))
+
+
+def sanitize(_seed: int) -> Iterator[Command]:
+    """Run the tests of the core under the sanitizers."""
+    yield Command(["make", "--no-print-directory", "sanitize"])
+
+
+def loom(_seed: int) -> Iterator[Command]:
+    """Run the concurrency models, whole and weakened."""
+    yield Command(["make", "--no-print-directory", "loom"])
+
+
+STEPS: dict[str, Callable[[int], Iterator[Command]]] = {
+    "faults": faults,
+    "core-kills": core_kills,
+    "formatting": formatting,
+    "rotation": rotation,
+    "loom": loom,
+    "sanitize": sanitize,
+    "properties": properties,
+    "suite": suite,
+}
+
+
+def run(command: Command, log: Path) -> None:
+    """Run a command with its output on the terminal and in a log; note what came of it."""
+    began = time.monotonic()
+    kept: list[str] = []
+    with log.open("a", encoding="utf-8", errors="replace") as file:
+        process = subprocess.Popen(
+            command.words,
+            cwd=ROOT,
+            env={**os.environ, **command.variables},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        )
+        assert process.stdout
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            file.write(line)
+            if COUNTED.search(line):
+                kept.append(re.sub(r"\x1b\[[0-9;]*m", "", line).strip())
+        command.code = process.wait()
+    command.seconds = round(time.monotonic() - began, 1)
+    command.counts = [counts_of_report(BUILD / "reports" / command.report)] if command.report else kept[-60:]
+
+
+def counts_of_report(path: Path) -> str:
+    """Return the counts of a JUnit report in one line."""
+    if not path.exists():
+        return "no report"
+    suites = list(ElementTree.fromstring(path.read_text()).iter("testsuite"))
+    total, failed, skipped = (
+        sum(int(suite.get(name, 0)) for suite in suites for name in names.split())
+        for names in ("tests", "failures errors", "skipped")
+    )
+    return f"{total} tests, {failed} failed, {skipped} skipped or expected to fail"
+
+
+def write_summary(folder: Path) -> None:
+    """Make the page that shows all steps kept in a folder."""
+    lines = [
+        "# Checks in full size",
+        "",
+        "| step | commit | seed | commands | failed | seconds |",
+        "|---|---|---|---|---|---|",
+    ]
+    counts = []
+    for path in sorted(folder.glob("*.json")):
+        kept = json.loads(path.read_text())
+        commands = kept["commands"]
+        failed = sum(command["code"] != 0 for command in commands)
+        seconds = sum(command["seconds"] for command in commands)
+        facts = f"{kept['step']} | {kept['commit']} | {kept['seed']} | {len(commands)} | {failed} | {seconds:.0f}"
+        lines.append(f"| {facts} |")
+        counts += ["", f"## {kept['step']}", "", "```"]
+        counts += [line for command in commands for line in command["counts"]]
+        counts.append("```")
+    (folder / "summary.md").write_text("\n".join([*lines, *counts, ""]))
+
+
+def main() -> None:
+    """Run the chosen steps."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", default=",".join(STEPS), help="default: all, in this order: %(default)s")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
+    options = parser.parse_args()
+    names = options.steps.split(",")
+    if unknown := [name for name in names if name not in STEPS]:
+        raise terminal.fail(f"unknown step: {', '.join(unknown)} (steps: {', '.join(STEPS)})", 2)
+    facts = machine.describe()
+    folder = ROOT / "bench" / "runs" / machine.folder_name(facts) / "checks"
+    folder.mkdir(parents=True, exist_ok=True)
+    logs = BUILD / "checks"
+    logs.mkdir(parents=True, exist_ok=True)
+    ensure_for_tests(interpreters.running())
+    for name in names:
+        terminal.step(f"{name} in full size, seed {options.seed}")
+        log = logs / f"{name}.log"
+        log.unlink(missing_ok=True)
+        done: list[Command] = []
+        for command in STEPS[name](options.seed):
+            run(command, log)
+            done.append(command)
+            kept = {"step": name, "seed": options.seed, **{key: facts[key] for key in ("date", "commit", "processor")}}
+            kept["commands"] = [asdict(each) for each in done]
+            text = json.dumps(kept, indent=1).replace(f"{ROOT}/", "").replace(str(Path.home()), "~")
+            (folder / f"{name}.json").write_text(text + "\n")
+            write_summary(folder)
+            if command.code:
+                raise terminal.fail(
+                    f"{name}: {' '.join(command.words)} ended with {command.code}; see {log}", command.code
+                )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""Run every check that reads the sources without running the tests; the first failure ends the run.
+
+Words after the script choose checks by name: `python scripts/lint.py ruff sizes`.
+"""
+
+import subprocess
+import sys
+from collections.abc import Callable
+
+import environment
+import interpreters
+import terminal
+from environment import ROOT, run
+
+PYTHON_FOLDERS = ["python", "tests", "scripts", "bench", "demo"]
+
+
+def rustfmt() -> None:
+    """Compare the Rust sources with rustfmt's form."""
+    run(["cargo", "fmt", "--all", "--check"])
+
+
+def clippy() -> None:
+    """Let clippy read all Rust targets; a warning is an error."""
+    run(["cargo", "clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"], **_pyo3())
+
+
+def rustdoc() -> None:
+    """Build the Rust pages; a broken link or a missing page is an error."""
+    run(["cargo", "doc", "--workspace", "--no-deps", "--quiet"], RUSTDOCFLAGS="-D warnings", **_pyo3())
+
+
+def ruff() -> None:
+    """Check the Python sources and their form."""
+    program = str(environment.tools() / "bin" / "ruff")
+    folders = [folder for folder in PYTHON_FOLDERS if any((ROOT / folder).rglob("*.py"))]
+    run([program, "check", "--quiet", *folders])
+    run([program, "format", "--check", "--quiet", *folders])
+
+
+def stubs() -> None:
+    """Compare the stubs with the binary, and let two type checkers read typed programs."""
+    prepared = environment.ensure_for_tests(interpreters.running())
+    prepared.install("lint", environment.read_requirements(environment.REQUIREMENTS / "lint.txt"))
+    allowlist = ROOT / "scripts" / "stubtest-allowlist.txt"
+    command = [prepared.python, "-m", "mypy.stubtest", "logspool", "--concise"]
+    if allowlist.exists():
+        command += ["--allowlist", str(allowlist)]
+    run(command, MYPYPATH=str(ROOT / "python"))
+    if any((ROOT / "tests" / "typing").glob("*.py")):
+        run([prepared.python, "-m", "mypy", "tests/typing"])
+        run([str(prepared.folder / "bin" / "basedpyright"), "--pythonpath", prepared.python, "tests/typing"])
+
+
+def sizes() -> None:
+    """Refuse files that are too long."""
+    run([sys.executable, "scripts/check_sizes.py"])
+
+
+CHECKS: dict[str, Callable[[], None]] = {
+    "rustfmt": rustfmt,
+    "ruff": ruff,
+    "sizes": sizes,
+    "clippy": clippy,
+    "rustdoc": rustdoc,
+    "stubs": stubs,
+}
+
+
+def _pyo3() -> dict[str, str | None]:
+    """Pin the Python that the bindings are checked against, so that cargo's cache stays valid."""
+    return {"PYO3_PYTHON": interpreters.running().executable}
+
+
+def main() -> None:
+    """Run the checks in the order of the table."""
+    names = sys.argv[1:] or list(CHECKS)
+    unknown = [name for name in names if name not in CHECKS]
+    if unknown:
+        raise terminal.fail(f"unknown checks: {', '.join(unknown)} (there are {', '.join(CHECKS)})", 2)
+    missing = [name for name in ("rustfmt", "clippy") if name in names and not _has_component(name)]
+    if missing:
+        raise terminal.fail(f"the Rust toolchain lacks {', '.join(missing)}: rustup component add {' '.join(missing)}")
+    for name in names:
+        terminal.step(f"lint: {name}")
+        CHECKS[name]()
+
+
+def _has_component(name: str) -> bool:
+    subcommand = {"rustfmt": "fmt", "clippy": "clippy"}[name]
+    return subprocess.run(["cargo", subcommand, "--version"], capture_output=True).returncode == 0
+
+
+if __name__ == "__main__":
+    main()

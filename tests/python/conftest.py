@@ -1,0 +1,17 @@
+"""Settings of the Python tests; what they share is in the package `suite`."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from suite import fixtures
+from suite.fixtures import queue_dir, run_program  # noqa: F401
+
+
+def pytest_configure(config):
+    fixtures.configure(config)
+
+
+def pytest_collection_modifyitems(items):
+    fixtures.modify_items(items)

@@ -1,0 +1,88 @@
+"""Every change that must be seen at the next call, after 1,000 cached calls.
+
+The table is in `differential/table/`: each row is one change, tried on each kind of handler. The loggers are
+`app.db` (with the handler of the kind), its parent `app` and the root, each of these two with a file of its own that
+takes ERROR and above. Each row runs twice: installed before anything is configured; and installed over a running
+configuration, with the change in force through `uninstall()`.
+"""
+
+import sys
+
+from differential.staging import STOCK, UNSAID, Scenario, expect, register, speak
+from differential.table import handlers, loggers, methods, surroundings
+from differential.table.cases import KINDS, ROWS, Case, Kind, Row
+from suite import side
+
+# Importing a module of rows puts them into the table.
+assert all((handlers, loggers, methods, surroundings))
+
+
+def _path_after(found: Row, kind: Kind) -> str:
+    """Return the path after the change; a handler that is never native may just have left the chain."""
+    return found.path if kind.native or found.path == STOCK else UNSAID
+
+
+def _played_before(found: Row, kind: Kind):
+    def run(logging, folder):
+        case = Case(logging, folder, kind)
+        if found.prepare:
+            found.prepare(case)
+        with expect(found.warm_path if kind.native else STOCK):
+            case.warm()
+        with found.applied(case):
+            with expect(_path_after(found, kind)):
+                speak(case.log)
+        speak(case.log)
+        case.keep_memory()
+
+    return run
+
+
+def _played_through_uninstall(found: Row, kind: Kind):
+    def run(logging, folder):
+        case = Case(logging, folder, kind)
+        if found.prepare:
+            found.prepare(case)
+        case.warm(10)
+        side.install()
+        with expect(found.warm_path if kind.native else STOCK):
+            case.warm()
+        with found.applied(case):
+            with expect(_path_after(found, kind)):
+                speak(case.log)
+            side.uninstall()
+            speak(case.log)
+        speak(case.log)
+        case.keep_memory()
+
+    return run
+
+
+# What replaces methods and class attributes comes last: a native path that does not come back after such a row would
+# turn the following ones red.
+_IN_ORDER = sorted(ROWS, key=lambda found: "class" in found.name or "patched" in found.name)
+
+for _kind in KINDS:
+    for _row in _IN_ORDER:
+        if _kind.name not in _row.kinds or sys.version_info[:2] >= _row.until:
+            continue
+        register(
+            Scenario(
+                id=f"invalidation.{_kind.name}.{_row.name}",
+                run=_played_before(_row, _kind),
+                path=UNSAID,
+                streams=_kind.streams,
+                since=_row.since,
+            )
+        )
+        if _kind.name in ("file", "terminal"):
+            register(
+                Scenario(
+                    id=f"invalidation_through_uninstall.{_kind.name}.{_row.name}",
+                    run=_played_through_uninstall(_row, _kind),
+                    path=UNSAID,
+                    streams=_kind.streams,
+                    installed=False,
+                    since=_row.since,
+                )
+            )

@@ -1,0 +1,310 @@
+"""Every way to end a program: complete file without a later start, stock's exit status, empty queue folder."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from endings.programs import ENDINGS, LINES, Ending
+from suite import comparing, lines, programs, queue_folder
+from suite.waiting import until
+
+# Ten times what the slowest ending needs on a busy machine.
+SECONDS = 60
+
+
+class Ended:
+    """One program, ended on both sides."""
+
+    def __init__(self, ending: Ending, folder: Path, package: str | None = None) -> None:
+        self.ending = ending
+        self.outcome: dict[str, programs.Outcome] = {}
+        self.files: dict[str, dict[str, bytes]] = {}
+        self.left: list[str] = []
+        for side in programs.SIDES:
+            own = folder / side
+            own.mkdir()
+            script = folder / "program.py"
+            script.write_text(ending.text)
+            with queue_folder.private() as queue_dir:
+                self.outcome[side] = programs.run(
+                    [*ending.options, script],
+                    env=programs.environment(side, queue_dir, package),
+                    folder=own,
+                    deadline_seconds=SECONDS,
+                )
+                self.left = queue_folder.left_in(queue_dir)
+            self.files[side] = {name: self._comparable(data) for name, data in comparing.files(own).items()}
+
+    def _comparable(self, data: bytes) -> bytes:
+        return b"".join(sorted(data.splitlines(keepends=True))) if self.ending.several_writers else data
+
+    def streams(self, side: str) -> dict[str, bytes]:
+        outcome = self.outcome[side]
+        return {"stdout": outcome.out, "stderr": comparing.normalise(outcome.err, Path("/nowhere"), addresses=True)}
+
+
+_ENDED: dict[str, Ended] = {}
+
+
+@pytest.fixture(params=[pytest.param(each, id=each.name, marks=pytest.mark.xdist_group(each.name)) for each in ENDINGS])
+def ended(request):
+    """Give each ending, run once for all tests of it."""
+    ending = request.param
+    if ending.name not in _ENDED:
+        with tempfile.TemporaryDirectory(prefix="ending-") as folder:
+            _ENDED[ending.name] = Ended(ending, Path(folder))
+    return _ENDED[ending.name]
+
+
+def test_file_is_complete_without_a_later_start(ended):
+    difference = comparing.differences(ended.files[programs.STOCK], ended.files[programs.INSTALLED])
+
+    assert not difference, difference
+
+
+def test_exit_status_is_that_of_stock_logging(ended):
+    assert ended.outcome[programs.STOCK].status == ended.outcome[programs.INSTALLED].status
+
+
+def test_standard_streams_are_those_of_stock_logging(ended):
+    difference = comparing.differences(ended.streams(programs.STOCK), ended.streams(programs.INSTALLED))
+
+    assert not difference, difference
+
+
+def test_nothing_is_left_in_the_queue_folder(ended):
+    assert ended.left == []
+
+
+def test_every_program_writes_what_it_says():
+    # Else a broken program is equal on both sides and shows nothing.
+    short = {
+        name: data.count(b"\n")
+        for name, each in _ENDED.items()
+        for data in [each.files[programs.STOCK].get("app.log", b"")]
+        if data.count(b" end\n") < LINES
+    }
+
+    assert short == {}
+
+
+DAEMON_THREAD = """\
+import logging, os, sys, threading
+from suite import side
+logging.basicConfig(filename="app.log", level=logging.INFO, format="%(message)s")
+side.install()
+log = logging.getLogger("app")
+returned = 0
+enough = threading.Event()
+
+def run():
+    global returned
+    for number in range(10**9):
+        log.info("daemon %d end", number)
+        returned = number
+        if number == 5000:
+            enough.set()
+
+threading.Thread(target=run, daemon=True).start()
+enough.wait()
+os.write(1, str(returned).encode())
+{end}
+"""
+
+
+@pytest.mark.parametrize("side", programs.SIDES)
+@pytest.mark.parametrize("end", ["pass", "sys.exit(3)", "os._exit(3)", "raise ValueError"])
+def test_daemon_thread_that_still_logs_neither_hangs_the_end_nor_tears_lines(run_program, queue_dir, side, end):
+    outcome, folder = run_program(DAEMON_THREAD.format(end=end), side=side, deadline_seconds=SECONDS)
+
+    found = lines.count(folder / "app.log")
+    assert outcome.status == {"pass": 0, "raise ValueError": 1}.get(end, 3)
+    assert found.missing("daemon", range(int(outcome.out) + 1)) == []
+    assert found.doubled() == {}
+    assert found.other == []
+    assert queue_folder.left_in(queue_dir) == []
+
+
+BUSY = """\
+import logging, os, sys, threading
+from suite import side
+logging.basicConfig(filename="app.log", level=logging.INFO, format="%(message)s")
+side.install()
+log = logging.getLogger("app")
+witness = int(sys.argv[1])
+
+def run(who):
+    for number in range(10**9):
+        log.info("%s %d end", who, number)
+        os.write(witness, b"%s %d end\\n" % (who.encode(), number))
+
+for who in ("a", "b", "c"):
+    threading.Thread(target=run, args=(who,), daemon=True).start()
+run("main")
+"""
+
+
+@pytest.mark.parametrize("signal_name", ["SIGTERM", "SIGHUP"])
+def test_signal_at_any_moment_loses_no_line_whose_call_returned(tmp_path, queue_dir, signal_name):
+    import signal
+
+    script = tmp_path / "program.py"
+    script.write_text(BUSY)
+    reader, writer = os.pipe()
+    child = programs.start(
+        [script, str(writer)],
+        env=programs.environment(programs.INSTALLED, queue_dir),
+        folder=tmp_path,
+        pass_fds=[writer],
+    )
+    with programs.ended(child), os.fdopen(reader, "rb", buffering=0) as witnesses:
+        os.close(writer)
+        seen = bytearray()
+        while seen.count(b"\n") < 2000:
+            seen += os.read(reader, 1 << 16)
+        child.send_signal(getattr(signal, signal_name))
+        while data := witnesses.read(1 << 16):
+            seen += data
+        until(lambda: child.poll() is not None, SECONDS, f"the end after {signal_name}")
+
+    (tmp_path / "witness").write_bytes(bytes(seen[: seen.rfind(b"\n") + 1]))
+    witnessed, written = lines.count(tmp_path / "witness"), lines.count(tmp_path / "app.log")
+    assert child.returncode == -getattr(signal, signal_name)
+    assert {who: written.missing(who, numbers) for who, numbers in witnessed.numbers.items()} == {
+        who: [] for who in witnessed.numbers
+    }
+    assert written.out_of_order() == {}
+    assert queue_folder.left_in(queue_dir) == []
+
+
+WAITING = """\
+import atexit, logging, os, threading, time
+from suite import side, stats_view
+handler = logging.FileHandler("fifo")
+handler.setFormatter(logging.Formatter("%(message)s"))
+log = logging.getLogger("app")
+log.setLevel(logging.INFO)
+log.addHandler(handler)
+ending = threading.Event()
+
+def end():
+    ending.set()
+    # Only a daemon thread that gives the interpreter back lets this return.
+    time.sleep(0.2)
+    os.write(1, b"ending\\n")
+
+# Before logspool's own, so that it runs after it.
+atexit.register(end)
+side.install(blocking_timeout=float("inf"), shutdown_timeout=0.5)
+
+def run():
+    {before}
+    number = 0
+    while True:
+        log.error("daemon %d %s", number, "x" * 10_000)
+        number += 1
+
+threading.Thread(target=run, daemon=True).start()
+while not stats_view.snapshot().refused():
+    log.info("main %s", "x" * 30_000)
+"""
+
+
+@pytest.mark.parametrize("before", ["pass", "ending.wait()"])
+def test_daemon_thread_that_waits_for_room_without_bound_does_not_hold_up_the_end(tmp_path, run_program, before):
+    (tmp_path / "installed").mkdir()
+    os.mkfifo(tmp_path / "installed" / "fifo")
+    # Open for reading, and never read.
+    end = os.open(tmp_path / "installed" / "fifo", os.O_RDWR)
+    try:
+        outcome, _ = run_program(WAITING.format(before=before), deadline_seconds=SECONDS)
+    finally:
+        os.close(end)
+
+    assert outcome.status == 0, outcome.err
+    assert outcome.out == b"ending\n"
+
+
+FULL = """\
+import logging, os, resource
+from suite import side
+logging.basicConfig(filename="app.log", level=logging.INFO, format="%(message)s")
+side.install(shutdown_timeout=0.5)
+log = logging.getLogger("app")
+for number in range(10):
+    log.info("%d", number)
+side.settle()
+# From here on each write to the file fails, as on a full disk.
+resource.setrlimit(resource.RLIMIT_FSIZE, (os.path.getsize("app.log"), resource.RLIM_INFINITY))
+for number in range(10, 110):
+    log.info("%d", number)
+"""
+
+
+def test_what_a_file_does_not_take_until_the_end_stays_for_the_next_start(run_program, queue_dir):
+    outcome, folder = run_program(FULL, deadline_seconds=SECONDS)
+
+    assert outcome.status == 0
+    assert (folder / "app.log").read_text() == "".join(f"{number}\n" for number in range(10))
+    told = b"logspool: 100 records were not written within 0.5 s; they are kept, `python -m logspool recover` or"
+    assert outcome.err.startswith(told), outcome.err
+    assert outcome.err.count(b"\n") == 1
+
+    run_program("import logspool; logspool.recover()", deadline_seconds=SECONDS)[0].expect_success()
+
+    assert (folder / "app.log").read_text() == "".join(f"{number}\n" for number in range(110))
+    assert queue_folder.left_in(queue_dir) == []
+
+
+WITNESSED = """\
+import logging, os, sys, threading, time
+from suite import side
+logging.basicConfig(filename="app.log", level=logging.INFO, format="%(message)s")
+side.install()
+log = logging.getLogger("app")
+# Appended to by write(2): what stands in it was logged before.
+witness = os.open("witness", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+enough = threading.Semaphore(0)
+
+def run(who):
+    for number in range(10**9):
+        log.info("%s %d end", who, number)
+        os.write(witness, b"%s %d end\\n" % (who.encode(), number))
+        if number == 500:
+            enough.release()
+
+for who in ("a", "b", "c"):
+    threading.Thread(target=run, args=(who,), daemon=True).start()
+for _ in range(3):
+    enough.acquire()
+{end}
+"""
+
+EXEC = "os.execv(sys.executable, [sys.executable, '-c', 'raise SystemExit(3)'])"
+FAILED_EXEC = """
+try:
+    os.execv("/nowhere", ["nowhere"])
+except FileNotFoundError:
+    pass
+log.info("main 0 end")
+os.write(witness, b"main 0 end\\n")
+time.sleep(0.1)
+sys.exit(3)
+"""
+
+
+@pytest.mark.parametrize(
+    "end", ["sys.exit(3)", "os._exit(3)", EXEC, FAILED_EXEC], ids=["exit", "_exit", "exec", "failed"]
+)
+def test_no_line_whose_call_returned_before_the_end_is_lost(run_program, queue_dir, end):
+    outcome, folder = run_program(WITNESSED.format(end=end), deadline_seconds=SECONDS)
+
+    witnessed, written = lines.count(folder / "witness"), lines.count(folder / "app.log")
+    assert outcome.status == 3, outcome.err
+    assert {who: written.missing(who, numbers) for who, numbers in witnessed.numbers.items()} == {
+        who: [] for who in witnessed.numbers
+    }
+    assert written.doubled() == {}
+    assert queue_folder.left_in(queue_dir) == []

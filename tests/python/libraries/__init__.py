@@ -1,0 +1,1 @@
+"""Libraries that reach into `logging`, the real packages: the same program stock and installed, the same output."""

@@ -1,0 +1,81 @@
+"""Fixtures and settings for pytest, used by the conftest of tests/python and of tests/e2e."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from suite import package, programs, queue_folder
+
+# Ten times what the slowest test needs on a busy machine of two cores.
+TEST_DEADLINE_SECONDS = 300
+
+
+def configure(config: pytest.Config) -> None:
+    """Register what the suite needs; called from `pytest_configure`."""
+    # A shell's background job ignores SIGINT and `nohup` SIGHUP, and programs inherit that: the endings by these
+    # signals would never come.
+    for number, default in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, default)
+    config.addinivalue_line("filterwarnings", "error")
+    config.addinivalue_line("markers", "real: needs the built package; skipped with SUITE_PACKAGE=stand-in")
+    config.addinivalue_line("markers", "full: runs only with LOGSPOOL_FAULTS=full")
+    config.addinivalue_line("markers", "quiet: times calls, so nothing else may run beside it")
+
+
+def modify_items(items: list[pytest.Item]) -> None:
+    """Give each test a deadline and skip what this run cannot show; from `pytest_collection_modifyitems`."""
+    for item in items:
+        if item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(TEST_DEADLINE_SECONDS))
+        if item.get_closest_marker("real") and not package.has_a_queue():
+            item.add_marker(pytest.mark.skip(reason="needs the built package, the stand-in is stock logging"))
+        if item.get_closest_marker("full") and not faults_full():
+            item.add_marker(pytest.mark.skip(reason="runs with LOGSPOOL_FAULTS=full"))
+
+
+def faults_full() -> bool:
+    """Tell whether this run makes the long fault tests."""
+    return os.environ.get("LOGSPOOL_FAULTS") == "full"
+
+
+@pytest.fixture
+def queue_dir():
+    """Give a private, empty queue folder."""
+    with queue_folder.private() as folder:
+        yield folder
+
+
+@pytest.fixture
+def run_program(tmp_path: Path, queue_dir: Path):
+    """Give a function that runs program text on one side, in a folder of that side.
+
+    `run_program(text, side="installed", deadline_seconds=30, **variables)` returns (Outcome, folder).
+    """
+
+    def run(
+        text: str,
+        *arguments: str,
+        side: str = programs.INSTALLED,
+        deadline_seconds: float = 30,
+        terminal: bool = False,
+        options: tuple[str, ...] = (),
+        chosen: str | None = None,
+        **variables: str,
+    ) -> tuple[programs.Outcome, Path]:
+        folder = tmp_path / side
+        folder.mkdir(exist_ok=True)
+        script = tmp_path / "program.py"
+        script.write_text(text, encoding="utf-8")
+        outcome = programs.run(
+            [*options, script, *arguments],
+            env=programs.environment(side, queue_dir, chosen, **variables),
+            folder=folder,
+            deadline_seconds=deadline_seconds,
+            terminal=terminal,
+        )
+        return outcome, folder
+
+    return run

@@ -1,0 +1,51 @@
+"""Counts numbered lines in log files: what is missing, doubled, out of order or torn."""
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+_NUMBERED = re.compile(rb"^(?P<who>[\w.-]+) (?P<number>\d+) end$")
+
+
+@dataclass(frozen=True)
+class Count:
+    """Lines of the form `WHO NUMBER end`, per writer in file order, and all other lines."""
+
+    numbers: dict[str, list[int]]
+    other: list[bytes]
+
+    def missing(self, who: str, wanted: Iterable[int]) -> list[int]:
+        return sorted(set(wanted) - set(self.numbers.get(who, ())))
+
+    def doubled(self) -> dict[str, list[int]]:
+        found = {
+            who: sorted(number for number, times in Counter(numbers).items() if times > 1)
+            for who, numbers in self.numbers.items()
+        }
+        return {who: numbers for who, numbers in found.items() if numbers}
+
+    def out_of_order(self) -> dict[str, list[int]]:
+        """Return, per writer, the numbers that stand after a larger one."""
+        found = {}
+        for who, numbers in self.numbers.items():
+            late = [number for earlier, number in itertools.pairwise(numbers) if number < earlier]
+            if late:
+                found[who] = late
+        return found
+
+
+def count(*paths: Path) -> Count:
+    """Read the files in the given order and count their lines."""
+    numbers: dict[str, list[int]] = {}
+    other = []
+    for path in paths:
+        for line in path.read_bytes().splitlines() if path.exists() else ():
+            match = _NUMBERED.match(line)
+            if match:
+                numbers.setdefault(match["who"].decode(), []).append(int(match["number"]))
+            else:
+                other.append(line)
+    return Count(numbers, other)

@@ -1,0 +1,46 @@
+"""Which package the tests call `logspool`.
+
+`SUITE_PACKAGE` is read once, here:
+
+- unset or `real`: the package installed in the interpreter that runs pytest.
+- `stand-in`: the folder `stand_in/`, whose `install()` does nothing. Both sides are then stock logging,
+  so every comparison must be green; what only the real package can show is skipped with a reason.
+- `stand-in:PLANT`: the same with a difference planted on purpose (see `stand_in/logspool/plants.py`);
+  `suite_checks/` uses these to show that the suite turns red.
+- `stand-in:threaded`: a queue with a thread in plain Python, to run the fault tests of `tests/e2e` without the
+  package (see `stand_in/logspool/threaded.py` for what cannot be green with it).
+"""
+
+import os
+from pathlib import Path
+
+TESTS = Path(__file__).resolve().parent.parent
+STAND_IN = TESTS / "stand_in"
+
+REAL = "real"
+STAND_IN_NAME = "stand-in"
+
+
+def chosen() -> str:
+    """Return the package that this run of pytest tests."""
+    return os.environ.get("SUITE_PACKAGE", REAL)
+
+
+def is_real(package: str | None = None) -> bool:
+    """Tell whether `package` (default: the chosen one) is the built logspool."""
+    return (package or chosen()) == REAL
+
+
+def has_a_queue() -> bool:
+    """Tell whether output leaves the caller's thread with the chosen package, so that faults can be shown."""
+    return chosen() in (REAL, f"{STAND_IN_NAME}:threaded")
+
+
+def environment(package: str) -> dict[str, str]:
+    """Return the variables that make a child process import `package` as `logspool`."""
+    if is_real(package):
+        return {"PYTHONPATH": str(TESTS)}
+    name, _, plant = package.partition(":")
+    if name != STAND_IN_NAME:
+        raise ValueError(f"SUITE_PACKAGE is {package!r}, expected 'real', 'stand-in' or 'stand-in:PLANT'")
+    return {"PYTHONPATH": os.pathsep.join([str(STAND_IN), str(TESTS)]), "SUITE_PLANT": plant}

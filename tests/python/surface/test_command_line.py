@@ -1,0 +1,85 @@
+"""`python -m logspool`: exit codes, errors and help."""
+
+import pytest
+
+from suite import programs
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture
+def command(tmp_path, queue_dir):
+    def run(*arguments, terminal=False, **variables):
+        return programs.run(
+            ["-m", "logspool", *arguments],
+            env=programs.environment(programs.INSTALLED, queue_dir, **variables),
+            folder=tmp_path,
+            deadline_seconds=60,
+            terminal=terminal,
+        )
+
+    return run
+
+
+def test_no_command_is_a_mistake_and_shows_the_usage(command):
+    outcome = command()
+
+    assert (2, b"") == (outcome.status, outcome.out)
+    assert outcome.err.startswith(b"usage: python -m logspool run")
+
+
+def test_help_is_no_mistake(command):
+    outcome = command("--help")
+
+    assert (0, b"") == (outcome.status, outcome.err)
+    assert outcome.out.startswith(b"usage: python -m logspool run")
+
+
+@pytest.mark.parametrize("name", ["run", "recover", "doctor"])
+def test_every_command_has_its_help(command, name):
+    outcome = command(name, "--help")
+
+    assert (0, b"") == (outcome.status, outcome.err)
+    assert outcome.out.startswith(f"usage: python -m logspool {name}".encode())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["rnu"], b"no command is named 'rnu'; the nearest one is 'run'"),
+        (["serve"], b"belongs to the service, the package logspool-server"),
+        (["run"], b"name a script, or -m and a module"),
+        (["run", "--fast", "x.py"], b"no option is named '--fast'"),
+        (["run", "nowhere.py"], b"cannot open 'nowhere.py': no such file"),
+        (["recover", "a", "b"], b"takes one folder at most"),
+        (["doctor", "--all"], b"takes one folder at most"),
+    ],
+)
+def test_a_mistake_is_told_on_stderr_with_status_2(command, arguments, expected):
+    outcome = command(*arguments)
+
+    assert (2, b"") == (outcome.status, outcome.out)
+    assert expected in outcome.err
+    assert b"Traceback" not in outcome.err
+
+
+def test_doctor_finds_nothing_on_a_good_machine(command):
+    outcome = command("doctor")
+
+    assert (0, b"") == (outcome.status, outcome.err), outcome.out
+    assert outcome.out.startswith(b"ok: nothing found in ")
+
+
+def test_doctor_tells_that_logspool_is_switched_off(command):
+    outcome = command("doctor", LOGSPOOL="off")
+
+    assert 1 == outcome.status
+    assert b"install() and run do nothing" in outcome.out
+
+
+def test_colours_are_for_terminals_that_want_them(command):
+    coloured = command("doctor", terminal=True)
+    plain = command("doctor", terminal=True, NO_COLOR="1")
+
+    assert b"\x1b[32mok\x1b[0m" in coloured.out
+    assert b"\x1b" not in plain.out

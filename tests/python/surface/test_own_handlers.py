@@ -1,0 +1,126 @@
+"""logspool's own StreamHandler and FileHandler: pretty on a terminal, stock elsewhere, options as keywords."""
+
+import json
+import re
+
+import pytest
+
+pytestmark = pytest.mark.real
+
+# Every native line of the installed side must equal what the handler's own `format` makes of the same record.
+PRETTY = """\
+import json, logging, sys
+import logspool
+
+logging.addLevelName(25, "NOTICE")
+handler = logspool.StreamHandler(sys.stderr)
+log = logging.getLogger("shop.cart")
+log.addHandler(handler)
+log.setLevel(1)
+log.propagate = False
+texts = []
+
+class Keep(logging.Handler):
+    def emit(self, record):
+        texts.append(handler.format(record) + "\\n")
+
+if sys.argv[1] == "formatted":
+    log.addHandler(Keep())
+for level in (5, 10, 20, 25, 30, 40, 50):
+    log.log(level, "order %d took %.3f ms", level, 0.25)
+try:
+    1 / 0
+except ZeroDivisionError:
+    log.exception("it broke")
+handler.flush()
+with open("texts.json", "w") as file:
+    json.dump({"texts": texts}, file)
+"""
+
+
+def _lines(outcome):
+    return outcome.err.decode().replace("\r\n", "\n")
+
+
+@pytest.mark.parametrize("no_color", ["", "1"])
+def test_a_terminal_shows_the_same_pretty_lines_whoever_formats_them(run_program, no_color):
+    outcome, folder = run_program(PRETTY, "formatted", terminal=True, NO_COLOR=no_color)
+
+    outcome.expect_success()
+    assert "".join(json.loads((folder / "texts.json").read_text())["texts"]) == _lines(outcome)
+    assert ("\x1b[" in _lines(outcome)) == (no_color == "")
+
+
+def test_levels_are_coloured_and_aligned_on_a_terminal(run_program):
+    outcome, _ = run_program(PRETTY, "alone", terminal=True)
+
+    lines = _lines(outcome.expect_success()).splitlines()
+    time = r"\x1b\[2m\d\d:\d\d:\d\d\.\d\d\d\x1b\[0m"
+    name = r"\x1b\[36mshop\.cart\x1b\[0m"
+    shown = {
+        "5": "Level 5",
+        "10": r"\x1b\[34mDEBUG   \x1b\[0m",
+        "20": r"\x1b\[32mINFO    \x1b\[0m",
+        "25": r"\x1b\[32mNOTICE  \x1b\[0m",
+        "30": r"\x1b\[33mWARNING \x1b\[0m",
+        "40": r"\x1b\[31mERROR   \x1b\[0m",
+        "50": r"\x1b\[1;31mCRITICAL\x1b\[0m",
+    }
+    for line, (level, text) in zip(lines, shown.items(), strict=False):
+        assert re.fullmatch(rf"{time} {text} {name} order {level} took 0\.250 ms", line), line
+    assert lines[-1] == "ZeroDivisionError: division by zero"
+
+
+def test_without_colours_the_lines_are_plain(run_program):
+    outcome, _ = run_program(PRETTY, "alone", terminal=True, NO_COLOR="1")
+
+    first = _lines(outcome.expect_success()).splitlines()[2]
+    assert re.fullmatch(r"\d\d:\d\d:\d\d\.\d\d\d INFO     shop\.cart order 20 took 0\.250 ms", first)
+
+
+def test_a_pipe_gets_what_stock_logging_writes(run_program):
+    outcome, _ = run_program(PRETTY, "alone")
+
+    lines = _lines(outcome.expect_success()).splitlines()
+    assert lines[:3] == [f"order {level} took 0.250 ms" for level in (5, 10, 20)]
+    assert "\x1b" not in _lines(outcome)
+
+
+def test_a_formatter_of_its_own_rules_on_a_terminal_too(run_program):
+    own = 'handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))\nlog.propagate = False'
+    outcome, _ = run_program(PRETTY.replace("log.propagate = False", own), "alone", terminal=True)
+
+    assert _lines(outcome.expect_success()).splitlines()[2] == "INFO order 20 took 0.250 ms"
+
+
+OPTIONS = """\
+import logging, logspool, sys
+handler = logspool.FileHandler("own.log", queue_bytes=65_536, shutdown_timeout=2.0)
+logging.getLogger().addHandler(handler)
+for number in range(1000):
+    logging.warning("line %d", number)
+again = logspool.StreamHandler(sys.stdout, queue_bytes=65_536)
+for options in ({"queue_bytes": 131_072}, {"queue_byte": 1}, {"shutdown_timeout": -1}, {"spool_dir": "/"}):
+    try:
+        logspool.FileHandler("other.log", **options)
+    except Exception as error:
+        print(type(error).__name__, error)
+try:
+    logspool.install(queue_bytes=131_072, shutdown_timeout=2.0)
+except RuntimeError as error:
+    print("install", error)
+"""
+
+
+def test_options_of_a_handler_are_those_of_install_and_a_process_has_one_queue(run_program):
+    outcome, folder = run_program(OPTIONS, side="stock")
+
+    told = outcome.expect_success().out.decode().splitlines()
+    assert (folder / "own.log").read_text() == "".join(f"line {number}\n" for number in range(1000))
+    assert not (folder / "other.log").exists()
+    assert told[0].startswith("RuntimeError FileHandler: the queue of this process has other options")
+    assert "queue_bytes=65536 (now 131072)" in told[0]
+    assert told[1] == "TypeError FileHandler has no option 'queue_byte'; the nearest one is 'queue_bytes'"
+    assert told[2].startswith("ValueError shutdown_timeout must be")
+    assert told[3].startswith("ValueError spool_dir=")
+    assert told[4].startswith("install ") and "queue_bytes=65536 (now 131072)" in told[4]

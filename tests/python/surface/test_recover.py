@@ -1,0 +1,101 @@
+"""Records of killed processes: delivered by `install()`, `recover()` and `python -m logspool recover`."""
+
+import os
+import signal
+
+import pytest
+
+from suite import programs, queue_folder
+from suite.waiting import until
+
+pytestmark = pytest.mark.real
+
+LINES = 2000
+
+# A pipe that nobody reads holds the writer, so records are left when the process is killed.
+_KILLED = f"""\
+import logging, logspool, os, signal
+logging.basicConfig(filename="app.log", level=logging.INFO, format="%(message)s")
+logspool.install()
+log = logging.getLogger("app")
+for number in range({LINES}):
+    log.info("%d", number)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.fixture
+def killed(run_program, queue_dir):
+    """Kill a program until it leaves something, and return its folder."""
+
+    def kill():
+        outcome, folder = run_program(_KILLED)
+        assert -signal.SIGKILL == outcome.status
+        return folder if queue_folder.left_in(queue_dir) else None
+
+    return until(kill, 60, "a killed program left its segment")
+
+
+def _run(arguments, folder, queue_dir, **variables):
+    return programs.run(
+        arguments,
+        env=programs.environment(programs.INSTALLED, queue_dir, **variables),
+        folder=folder,
+        deadline_seconds=60,
+    )
+
+
+def _lines(folder):
+    return (folder / "app.log").read_text().splitlines()
+
+
+def test_install_delivers_for_the_files_of_its_handlers(killed, queue_dir):
+    text = "import logging, logspool\nlogging.basicConfig(filename='app.log')\nlogspool.install()\n"
+    text += "print(logspool.stats().recovered)\n"
+    _run(["-c", text], killed, queue_dir).expect_success()
+
+    assert set(map(str, range(LINES))) <= set(_lines(killed))
+    assert [] == queue_folder.left_in(queue_dir)
+
+
+def test_the_command_delivers_and_says_what(killed, queue_dir):
+    outcome = _run(["-m", "logspool", "recover", str(queue_dir)], killed, queue_dir).expect_success()
+    again = _run(["-m", "logspool", "recover", str(queue_dir)], killed, queue_dir).expect_success()
+
+    assert set(map(str, range(LINES))) <= set(_lines(killed))
+    assert [] == queue_folder.left_in(queue_dir)
+    assert b"" == outcome.err
+    assert b"nothing to deliver\n" == again.out
+
+
+def test_recover_returns_what_it_did(killed, queue_dir):
+    text = "import logspool\nreport = logspool.recover()\nprint(len(report.removed), report.kept, report.discarded)\n"
+    outcome = _run(["-c", text], killed, queue_dir).expect_success()
+
+    removed, rest = outcome.out.split(maxsplit=1)
+    assert int(removed) >= 1
+    assert b"{} 0\n" == rest
+
+
+def test_doctor_lists_what_is_left_and_its_mend(killed, queue_dir):
+    outcome = _run(["-m", "logspool", "doctor"], killed, queue_dir)
+
+    assert 1 == outcome.status
+    assert f"mend   python -m logspool recover {queue_dir}".encode() in outcome.out
+    assert b"\x1b" not in outcome.out
+
+
+def test_what_cannot_be_read_does_not_stop_the_install(run_program, queue_dir):
+    os.chmod(queue_dir, 0o700)
+    (queue_dir / "1-2-3-4.seg").write_bytes(b"nonsense" * 100)
+    text = "import logging, logspool\nlogging.basicConfig(filename='app.log')\nlogspool.install()\n"
+    outcome, _ = run_program(text + "logging.warning('on')\nlogspool.flush()\nprint(open('app.log').read())")
+
+    assert b"WARNING:root:on\n" in outcome.expect_success().out
+
+
+def test_a_folder_that_is_missing_is_an_error(tmp_path, queue_dir):
+    outcome = _run(["-m", "logspool", "recover", "/nowhere"], tmp_path, queue_dir)
+
+    assert 1 == outcome.status
+    assert b"cannot read '/nowhere': No such file or directory" in outcome.err

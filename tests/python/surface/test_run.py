@@ -1,0 +1,190 @@
+"""`python -m logspool run` is that program to the letter, with logspool installed in it and its children."""
+
+import signal
+import sys
+import venv
+
+import pytest
+
+from suite import programs
+
+pytestmark = pytest.mark.real
+
+_FACTS = """\
+import os, sys
+print(sys.argv, sys.path, sys.flags, sys.warnoptions, sys._xoptions, __name__, __spec__ and __spec__.name)
+print(sorted(globals()), globals().get("__file__"), globals().get("__package__"), sys.executable)
+print("sitecustomize" in sys.modules, sys.stdin.read())
+"""
+
+_WHETHER = """\
+import sys
+logspool = sys.modules.get("logspool")
+print("installed" if logspool and logspool.stats().installed else "not installed", flush=True)
+"""
+
+
+@pytest.fixture
+def both(tmp_path, queue_dir):
+    """Run a command line as it is and below `run`, and return both outcomes."""
+
+    def run(*arguments, options=(), **variables):
+        environment = programs.environment(programs.STOCK, queue_dir, **variables)
+        plain, below = (
+            programs.run([*options, *start, *arguments], env=environment, folder=tmp_path, deadline_seconds=60)
+            for start in ((), ("-m", "logspool", "run"))
+        )
+        return plain, below
+
+    return run
+
+
+def _same(plain, below):
+    assert (plain.status, plain.out, plain.err) == (below.status, below.out, below.err)
+
+
+@pytest.mark.parametrize("options", [(), ("-Wdefault", "-X", "dev", "-u"), ("-B",), ("-OO",)])
+def test_a_script_sees_what_it_sees_without(both, tmp_path, options):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "program.py").write_text(_FACTS)
+
+    _same(*both("folder/program.py", "-x", "two words", options=options))
+
+
+def test_a_module_of_a_package_sees_what_it_sees_without(both, tmp_path):
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").write_text("print('package')\n")
+    (tmp_path / "package" / "__main__.py").write_text("from . import part\n" + _FACTS)
+    (tmp_path / "package" / "part.py").write_text("print(__name__)\n")
+
+    _same(*both("-m", "package", "--flag"))
+
+
+def test_a_folder_with_a_main_file_runs(both, tmp_path):
+    (tmp_path / "application").mkdir()
+    (tmp_path / "application" / "__main__.py").write_text(_FACTS)
+
+    _same(*both("application"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import sys\nsys.exit(7)\n",
+        "raise SystemExit('a word')\n",
+        "def f():\n    1 / 0\nf()\n",
+        "import os\nos._exit(3)\n",
+        "import os, signal\nos.kill(os.getpid(), signal.SIGTERM)\n",
+        "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nimport time\ntime.sleep(9)\n",
+        "def broken(:\n",
+    ],
+)
+def test_the_end_is_that_of_the_program(both, tmp_path, text):
+    (tmp_path / "program.py").write_text(text)
+
+    _same(*both("program.py"))
+
+
+def test_a_module_that_is_missing_is_told_by_the_interpreter(both):
+    _same(*both("-m", "no_such_module"))
+
+
+def test_the_signal_that_ends_it_is_seen_by_its_parent(both, tmp_path):
+    (tmp_path / "program.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGTERM)\n")
+    _, below = both("program.py")
+
+    assert -signal.SIGTERM == below.status
+
+
+def test_logspool_is_installed_before_the_first_line(both, tmp_path):
+    (tmp_path / "program.py").write_text(_WHETHER)
+    plain, below = both("program.py")
+
+    assert (b"not installed\n", b"installed\n") == (plain.out, below.out)
+
+
+def test_switched_off_it_is_the_program_as_it_is(both, tmp_path):
+    (tmp_path / "program.py").write_text(_FACTS + "print(sorted(os.environ.items()), sorted(sys.modules))\n")
+
+    _same(*both("program.py", LOGSPOOL="off"))
+
+
+def test_subprocesses_get_it_too(both, tmp_path):
+    (tmp_path / "child.py").write_text(_WHETHER)
+    (tmp_path / "program.py").write_text(
+        "import subprocess, sys\nsubprocess.run([sys.executable, 'child.py'], check=True)\n"
+    )
+    plain, below = both("program.py")
+
+    assert (b"not installed\n", b"installed\n") == (plain.out, below.out)
+
+
+def test_children_in_another_environment_get_it_too(both, tmp_path):
+    venv.create(tmp_path / "environment", symlinks=True)
+    (tmp_path / "child.py").write_text(_WHETHER)
+    (tmp_path / "program.py").write_text(
+        "import subprocess\nsubprocess.run(['environment/bin/python', 'child.py'], check=True)\n"
+    )
+    plain, below = both("program.py")
+
+    assert (b"not installed\n", b"installed\n") == (plain.out, below.out), below.err
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
+def test_children_of_multiprocessing_get_it_too(both, tmp_path, method):
+    indented = "".join(f"    {line}\n" for line in _WHETHER.splitlines())
+    (tmp_path / "program.py").write_text(
+        f"import multiprocessing\ndef child():\n{indented}"
+        "if __name__ == '__main__':\n"
+        f"    process = multiprocessing.get_context({method!r}).Process(target=child)\n"
+        "    process.start()\n    process.join()\n    raise SystemExit(process.exitcode)\n"
+    )
+    plain, below = both("program.py")
+
+    assert (0, 0) == (plain.status, below.status)
+    assert (b"not installed\n", b"installed\n") == (plain.out, below.out)
+
+
+def test_a_sitecustomize_of_the_user_runs_too(both, tmp_path):
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text("answer = 42\n")
+    (tmp_path / "program.py").write_text(
+        "import sitecustomize, sys\nprint(sitecustomize.answer, sitecustomize.__file__, sys.path)\n"
+    )
+    kept = programs.environment(programs.STOCK, tmp_path)["PYTHONPATH"]
+
+    _same(*both("program.py", PYTHONPATH=f"{tmp_path / 'site'}:{kept}"))
+
+
+def test_options_of_the_program_win(both, tmp_path):
+    (tmp_path / "program.py").write_text(
+        "import logging, logspool\n"
+        "logging.basicConfig(filename='app.log')\n"
+        "logspool.install(queue_bytes=65_536)\n"
+        "logging.warning('on')\n"
+        "logspool.flush()\n"
+        "print(logspool.stats().installed, open('app.log').read())\n"
+        "try:\n    logspool.install()\nexcept RuntimeError as error:\n    print(error)\n"
+    )
+    _, below = both("program.py")
+
+    assert below.out.startswith(b"True WARNING:root:on\n"), below.err
+    assert b"logspool is installed with other options: queue_bytes=65536 (now 262144)" in below.out
+
+
+def test_a_queue_folder_that_cannot_be_is_told_before_the_program_starts(both, tmp_path):
+    (tmp_path / "program.py").write_text("print('ran')\n")
+    _, below = both("program.py", LOGSPOOL_QUEUE_DIR="/nowhere/at/all")
+
+    assert (1, b"") == (below.status, below.out)
+    assert b"LOGSPOOL_QUEUE_DIR='/nowhere/at/all'" in below.err
+
+
+def test_options_of_the_interpreter_are_found_behind_each_spelling():
+    from logspool._run import interpreter_options
+
+    run = ["run", "x.py", "-m"]
+    assert [] == interpreter_options([sys.executable, "-m", "logspool", *run], 3)
+    assert [] == interpreter_options([sys.executable, "-mlogspool", *run], 3)
+    assert ["-B"] == interpreter_options([sys.executable, "-Bm", "logspool", *run], 3)
+    assert ["-X", "dev"] == interpreter_options([sys.executable, "-X", "dev", "-m", "logspool", *run], 3)

@@ -1,0 +1,41 @@
+import gc
+
+from thread_handler_support import HeldHandler, ListHandler, hold, new_logger, wait_until
+
+from logspool import _thread_hooks
+from logspool._thread_handler import ThreadHandler
+
+
+def test_a_thread_handler_that_nobody_holds_drains_its_queue_and_ends_its_thread():
+    wrapped = HeldHandler()
+    handler = ThreadHandler(wrapped)
+    logger = new_logger("garbage", handler)
+    hold(logger, wrapped)
+    logger.info("second")
+    writer = handler._writer
+    thread = writer.thread
+    del handler, logger
+    gc.collect()
+    wrapped.go.set()
+    wait_until(lambda: not thread.is_alive())
+
+    assert wrapped.messages == ["in hand", "second"]
+    assert writer not in _thread_hooks.writers
+    assert wrapped.closed == 0
+
+
+def test_a_thread_handler_that_was_never_used_leaves_nothing_behind():
+    handler = ThreadHandler(ListHandler())
+    writer = handler._writer
+    del handler
+    gc.collect()
+
+    assert writer not in _thread_hooks.writers
+
+
+def test_a_closed_handler_leaves_nothing_behind():
+    handler = ThreadHandler(ListHandler())
+    new_logger("garbage", handler).info("x")
+    handler.close()
+
+    assert handler._writer not in _thread_hooks.writers

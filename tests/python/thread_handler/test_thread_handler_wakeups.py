@@ -1,0 +1,94 @@
+import threading
+
+from thread_handler_support import HeldHandler, ListHandler, new_logger, wait_until
+
+from logspool._thread_handler import ThreadHandler
+
+
+def count_rings(handler):
+    queue = handler._queue
+    ring = queue.bell
+    rings = []
+
+    class Bell:
+        def acquire(self, *arguments):
+            return ring.acquire(*arguments)
+
+        def release(self):
+            rings.append(threading.get_ident())
+            ring.release()
+
+    queue.bell = Bell()
+    return rings
+
+
+def test_a_burst_does_not_wake_the_thread_for_each_record():
+    handler = ThreadHandler(ListHandler(), queue_size=1000, blocking_levels={"INFO"})
+    logger = new_logger("wake", handler)
+    logger.info("starts the thread")
+    handler.flush()
+    rings = count_rings(handler)
+    for number in range(20_000):
+        logger.info("%d", number)
+    in_loop = len(rings)
+    handler.flush()
+
+    # Two for each half queue of 500 would be 80.
+    assert in_loop <= 200
+    handler.close()
+
+
+def test_a_waiting_caller_is_not_woken_for_each_record_that_leaves():
+    handler = ThreadHandler(ListHandler(), queue_size=1000, blocking_levels={"INFO"})
+    logger = new_logger("wake", handler)
+    queue = handler._queue
+    opened = []
+    gates = queue.gates
+
+    class Gates:
+        def __len__(self):
+            return len(gates)
+
+        def popleft(self):
+            opened.append(1)
+            return gates.popleft()
+
+        def append(self, gate):
+            gates.append(gate)
+
+        def remove(self, gate):
+            gates.remove(gate)
+
+    queue.gates = Gates()
+    threads = [threading.Thread(target=lambda: [logger.info("%d", n) for n in range(5000)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    # At most each of four once for every half queue would be 160; slow machines look more often.
+    assert len(opened) <= 1000
+    handler.close()
+
+
+def test_an_idle_handler_wakes_up_only_once_per_flush_interval():
+    handler = ThreadHandler(ListHandler(), flush_interval=100)
+    logger = new_logger("wake", handler)
+    logger.info("x")
+    handler.flush()
+    wait_until(lambda: handler._queue.wake_at == 1)
+    logger.info("wakes it")
+    wait_until(lambda: handler.stats().written == 2)
+    handler.close()
+
+
+def test_a_half_full_queue_wakes_a_napping_thread():
+    wrapped = HeldHandler()
+    wrapped.go.set()
+    handler = ThreadHandler(wrapped, queue_size=4, flush_interval=100)
+    logger = new_logger("wake", handler)
+    for _ in range(49):
+        logger.error("one more")
+    assert handler.flush()
+    assert handler.stats().written == 49
+    handler.close()

@@ -1,0 +1,63 @@
+"""A program that uses every exported name, for two type checkers. It is never run."""
+
+import logging
+
+import logspool
+
+logspool.install(durability="memory", blocking_levels=["ERROR", logging.CRITICAL], queue_dir=None)
+logspool.uninstall()
+
+written: bool = logspool.flush(timeout=1.0)
+
+stats: logspool.Stats = logspool.stats()
+native: int = stats.paths["native"]
+reason: str = stats.loggers["app"].reason
+path: logspool.LoggerPath = stats.loggers["app"]
+level: logspool.LevelCount = stats.levels["INFO"]
+refused: int = level.refused["queue_full"]
+sink: logspool.SinkStats = stats.sinks["app.log"]
+count: logspool.SinkCount = sink["INFO"]
+dropped: int = count.dropped["deadline"] + sink.total("dropped")
+queue: logspool.QueueStats = stats.queue
+survives: bool = queue.survives
+
+health: logspool.Health = logspool.health()
+reasons: list[str] = health.reasons
+
+report: logspool.Report = logspool.recover("/dev/shm/logspool-0")
+delivered: int = report.delivered["app.log"] + report.records
+
+metrics: str = logspool.metrics_text()
+version: str = logspool.__version__
+
+logging.getLogger().addHandler(logspool.FileHandler("app.log", mode="a", encoding="utf-8", delay=True))
+logging.getLogger().addHandler(logspool.StreamHandler())
+handler = logspool.ThreadHandler(logging.NullHandler(), queue_size=10, blocking_levels=["ERROR"])
+thread: logspool.ThreadHandlerStats = handler.stats()
+handler.setFormatter(logspool.JSONFormatter({"message": "message"}, extras=False))
+
+with logspool.bind(request_id="r-1") as bound:
+    bound_again: logspool.bind = bound
+
+
+@logspool.bind(job="nightly")
+def double(number: int) -> int:
+    return number * 2
+
+
+@logspool.bind(job="nightly")
+async def triple(number: int) -> int:
+    return number * 3
+
+
+doubled: int = double(2)
+
+
+async def use() -> int:
+    return await triple(3)
+
+
+# What must be an error; strict checkers complain about an ignore that is not needed.
+logspool.install(que_bytes=1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+logspool.flush("soon")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+double("two")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
