@@ -257,8 +257,75 @@ pub fn begin_end() -> usize {
     STAYING.load(Ordering::Relaxed)
 }
 
+/// One at a time, for a moment: the calls that stock logging does while another thread ends the interpreter.
+///
+/// Without a GIL these threads compete for a lock of the interpreter, that of `sys.modules`, which every `LogRecord`
+/// looks into. Where it is on its way to a thread that the end stops for good, the end waits for it for ever (seen in
+/// CPython 3.13.15t: one of ten ends with three such threads, and one of a hundred without logspool).
+#[cfg(Py_GIL_DISABLED)]
+mod turn {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use super::{Detached, another_ends, this_thread};
+
+    /// The thread whose turn it is, or 0.
+    static HOLDER: AtomicUsize = AtomicUsize::new(0);
+
+    /// How often and how long a thread waits. Chosen: a line takes microseconds; a handler may also wait for another
+    /// thread that logs, so nobody waits for good.
+    const LOOKS: usize = 100;
+    const PAUSE: Duration = Duration::from_micros(100);
+
+    pub struct Turn(bool);
+
+    impl Turn {
+        /// # Safety
+        ///
+        /// The thread is attached.
+        #[inline]
+        pub unsafe fn take() -> Self {
+            if !another_ends() || HOLDER.load(Ordering::Relaxed) == this_thread() {
+                return Self(false);
+            }
+            // SAFETY: attached, as the caller says.
+            unsafe { wait() }
+        }
+    }
+
+    #[cold]
+    unsafe fn wait() -> Turn {
+        for _ in 0..LOOKS {
+            if HOLDER.compare_exchange(0, this_thread(), Ordering::Acquire, Ordering::Relaxed).is_ok() {
+                return Turn(true);
+            }
+            // SAFETY: attached, as the caller of `take` says.
+            let _detached = unsafe { Detached::new() };
+            std::thread::sleep(PAUSE);
+        }
+        Turn(false)
+    }
+
+    pub fn forget() {
+        HOLDER.store(0, Ordering::Relaxed);
+    }
+
+    impl Drop for Turn {
+        fn drop(&mut self) {
+            if self.0 {
+                HOLDER.store(0, Ordering::Release);
+            }
+        }
+    }
+}
+
+#[cfg(Py_GIL_DISABLED)]
+pub use turn::Turn;
+
 /// In a forked child, where the other threads do not exist and which has an end of its own.
 pub fn forget_threads() {
     STAYING.store(0, Ordering::Relaxed);
     ENDER.store(0, Ordering::Relaxed);
+    #[cfg(Py_GIL_DISABLED)]
+    turn::forget();
 }

@@ -107,6 +107,8 @@ pub unsafe fn call_stock(
         if function.is_null() {
             return object::none();
         }
+        #[cfg(Py_GIL_DISABLED)]
+        let _turn = leaving::Turn::take();
         let extra = if keywords.is_null() { 0 } else { ffi::PyTuple_GET_SIZE(keywords) as usize };
         let total = count + extra;
         if total < INLINE {
