@@ -10,19 +10,23 @@
 //!
 //! Atomics outside `queue` and `stats`, because the collector reads them with every turn and must not take
 //! the lock for it: `front_batch`, `unspilled_batch`, `writing_since`, `flushed_ticket`, `error_number`.
+//!
+//! This file is the collector's side; `thread.rs` is the writer's, `closing.rs` the end of a sink.
+
+mod closing;
+mod thread;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use crate::clock::{monotonic_ns, wall_ns};
+use crate::clock::monotonic_ns;
 use crate::definition::{SinkDefinition, SinkPlace};
-use crate::meters::{BATCH_RECORDS, ErrorClass, SinkMeters, SinkReading, WRITE_SECONDS};
+use crate::meters::{BATCH_RECORDS, SinkMeters, SinkReading};
 use crate::overflow::{Budget, Chunk, Overflow, Place};
 use crate::segment::Segment;
 use crate::segment::layout::{LEVEL_CLASSES, SinkHead, Table};
-use crate::sink::{Lines, Sink, SinkError};
+use crate::sink::Sink;
 use crate::stats::{DropReason, SinkCounts};
 
 /// A writer that has not come back for this long is stuck, and its records move to overflow.
@@ -43,13 +47,6 @@ const PRESSING_BYTES: usize = 32 * 1024;
 ///
 /// Chosen: ten batches; half makes the collector wait for the writer more often, double gains nothing.
 const HEAP_BYTES: usize = 1024 * 1024;
-
-/// First and longest pause between two tries of a failed write.
-const FIRST_PAUSE: Duration = Duration::from_millis(10);
-const LONGEST_PAUSE: Duration = Duration::from_millis(500);
-
-/// Sinks released so far.
-static RELEASED: AtomicU64 = AtomicU64::new(0);
 
 /// Value of the batch words when there is no such entry.
 pub const NONE: u64 = u64::MAX;
@@ -173,19 +170,6 @@ impl Outlet {
 
     fn head(&self) -> &SinkHead {
         self.segment.sink(Table::Sinks.slot(self.id))
-    }
-
-    /// Lets another handler write here. `false`: the sink is being closed, open another one.
-    pub fn add_user(&self) -> bool {
-        let added =
-            self.users.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |users| (users > 0).then_some(users + 1));
-        added.is_ok()
-    }
-
-    /// Ends what `add_user` or the opening began. Returns whether this was the last user.
-    pub fn remove_user(&self) -> bool {
-        let removed = self.users.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |users| users.checked_sub(1));
-        removed == Ok(1)
     }
 
     /// Batch of the oldest chunk not yet written, or [`NONE`].
@@ -339,60 +323,9 @@ impl Outlet {
         self.meters.read(oldest as f64 / 1e9)
     }
 
-    /// Asks the writer thread to leave, with the chunk in its hands put back.
-    pub fn ask_to_leave(&self) {
-        self.lock().leave = true;
-        self.changed.notify_all();
-    }
-
-    /// The writer thread could not be started.
-    pub fn has_no_thread(&self) {
-        self.lock().thread_runs = false;
-    }
-
-    /// Whether chunks wait and no writer thread runs although it may: then one must be started.
-    pub fn wants_thread(&self) -> bool {
-        let mut waiting = self.lock();
-        let wants = !waiting.thread_runs && !waiting.leave && self.has_work(&waiting);
-        waiting.thread_runs |= wants;
-        wants
-    }
-
-    /// Whether a writer thread runs.
-    pub fn thread_runs(&self) -> bool {
-        self.lock().thread_runs
-    }
-
-    /// Lets a writer thread run again after `ask_to_leave`. Returns whether one must be started.
-    pub fn resume(&self) -> bool {
-        let mut waiting = self.lock();
-        waiting.leave = false;
-        let start = !waiting.thread_runs && self.has_work(&waiting);
-        waiting.thread_runs |= start;
-        start
-    }
-
-    fn has_work(&self, waiting: &Waiting) -> bool {
-        !waiting.entries.is_empty() || self.is_done(waiting) && !self.is_closed()
-    }
-
     /// Records that ever went to this sink.
     pub fn head_accepted(&self) -> u64 {
         self.head().accepted.iter().map(|counter| counter.load(Ordering::Relaxed)).sum()
-    }
-
-    /// Whether the sink was released.
-    ///
-    /// Its head does not tell: that belongs to the next sink in this place.
-    pub fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::Relaxed)
-    }
-
-    /// Closes it, once. Call it before the place is given away.
-    fn note_closed(&self) {
-        if !self.closed.swap(true, Ordering::Relaxed) {
-            self.head().closed.store(1, Ordering::Relaxed);
-        }
     }
 
     /// Shows what is still queued to `show`, chunk by chunk.
@@ -410,240 +343,6 @@ impl Outlet {
             }
         }
     }
-
-    /// Gives up everything that is still queued and counts it.
-    pub fn abandon(&self, reason: DropReason) {
-        let mut waiting = self.lock();
-        waiting.dead = true;
-        while let Some(entry) = waiting.entries.pop_front() {
-            self.count_dropped(reason, entry.counts);
-        }
-        waiting.unspilled_bytes = 0;
-        waiting.overflow.finish();
-        self.publish_fronts(&waiting);
-        drop(waiting);
-        self.changed.notify_all();
-    }
-
-    /// Closes the sink itself, once its writer has left.
-    ///
-    /// What still comes is counted as dropped.
-    pub fn release(&self) {
-        self.note_closed();
-        // Between the last flush and this: nothing may stay queued without a writer.
-        self.abandon(DropReason::SinkClosed);
-        if let Ok(mut sink) = self.sink.try_lock() {
-            *sink = None;
-        }
-        self.note_release();
-    }
-
-    /// Lets the writer go on, and release the sink once flush `ticket` is answered and everything is written.
-    pub fn close_when_written(&self, ticket: u64) {
-        self.lock().closing = Some(ticket);
-    }
-
-    /// Whether the sink was closed and its writer still has something to write.
-    pub fn is_closing(&self) -> bool {
-        self.lock().closing.is_some() && !self.is_closed()
-    }
-
-    /// Notes that everything before flush `ticket` is written. Returns whether a writer must be started, which
-    /// releases a sink that was closed.
-    pub fn answer(&self, ticket: u64) -> bool {
-        let mut waiting = self.lock();
-        // Release pairs with the Acquire of the waiting caller: the writes came before.
-        self.flushed_ticket.fetch_max(ticket, Ordering::Release);
-        if !self.is_done(&waiting) || self.is_closed() {
-            return false;
-        }
-        let start = !waiting.thread_runs;
-        waiting.thread_runs = true;
-        drop(waiting);
-        self.changed.notify_all();
-        start
-    }
-
-    /// Whether the sink was closed and nothing is left to write.
-    fn is_done(&self, waiting: &Waiting) -> bool {
-        let is_answered = |ticket| self.flushed_ticket.load(Ordering::Relaxed) >= ticket;
-        waiting.entries.is_empty() && waiting.closing.is_some_and(is_answered)
-    }
-
-    fn note_release(&self) {
-        self.released.store(RELEASED.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
-    }
-
-    /// When the sink was closed, in the order of closing. `None`: it was not, or something of it is still at work.
-    pub fn closed_at(&self) -> Option<u64> {
-        let released = self.released.load(Ordering::Relaxed);
-        let waiting = self.lock();
-        (released != 0 && waiting.entries.is_empty() && !waiting.thread_runs).then_some(released)
-    }
-
-    /// Whether this is the first time that a writer begins here.
-    pub fn begins(&self) -> bool {
-        !self.begun.swap(true, Ordering::Relaxed)
-    }
-
-    /// The writer thread: runs until asked to leave, or until the sink is gone.
-    pub fn run(&self) {
-        let mut sink_slot = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
-        while let Some((chunk, written)) = self.next_chunk() {
-            let Some(sink) = sink_slot.as_mut() else {
-                self.abandon(DropReason::SinkClosed);
-                continue;
-            };
-            self.write_chunk(sink.as_mut(), &chunk, written);
-        }
-        let waiting = self.lock();
-        if self.is_done(&waiting) && !self.is_closed() {
-            // Under the lock: what comes from here on is counted as dropped, as after `release`.
-            self.note_closed();
-            drop(waiting);
-            *sink_slot = None;
-            self.note_release();
-        }
-    }
-
-    /// Waits for the oldest chunk. `None`: the thread is to leave, and is already counted as gone.
-    fn next_chunk(&self) -> Option<(Arc<Chunk>, usize)> {
-        let mut waiting = self.lock();
-        loop {
-            if waiting.leave || self.is_done(&waiting) {
-                waiting.thread_runs = false;
-                return None;
-            }
-            if let Some(entry) = waiting.entries.front() {
-                let written = self.head().offset.load(Ordering::Relaxed) as usize;
-                if let Some(chunk) = &entry.heap {
-                    return Some((chunk.clone(), written));
-                }
-                let (place, batch, counts) = (entry.spilled.clone(), entry.batch, entry.counts);
-                drop(waiting);
-                let chunk = place.map(|place| place.read(batch, counts));
-                if let Some(Ok(chunk)) = chunk {
-                    return Some((Arc::new(chunk), written));
-                }
-                // tmpfs does not fail to read back what it took; should it, the records are counted.
-                self.finish(0, Some(DropReason::Unreadable));
-                waiting = self.lock();
-                continue;
-            }
-            waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    fn write_chunk(&self, sink: &mut dyn Sink, chunk: &Chunk, mut written: usize) {
-        // Before the first byte: a recoverer continues at `offset` in this batch's chunk and in no other.
-        self.head().writing.store(chunk.batch, Ordering::Relaxed);
-        let mut pause = FIRST_PAUSE;
-        while written < chunk.bytes.len() {
-            let first = chunk.marks.partition_point(|mark| mark.end as usize <= written);
-            let lines = Lines { bytes: &chunk.bytes[written..], marks: &chunk.marks[first..], before: written };
-            if self.writing_since.load(Ordering::Relaxed) == 0 {
-                self.writing_since.store(monotonic_ns(), Ordering::Relaxed);
-            }
-            match sink.write(lines) {
-                Ok(count) => {
-                    written += count;
-                    self.turns.store(sink.turns(), Ordering::Relaxed);
-                    let since = self.writing_since.swap(0, Ordering::Relaxed);
-                    let seconds = monotonic_ns().saturating_sub(since) as f64 / 1e9;
-                    self.meters.write_seconds.observe(&WRITE_SECONDS, seconds);
-                    self.meters.last_write_ns.store(wall_ns() as u64, Ordering::Relaxed);
-                    self.error_number.store(0, Ordering::Relaxed);
-                    self.head().offset.store(written as u64, Ordering::Relaxed);
-                    self.head().bytes_written.fetch_add(count as u64, Ordering::Relaxed);
-                    pause = FIRST_PAUSE;
-                }
-                Err(error) if error.io_error().kind() == std::io::ErrorKind::Interrupted => {}
-                Err(SinkError::Retry(error)) => {
-                    let waits = error.kind() == std::io::ErrorKind::WouldBlock;
-                    if !waits {
-                        self.note(&error);
-                    }
-                    if !self.pause(if waits { Duration::ZERO } else { pause }) {
-                        return;
-                    }
-                    pause = (pause * 2).min(LONGEST_PAUSE);
-                }
-                Err(SinkError::Reject(error)) => {
-                    self.note(&error);
-                    return self.finish(written, Some(DropReason::Rejected));
-                }
-                Err(SinkError::Fatal(error)) => {
-                    self.note(&error);
-                    self.finish(written, Some(DropReason::SinkClosed));
-                    return self.abandon(DropReason::SinkClosed);
-                }
-            }
-        }
-        self.finish(written, None);
-    }
-
-    fn note(&self, error: &std::io::Error) {
-        self.meters.errors[ErrorClass::of(error) as usize].fetch_add(1, Ordering::Relaxed);
-        self.error_number.store(error.raw_os_error().unwrap_or(libc::EIO), Ordering::Relaxed);
-        self.head().errors.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Waits between two tries. Returns false when the thread is to leave or the queue was given up.
-    fn pause(&self, pause: Duration) -> bool {
-        let waiting = self.lock();
-        if waiting.leave || waiting.dead {
-            return false;
-        }
-        if !pause.is_zero() {
-            let (waiting, _) = self.changed.wait_timeout(waiting, pause).unwrap_or_else(PoisonError::into_inner);
-            return !waiting.leave && !waiting.dead;
-        }
-        true
-    }
-
-    /// Takes the oldest entry off the queue: `written` of its bytes are out, the rest is dropped for `reason`.
-    fn finish(&self, written: usize, reason: Option<DropReason>) {
-        let mut waiting = self.lock();
-        self.writing_since.store(0, Ordering::Relaxed);
-        let Some(entry) = waiting.entries.pop_front() else { return };
-        waiting.finished_at = monotonic_ns();
-        let head = self.head();
-        match (reason, &entry.heap) {
-            (None, _) => count(&head.written, entry.counts),
-            (Some(reason), Some(chunk)) => {
-                for mark in &chunk.marks {
-                    let class = mark.class as usize;
-                    let counter =
-                        if mark.end as usize <= written { &head.written } else { &head.dropped[reason as usize] };
-                    counter[class].fetch_add(1, Ordering::Relaxed);
-                }
-            }
-            (Some(reason), None) => self.count_dropped(reason, entry.counts),
-        }
-        head.offset.store(0, Ordering::Relaxed);
-        // Release: a recoverer that reads this batch finds the counters of it too.
-        head.batch.store(entry.batch, Ordering::Release);
-        if entry.spilled.is_none() {
-            waiting.unspilled_bytes -= entry.bytes;
-        }
-        if let Some(mut chunk) = entry.heap.and_then(Arc::into_inner) {
-            chunk.bytes.clear();
-            chunk.marks.clear();
-            chunk.counts = Default::default();
-            // Chosen: two spare buffers are all that a collector and a writer at work can use.
-            if waiting.spare.len() < 2 {
-                waiting.spare.push(chunk);
-            }
-        }
-        if waiting.entries.iter().all(|entry| entry.spilled.is_none()) {
-            waiting.overflow.finish();
-        }
-        self.publish_fronts(&waiting);
-        drop(waiting);
-        if self.notify.load(Ordering::Relaxed) {
-            crate::queue::producer::wake_collector(&self.segment.header().sleeping);
-        }
-    }
 }
 
 /// Adds the records of a chunk to a sink's counters.
@@ -656,69 +355,5 @@ fn count(counters: &[AtomicU64; LEVEL_CLASSES], counts: [u32; LEVEL_CLASSES]) {
 impl std::fmt::Debug for Outlet {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Outlet").field("id", &self.id).field("definition", &self.definition).finish()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::definition::{Descriptor, SinkKind};
-
-    fn outlet() -> Outlet {
-        let definition = SinkDefinition { kind: SinkKind::Null, descriptor: Descriptor::Open };
-        let sink = crate::sinks::open(&definition).unwrap();
-        let segment = Arc::new(Segment::in_memory(None).unwrap());
-        Outlet::new(1, definition, None, sink, segment, Arc::new(Budget::new(0)))
-    }
-
-    fn chunk(batch: u64) -> Chunk {
-        let mut chunk = Chunk { batch, bytes: b"a line\n".to_vec(), ..Chunk::default() };
-        chunk.marks.push(crate::sink::Mark { end: 7, level: 20, class: 2, seconds: 0 });
-        chunk.counts[2] = 1;
-        chunk
-    }
-
-    #[test]
-    fn a_closed_sink_is_released_once_its_flush_is_answered_and_everything_is_written() {
-        let outlet = outlet();
-        assert!(outlet.push(chunk(1), 0));
-        outlet.close_when_written(7);
-        assert!(!outlet.answer(7), "a chunk is not written yet");
-        outlet.run();
-
-        assert!(outlet.is_closed() && outlet.closed_at().is_some());
-        assert_eq!(1, outlet.counts().written[2]);
-    }
-
-    #[test]
-    fn a_closed_sink_without_a_writer_gets_one_that_releases_it() {
-        let outlet = outlet();
-        outlet.close_when_written(7);
-        assert!(!outlet.answer(6));
-        assert!(outlet.is_closing());
-
-        assert!(outlet.answer(7));
-        outlet.run();
-        assert!(!outlet.is_closing() && outlet.closed_at().is_some());
-    }
-
-    #[test]
-    fn a_thread_that_could_not_be_started_is_started_with_the_next_chunk_or_flush() {
-        let outlet = outlet();
-        assert!(outlet.push(chunk(1), 0));
-        assert!(!outlet.push(chunk(2), 0));
-        outlet.has_no_thread();
-
-        assert!(outlet.push(chunk(3), 0));
-        outlet.has_no_thread();
-        assert!(outlet.wants_thread());
-        assert!(!outlet.wants_thread());
-        // Lets `run` return once everything is written.
-        outlet.close_when_written(7);
-        assert!(!outlet.answer(7));
-        outlet.run();
-
-        assert_eq!(3, outlet.counts().written[2]);
-        assert!(!outlet.wants_thread());
     }
 }

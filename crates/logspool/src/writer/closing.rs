@@ -1,0 +1,176 @@
+//! The end of a sink: its last user goes, what is queued is written or given up, the descriptor is closed.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{Outlet, Waiting};
+use crate::stats::DropReason;
+
+/// Sinks released so far.
+static RELEASED: AtomicU64 = AtomicU64::new(0);
+
+impl Outlet {
+    /// Lets another handler write here. `false`: the sink is being closed, open another one.
+    pub fn add_user(&self) -> bool {
+        let added =
+            self.users.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |users| (users > 0).then_some(users + 1));
+        added.is_ok()
+    }
+
+    /// Ends what `add_user` or the opening began. Returns whether this was the last user.
+    pub fn remove_user(&self) -> bool {
+        let removed = self.users.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |users| users.checked_sub(1));
+        removed == Ok(1)
+    }
+
+    /// Whether the sink was released.
+    ///
+    /// Its head does not tell: that belongs to the next sink in this place.
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    /// Closes it, once. Call it before the place is given away.
+    pub(super) fn note_closed(&self) {
+        if !self.closed.swap(true, Ordering::Relaxed) {
+            self.head().closed.store(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Gives up everything that is still queued and counts it.
+    pub fn abandon(&self, reason: DropReason) {
+        let mut waiting = self.lock();
+        waiting.dead = true;
+        while let Some(entry) = waiting.entries.pop_front() {
+            self.count_dropped(reason, entry.counts);
+        }
+        waiting.unspilled_bytes = 0;
+        waiting.overflow.finish();
+        self.publish_fronts(&waiting);
+        drop(waiting);
+        self.changed.notify_all();
+    }
+
+    /// Closes the sink itself, once its writer has left.
+    ///
+    /// What still comes is counted as dropped.
+    pub fn release(&self) {
+        self.note_closed();
+        // Between the last flush and this: nothing may stay queued without a writer.
+        self.abandon(DropReason::SinkClosed);
+        if let Ok(mut sink) = self.sink.try_lock() {
+            *sink = None;
+        }
+        self.note_release();
+    }
+
+    /// Lets the writer go on, and release the sink once flush `ticket` is answered and everything is written.
+    pub fn close_when_written(&self, ticket: u64) {
+        self.lock().closing = Some(ticket);
+    }
+
+    /// Whether the sink was closed and its writer still has something to write.
+    pub fn is_closing(&self) -> bool {
+        self.lock().closing.is_some() && !self.is_closed()
+    }
+
+    /// Notes that everything before flush `ticket` is written. Returns whether a writer must be started, which
+    /// releases a sink that was closed.
+    pub fn answer(&self, ticket: u64) -> bool {
+        let mut waiting = self.lock();
+        // Release pairs with the Acquire of the waiting caller: the writes came before.
+        self.flushed_ticket.fetch_max(ticket, Ordering::Release);
+        if !self.is_done(&waiting) || self.is_closed() {
+            return false;
+        }
+        let start = !waiting.thread_runs;
+        waiting.thread_runs = true;
+        drop(waiting);
+        self.changed.notify_all();
+        start
+    }
+
+    /// Whether the sink was closed and nothing is left to write.
+    pub(super) fn is_done(&self, waiting: &Waiting) -> bool {
+        let is_answered = |ticket| self.flushed_ticket.load(Ordering::Relaxed) >= ticket;
+        waiting.entries.is_empty() && waiting.closing.is_some_and(is_answered)
+    }
+
+    pub(super) fn note_release(&self) {
+        self.released.store(RELEASED.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    /// When the sink was closed, in the order of closing. `None`: it was not, or something of it is still at work.
+    pub fn closed_at(&self) -> Option<u64> {
+        let released = self.released.load(Ordering::Relaxed);
+        let waiting = self.lock();
+        (released != 0 && waiting.entries.is_empty() && !waiting.thread_runs).then_some(released)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::definition::{Descriptor, SinkDefinition, SinkKind};
+    use crate::overflow::{Budget, Chunk};
+    use crate::segment::Segment;
+
+    fn outlet() -> Outlet {
+        let definition = SinkDefinition { kind: SinkKind::Null, descriptor: Descriptor::Open };
+        let sink = crate::sinks::open(&definition).unwrap();
+        let segment = Arc::new(Segment::in_memory(None).unwrap());
+        Outlet::new(1, definition, None, sink, segment, Arc::new(Budget::new(0)))
+    }
+
+    fn chunk(batch: u64) -> Chunk {
+        let mut chunk = Chunk { batch, bytes: b"a line\n".to_vec(), ..Chunk::default() };
+        chunk.marks.push(crate::sink::Mark { end: 7, level: 20, class: 2, seconds: 0 });
+        chunk.counts[2] = 1;
+        chunk
+    }
+
+    #[test]
+    fn a_closed_sink_is_released_once_its_flush_is_answered_and_everything_is_written() {
+        let outlet = outlet();
+        assert!(outlet.push(chunk(1), 0));
+        outlet.close_when_written(7);
+        assert!(!outlet.answer(7), "a chunk is not written yet");
+        outlet.run();
+
+        assert!(outlet.is_closed() && outlet.closed_at().is_some());
+        assert_eq!(1, outlet.counts().written[2]);
+    }
+
+    #[test]
+    fn a_closed_sink_without_a_writer_gets_one_that_releases_it() {
+        let outlet = outlet();
+        outlet.close_when_written(7);
+        assert!(!outlet.answer(6));
+        assert!(outlet.is_closing());
+
+        assert!(outlet.answer(7));
+        outlet.run();
+        assert!(!outlet.is_closing() && outlet.closed_at().is_some());
+    }
+
+    #[test]
+    fn a_thread_that_could_not_be_started_is_started_with_the_next_chunk_or_flush() {
+        let outlet = outlet();
+        assert!(outlet.push(chunk(1), 0));
+        assert!(!outlet.push(chunk(2), 0));
+        outlet.has_no_thread();
+
+        assert!(outlet.push(chunk(3), 0));
+        outlet.has_no_thread();
+        assert!(outlet.wants_thread());
+        assert!(!outlet.wants_thread());
+        // Lets `run` return once everything is written.
+        outlet.close_when_written(7);
+        assert!(!outlet.answer(7));
+        outlet.run();
+
+        assert_eq!(3, outlet.counts().written[2]);
+        assert!(!outlet.wants_thread());
+    }
+}

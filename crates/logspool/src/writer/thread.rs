@@ -1,0 +1,220 @@
+//! The writer thread's side of an outlet: takes the oldest chunk, writes it, tries again, counts.
+
+use std::io::ErrorKind;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use super::{Outlet, Waiting, count};
+use crate::clock::{monotonic_ns, wall_ns};
+use crate::meters::{ErrorClass, WRITE_SECONDS};
+use crate::overflow::Chunk;
+use crate::sink::{Lines, Sink, SinkError};
+use crate::stats::DropReason;
+
+/// First and longest pause between two tries of a failed write.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+
+impl Outlet {
+    /// Asks the writer thread to leave, with the chunk in its hands put back.
+    pub fn ask_to_leave(&self) {
+        self.lock().leave = true;
+        self.changed.notify_all();
+    }
+
+    /// The writer thread could not be started.
+    pub fn has_no_thread(&self) {
+        self.lock().thread_runs = false;
+    }
+
+    /// Whether chunks wait and no writer thread runs although it may: then one must be started.
+    pub fn wants_thread(&self) -> bool {
+        let mut waiting = self.lock();
+        let wants = !waiting.thread_runs && !waiting.leave && self.has_work(&waiting);
+        waiting.thread_runs |= wants;
+        wants
+    }
+
+    /// Whether a writer thread runs.
+    pub fn thread_runs(&self) -> bool {
+        self.lock().thread_runs
+    }
+
+    /// Lets a writer thread run again after `ask_to_leave`. Returns whether one must be started.
+    pub fn resume(&self) -> bool {
+        let mut waiting = self.lock();
+        waiting.leave = false;
+        let start = !waiting.thread_runs && self.has_work(&waiting);
+        waiting.thread_runs |= start;
+        start
+    }
+
+    fn has_work(&self, waiting: &Waiting) -> bool {
+        !waiting.entries.is_empty() || self.is_done(waiting) && !self.is_closed()
+    }
+
+    /// Whether this is the first time that a writer begins here.
+    pub fn begins(&self) -> bool {
+        !self.begun.swap(true, Ordering::Relaxed)
+    }
+
+    /// The writer thread: runs until asked to leave, or until the sink is gone.
+    pub fn run(&self) {
+        let mut sink_slot = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some((chunk, written)) = self.next_chunk() {
+            let Some(sink) = sink_slot.as_mut() else {
+                self.abandon(DropReason::SinkClosed);
+                continue;
+            };
+            self.write_chunk(sink.as_mut(), &chunk, written);
+        }
+        let waiting = self.lock();
+        if self.is_done(&waiting) && !self.is_closed() {
+            // Under the lock: what comes from here on is counted as dropped, as after `release`.
+            self.note_closed();
+            drop(waiting);
+            *sink_slot = None;
+            self.note_release();
+        }
+    }
+
+    /// Waits for the oldest chunk. `None`: the thread is to leave, and is already counted as gone.
+    fn next_chunk(&self) -> Option<(Arc<Chunk>, usize)> {
+        let mut waiting = self.lock();
+        loop {
+            if waiting.leave || self.is_done(&waiting) {
+                waiting.thread_runs = false;
+                return None;
+            }
+            if let Some(entry) = waiting.entries.front() {
+                let written = self.head().offset.load(Ordering::Relaxed) as usize;
+                if let Some(chunk) = &entry.heap {
+                    return Some((chunk.clone(), written));
+                }
+                let (place, batch, counts) = (entry.spilled.clone(), entry.batch, entry.counts);
+                drop(waiting);
+                let chunk = place.map(|place| place.read(batch, counts));
+                if let Some(Ok(chunk)) = chunk {
+                    return Some((Arc::new(chunk), written));
+                }
+                // tmpfs does not fail to read back what it took; should it, the records are counted.
+                self.finish(0, Some(DropReason::Unreadable));
+                waiting = self.lock();
+                continue;
+            }
+            waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn write_chunk(&self, sink: &mut dyn Sink, chunk: &Chunk, mut written: usize) {
+        // Before the first byte: a recoverer continues at `offset` in this batch's chunk and in no other.
+        self.head().writing.store(chunk.batch, Ordering::Relaxed);
+        let mut pause = FIRST_PAUSE;
+        while written < chunk.bytes.len() {
+            let first = chunk.marks.partition_point(|mark| mark.end as usize <= written);
+            let lines = Lines { bytes: &chunk.bytes[written..], marks: &chunk.marks[first..], before: written };
+            if self.writing_since.load(Ordering::Relaxed) == 0 {
+                self.writing_since.store(monotonic_ns(), Ordering::Relaxed);
+            }
+            match sink.write(lines) {
+                Ok(count) => {
+                    written += count;
+                    self.turns.store(sink.turns(), Ordering::Relaxed);
+                    let since = self.writing_since.swap(0, Ordering::Relaxed);
+                    let seconds = monotonic_ns().saturating_sub(since) as f64 / 1e9;
+                    self.meters.write_seconds.observe(&WRITE_SECONDS, seconds);
+                    self.meters.last_write_ns.store(wall_ns() as u64, Ordering::Relaxed);
+                    self.error_number.store(0, Ordering::Relaxed);
+                    self.head().offset.store(written as u64, Ordering::Relaxed);
+                    self.head().bytes_written.fetch_add(count as u64, Ordering::Relaxed);
+                    pause = FIRST_PAUSE;
+                }
+                Err(error) if error.io_error().kind() == ErrorKind::Interrupted => {}
+                Err(SinkError::Retry(error)) => {
+                    let waits = error.kind() == ErrorKind::WouldBlock;
+                    if !waits {
+                        self.note(&error);
+                    }
+                    if !self.pause(if waits { Duration::ZERO } else { pause }) {
+                        return;
+                    }
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+                Err(SinkError::Reject(error)) => {
+                    self.note(&error);
+                    return self.finish(written, Some(DropReason::Rejected));
+                }
+                Err(SinkError::Fatal(error)) => {
+                    self.note(&error);
+                    self.finish(written, Some(DropReason::SinkClosed));
+                    return self.abandon(DropReason::SinkClosed);
+                }
+            }
+        }
+        self.finish(written, None);
+    }
+
+    fn note(&self, error: &std::io::Error) {
+        self.meters.errors[ErrorClass::of(error) as usize].fetch_add(1, Ordering::Relaxed);
+        self.error_number.store(error.raw_os_error().unwrap_or(libc::EIO), Ordering::Relaxed);
+        self.head().errors.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Waits between two tries. Returns false when the thread is to leave or the queue was given up.
+    fn pause(&self, pause: Duration) -> bool {
+        let waiting = self.lock();
+        if waiting.leave || waiting.dead {
+            return false;
+        }
+        if !pause.is_zero() {
+            let (waiting, _) = self.changed.wait_timeout(waiting, pause).unwrap_or_else(PoisonError::into_inner);
+            return !waiting.leave && !waiting.dead;
+        }
+        true
+    }
+
+    /// Takes the oldest entry off the queue: `written` of its bytes are out, the rest is dropped for `reason`.
+    fn finish(&self, written: usize, reason: Option<DropReason>) {
+        let mut waiting = self.lock();
+        self.writing_since.store(0, Ordering::Relaxed);
+        let Some(entry) = waiting.entries.pop_front() else { return };
+        waiting.finished_at = monotonic_ns();
+        let head = self.head();
+        match (reason, &entry.heap) {
+            (None, _) => count(&head.written, entry.counts),
+            (Some(reason), Some(chunk)) => {
+                for mark in &chunk.marks {
+                    let class = mark.class as usize;
+                    let counter =
+                        if mark.end as usize <= written { &head.written } else { &head.dropped[reason as usize] };
+                    counter[class].fetch_add(1, Ordering::Relaxed);
+                }
+            }
+            (Some(reason), None) => self.count_dropped(reason, entry.counts),
+        }
+        head.offset.store(0, Ordering::Relaxed);
+        // Release: a recoverer that reads this batch finds the counters of it too.
+        head.batch.store(entry.batch, Ordering::Release);
+        if entry.spilled.is_none() {
+            waiting.unspilled_bytes -= entry.bytes;
+        }
+        if let Some(mut chunk) = entry.heap.and_then(Arc::into_inner) {
+            chunk.bytes.clear();
+            chunk.marks.clear();
+            chunk.counts = Default::default();
+            // Chosen: two spare buffers are all that a collector and a writer at work can use.
+            if waiting.spare.len() < 2 {
+                waiting.spare.push(chunk);
+            }
+        }
+        if waiting.entries.iter().all(|entry| entry.spilled.is_none()) {
+            waiting.overflow.finish();
+        }
+        self.publish_fronts(&waiting);
+        drop(waiting);
+        if self.notify.load(Ordering::Relaxed) {
+            crate::queue::producer::wake_collector(&self.segment.header().sleeping);
+        }
+    }
+}
