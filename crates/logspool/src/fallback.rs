@@ -3,11 +3,11 @@
 //! At most ten lines a second, then one line with a count. Never used when standard error is the failing
 //! sink. Writes only when standard error polls writable: the collector calls this and must not block.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::clock::monotonic_ns;
 use crate::definition::SinkKind;
+use crate::gate::Gate;
 use crate::overflow::Chunk;
 use crate::segment::layout::level_class;
 use crate::writer::Outlet;
@@ -22,7 +22,7 @@ pub fn printed() -> u64 {
 /// Lines that a second may take.
 const LINES_A_SECOND: u32 = 10;
 
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 struct Rate {
     second: u64,
     lines: u32,
@@ -42,7 +42,7 @@ impl Rate {
     }
 }
 
-static RATE: Mutex<Rate> = Mutex::new(Rate { second: 0, lines: 0, withheld: 0 });
+static RATE: Gate<Rate> = Gate::new(Rate { second: 0, lines: 0, withheld: 0 });
 
 /// Whether an outlet is what this writes to.
 pub fn is_standard_error(outlet: &Outlet) -> bool {
@@ -51,7 +51,7 @@ pub fn is_standard_error(outlet: &Outlet) -> bool {
 
 /// Whether a line would be printed now; where not, it counts as withheld.
 pub fn has_room() -> bool {
-    let Ok(mut rate) = RATE.try_lock() else { return false };
+    let Some(mut rate) = RATE.try_hold() else { return false };
     rate.turn();
     let room = rate.lines < LINES_A_SECOND;
     rate.withheld += u64::from(!room);
@@ -63,7 +63,7 @@ pub fn emit(outlet: &Outlet, chunk: &Chunk) {
     if is_standard_error(outlet) {
         return;
     }
-    let Ok(mut rate) = RATE.try_lock() else { return };
+    let Some(mut rate) = RATE.try_hold() else { return };
     let mut start = 0;
     for mark in &chunk.marks {
         let line = &chunk.bytes[start..mark.end as usize];

@@ -20,6 +20,8 @@ mod fallback;
 #[cfg(not(loom))]
 pub mod format;
 #[cfg(not(loom))]
+mod gate;
+#[cfg(not(loom))]
 pub mod generation;
 #[cfg(not(loom))]
 mod manifest;

@@ -1,10 +1,9 @@
 //! Beginning, forks, barriers and the end of the process's pipeline.
 //!
-//! Atomics outside `queue` and `stats`: the current pipeline's address and number, which the hot path
-//! compares, and [`Gate`], a lock that a forked child can take from a thread that does not exist there.
+//! Atomics outside `queue` and `stats`: the current pipeline's address and number, which the hot path compares.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,6 +11,7 @@ use super::Pipeline;
 use super::options::{Durability, Options, OptionsError};
 use crate::clock;
 use crate::collector::{Collector, Turn};
+use crate::gate::Gate;
 use crate::generation;
 use crate::overflow::Budget;
 use crate::queue::producer::{sleep_until_woken, wake_collector};
@@ -21,7 +21,8 @@ use crate::writer::Outlet;
 static CURRENT: AtomicPtr<Pipeline> = AtomicPtr::new(std::ptr::null_mut());
 static NUMBER: AtomicU64 = AtomicU64::new(1);
 static OPTIONS: AtomicPtr<Options> = AtomicPtr::new(std::ptr::null_mut());
-static GATE: Gate = Gate(AtomicU32::new(0));
+/// Held while the pipeline of the process is made.
+static BEGINNING: Gate<()> = Gate::new(());
 
 /// How long the native threads may take to leave before a fork.
 const LEAVE_DEADLINE: Duration = Duration::from_millis(50);
@@ -39,30 +40,6 @@ const QUIET_SLEEP_NS: u64 = 20_000_000;
 /// Free tmpfs over this share is the default overflow budget.
 const OVERFLOW_SHARE: u64 = 4;
 const MAX_OVERFLOW_BYTES: u64 = 256 * 1024 * 1024;
-
-/// A lock whose holder's process id is in it: a forked child takes it from a holder that is not there.
-struct Gate(AtomicU32);
-
-impl Gate {
-    fn with<T>(&self, action: impl FnOnce() -> T) -> T {
-        let process = std::process::id();
-        loop {
-            match self.0.compare_exchange(0, process, Ordering::Acquire, Ordering::Relaxed) {
-                Ok(_) => break,
-                // Held by a thread of the parent, which does not exist here.
-                Err(holder) if holder != process => {
-                    if self.0.compare_exchange(holder, process, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-                        break;
-                    }
-                }
-                Err(_) => std::thread::sleep(Duration::from_micros(50)),
-            }
-        }
-        let result = action();
-        self.0.store(0, Ordering::Release);
-        result
-    }
-}
 
 /// Sets the options of the process. Starts nothing: segment and threads come with the first record.
 ///
@@ -121,20 +98,19 @@ pub(super) fn current() -> Option<&'static Pipeline> {
     if let Some(pipeline) = existing() {
         return Some(pipeline);
     }
-    GATE.with(|| {
-        if let Some(pipeline) = existing() {
-            return Some(pipeline);
-        }
-        if generation::turn() == generation::WIPED {
-            // A forked child: the parent's pipeline is left as it is, its memory is not ours to judge.
-            CURRENT.store(std::ptr::null_mut(), Ordering::Relaxed);
-            NUMBER.fetch_add(1, Ordering::Relaxed);
-            generation::advance();
-        }
-        let pipeline = Box::leak(Box::new(begin()?));
-        CURRENT.store(pipeline, Ordering::Release);
-        Some(&*pipeline)
-    })
+    let _beginning = BEGINNING.hold();
+    if let Some(pipeline) = existing() {
+        return Some(pipeline);
+    }
+    if generation::turn() == generation::WIPED {
+        // A forked child: the parent's pipeline is left as it is, its memory is not ours to judge.
+        CURRENT.store(std::ptr::null_mut(), Ordering::Relaxed);
+        NUMBER.fetch_add(1, Ordering::Relaxed);
+        generation::advance();
+    }
+    let pipeline = Box::leak(Box::new(begin()?));
+    CURRENT.store(pipeline, Ordering::Release);
+    Some(&*pipeline)
 }
 
 fn begin() -> Option<Pipeline> {

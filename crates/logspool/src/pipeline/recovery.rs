@@ -2,11 +2,10 @@
 //!
 //! Atomics outside `queue` and `stats`: counters of what was recovered by this process, whatever its pipeline.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use super::life::queue_folder;
 use crate::clock;
@@ -29,8 +28,10 @@ pub fn recovery_counts() -> RecoveryCounts {
     RecoveryCounts { records: RECORDS.load(Ordering::Relaxed), discarded: DISCARDED.load(Ordering::Relaxed) }
 }
 
-/// Files that this program opened anew (`mode="w"`), and when it began.
-static OPENED_ANEW: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+/// Files that this program opened anew (`mode="w"`): a list that only grows, because a lock could be held by a thread
+/// that a forked child does not have.
+static OPENED_ANEW: AtomicPtr<Anew> = AtomicPtr::new(std::ptr::null_mut());
+/// When this program began.
 static BEGUN_NS: OnceLock<i64> = OnceLock::new();
 
 /// Notes when this program begins. Forked children are of the same program.
@@ -41,14 +42,37 @@ pub fn program_begins() {
 /// Notes that this program has opened a file anew: what earlier programs left for it belongs in front of that, and
 /// has gone with what the file held. What its own forked children leave is appended.
 pub fn opened_anew(path: PathBuf) {
-    OPENED_ANEW.lock().unwrap_or_else(PoisonError::into_inner).insert(path);
+    if was_opened_anew(&path) {
+        return;
+    }
+    let anew = Box::leak(Box::new(Anew { path, before: None }));
+    let mut newest = OPENED_ANEW.load(Ordering::Acquire);
+    loop {
+        // SAFETY: entries are stored below and never freed.
+        anew.before = unsafe { newest.as_ref() };
+        // Release pairs with the Acquire of the loads: who finds an entry finds it whole.
+        match OPENED_ANEW.compare_exchange(newest, anew, Ordering::Release, Ordering::Acquire) {
+            Ok(_) => return,
+            Err(other) => newest = other,
+        }
+    }
+}
+
+struct Anew {
+    path: PathBuf,
+    before: Option<&'static Anew>,
+}
+
+fn was_opened_anew(path: &Path) -> bool {
+    // SAFETY: entries are never freed.
+    let newest = unsafe { OPENED_ANEW.load(Ordering::Acquire).as_ref() };
+    std::iter::successors(newest, |anew| anew.before).any(|anew| anew.path == path)
 }
 
 fn run(folder: &Path, want: impl Fn(&Path) -> bool, undeliverable: Undeliverable) -> io::Result<Report> {
     let begun = BEGUN_NS.get().copied().unwrap_or(i64::MIN);
-    let anew = OPENED_ANEW.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let want = |path: &Path| match want(path) {
-        true if anew.contains(path) => Want::DoneAway(begun),
+        true if was_opened_anew(path) => Want::DoneAway(begun),
         true => Want::Append,
         false => Want::Leave,
     };

@@ -45,12 +45,12 @@ pub use report::{Delivered, Kept, Reason, Removed, Report};
 pub use run::{Options, Undeliverable, Want, recover, recover_as};
 pub use walk::Damage;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use crate::gate::{Gate, Held};
 
 /// One scan or recovery at a time in a process: record locks belong to the process, so a second one would get
 /// the locks of the first, and drop them when it closes the files.
-static AT_WORK: Mutex<()> = Mutex::new(());
+static AT_WORK: Gate<()> = Gate::new(());
 
-fn at_work() -> MutexGuard<'static, ()> {
-    AT_WORK.lock().unwrap_or_else(PoisonError::into_inner)
+fn at_work() -> Held<'static, ()> {
+    AT_WORK.hold()
 }

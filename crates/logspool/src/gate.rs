@@ -1,0 +1,120 @@
+//! A lock that a forked child can take from a thread that does not exist there.
+//!
+//! The native threads are asked to leave before a fork, but one in a stuck or long call stays, and a `Mutex` that it
+//! holds at that moment stays locked in the child for ever. A [`Gate`] has its holder's process id in it instead.
+//! What it guards may be found half changed by a child, so it is plain data at most.
+
+use std::cell::UnsafeCell;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// First and longest pause between two tries. Chosen: most holders are done in microseconds; recovery takes as long
+/// as the files take, and polling for it every 2 ms costs nothing.
+const FIRST_PAUSE: Duration = Duration::from_micros(50);
+const LONGEST_PAUSE: Duration = Duration::from_millis(2);
+
+/// Data of one holder at a time, in each process of its own.
+pub struct Gate<T: Copy> {
+    /// Process id of the holder, or 0.
+    holder: AtomicU32,
+    data: UnsafeCell<T>,
+}
+
+// SAFETY: the data is reached through a `Held` only, of which a process has one at a time.
+unsafe impl<T: Copy + Send> Sync for Gate<T> {}
+
+/// The gate while it is held; the drop opens it.
+pub struct Held<'a, T: Copy>(&'a Gate<T>);
+
+impl<T: Copy> Gate<T> {
+    /// An open gate.
+    pub const fn new(data: T) -> Self {
+        Self { holder: AtomicU32::new(0), data: UnsafeCell::new(data) }
+    }
+
+    /// Takes the gate, unless another thread of this process has it.
+    pub fn try_hold(&self) -> Option<Held<'_, T>> {
+        let process = std::process::id();
+        let mut holder = 0;
+        loop {
+            // Acquire pairs with the Release of the drop: what the last holder did is seen.
+            match self.holder.compare_exchange(holder, process, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => return Some(Held(self)),
+                Err(other) if other == process => return None,
+                // Opened meanwhile, or held by a thread of the parent, which does not exist here.
+                Err(other) => holder = other,
+            }
+        }
+    }
+
+    /// Takes the gate, waiting for it as long as that takes. Not for a thread that has it already.
+    pub fn hold(&self) -> Held<'_, T> {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            if let Some(held) = self.try_hold() {
+                return held;
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+}
+
+impl<T: Copy> Deref for Held<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // SAFETY: this is the only `Held` of the process.
+        unsafe { &*self.0.data.get() }
+    }
+}
+
+impl<T: Copy> DerefMut for Held<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: this is the only `Held` of the process.
+        unsafe { &mut *self.0.data.get() }
+    }
+}
+
+impl<T: Copy> Drop for Held<'_, T> {
+    fn drop(&mut self) {
+        self.0.holder.store(0, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_thread_at_a_time_holds_it() {
+        static GATE: Gate<u64> = Gate::new(0);
+        let count = || (0..10_000).for_each(|_| *GATE.hold() += 1);
+        std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(count))));
+
+        assert_eq!(40_000, *GATE.hold());
+        let _held = GATE.hold();
+        assert!(GATE.try_hold().is_none());
+    }
+
+    #[test]
+    fn a_forked_child_takes_it_from_a_thread_of_its_parent() {
+        static GATE: Gate<u64> = Gate::new(7);
+        let held = GATE.hold();
+        // SAFETY: the child does nothing but atomics and `_exit`.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let taken = GATE.try_hold().is_some_and(|held| *held == 7);
+            // SAFETY: no preconditions.
+            unsafe { libc::_exit(i32::from(!taken)) };
+        }
+        let mut status = -1;
+        // SAFETY: a child of ours and a local.
+        unsafe { libc::waitpid(child, &mut status, 0) };
+
+        assert_eq!(0, status);
+        assert!(GATE.try_hold().is_none(), "the child's gate is not the parent's");
+        drop(held);
+    }
+}
