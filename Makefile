@@ -41,8 +41,10 @@ full: check-tools ## Run every check in its full size, hours, and keep the count
 	@$(PYTHON) scripts/full_sizes.py $(FULL)
 
 bench: check-tools ## Compare with stock logging and other loggers: dated results in bench/runs
-	@$(PYTHON) bench/prepare.py --python "$(BENCH_PYTHON)" -- bench/compare.py $(BENCH_OPTIONS)
-	@if [ -f bench/thread_handler.py ]; then $(PYTHON) bench/prepare.py --python "$(BENCH_PYTHON)" -- bench/thread_handler.py; fi
+	@code=0; \
+	$(PYTHON) bench/prepare.py --python "$(BENCH_PYTHON)" -- bench/compare.py $(BENCH_OPTIONS) || code=$$?; \
+	$(PYTHON) bench/prepare.py --python "$(BENCH_PYTHON)" -- bench/thread_handler.py || code=$$?; \
+	exit $$code
 
 bench-quick: check-tools ## The same with few records, to see that it runs; judges nothing
 	@$(PYTHON) bench/prepare.py --python "$(BENCH_PYTHON)" -- bench/compare.py --quick $(BENCH_OPTIONS)

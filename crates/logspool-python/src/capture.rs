@@ -214,8 +214,9 @@ unsafe fn send(
         if !site.usable {
             return Err(Failure::Stock);
         }
-        if route.needs.context() {
-            context::add(&mut pieces, route.needs, keywords.and_then(|keywords| keywords.extra.as_ref()))?;
+        let extra = keywords.and_then(|keywords| keywords.extra.as_ref());
+        if context::is_needed(&route.needs, extra) {
+            context::add(&mut pieces, route.needs, extra)?;
         }
         if let Some(keywords) = keywords {
             keywords.add_exception(&mut pieces)?;

@@ -48,6 +48,12 @@ pub fn set_sources(sources: Sources) {
     let _ = SOURCES.set(sources);
 }
 
+/// Whether there is something to [`add`].
+#[inline(always)]
+pub fn is_needed(needs: &Needs, extra: Option<&Owned>) -> bool {
+    needs.context() && (extra.is_some() || BOUND.load(Relaxed) || !needs.only_given_fields())
+}
+
 /// Adds what `needs` asks for; `extra` are the fields that the call gave itself.
 ///
 /// # Safety

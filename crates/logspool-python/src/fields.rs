@@ -152,7 +152,7 @@ pub unsafe fn add(
     extra: Option<&Owned>,
     bound: Option<Owned>,
 ) -> Result<(), Failure> {
-    if extra.is_none() && bound.is_none() && shown.definition.named.is_empty() {
+    if extra.is_none() && bound.is_none() && shown.names_none() {
         return Ok(());
     }
     // SAFETY: passed on. Values are read from dicts that `pieces` keep and that nobody else can change.
@@ -190,6 +190,12 @@ unsafe fn item(fields: *mut PyObject, name: *mut PyObject) -> Option<*mut PyObje
 }
 
 impl Shown {
+    /// Whether no field is shown by its name.
+    #[inline(always)]
+    pub fn names_none(&self) -> bool {
+        self.definition.named.is_empty()
+    }
+
     /// Adds every field, each once.
     unsafe fn add_all(&self, pieces: &mut Pieces, sources: [Option<*mut PyObject>; 2]) -> Result<(), Failure> {
         // SAFETY: dicts that nobody changes while they are walked.

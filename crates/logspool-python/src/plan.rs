@@ -51,7 +51,18 @@ impl Needs {
 
     /// Whether any value beside the caller is needed.
     pub fn context(&self) -> bool {
-        self.thread || self.thread_name || self.process_name || self.task_name || self.fields.is_some()
+        self.of_thread() || self.fields.is_some()
+    }
+
+    /// Whether nothing is needed but the fields that a call or `bind` gives, whichever they are.
+    #[inline(always)]
+    pub fn only_given_fields(&self) -> bool {
+        !self.of_thread() && self.fields.is_some_and(Shown::names_none)
+    }
+
+    #[inline(always)]
+    fn of_thread(&self) -> bool {
+        self.thread || self.thread_name || self.process_name || self.task_name
     }
 }
 
