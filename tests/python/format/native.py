@@ -7,6 +7,7 @@ import argparse
 import collections
 import pathlib
 import random
+import resource
 import struct
 import subprocess
 import sys
@@ -16,6 +17,9 @@ DEFAULT_BINARY = ROOT / "target" / "debug" / "examples" / "percent_lines"
 
 # Cases held in memory at once. Chosen: some 20 MB; more saves nothing.
 PORTION = 5_000
+
+# Address space. A random `%*d` may ask for a text of terabytes, and an allocator that gets them ends the machine.
+MEMORY_BYTES = 4 << 30
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 
@@ -39,6 +43,7 @@ def run(description, make, compare):
         compare: Takes cases, options and a counter; returns the differences, each a tuple to print.
     """
     parsed = options(description)
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, resource.getrlimit(resource.RLIMIT_AS)[1]))
     rng = random.Random(parsed.seed)
     counts = collections.Counter()
     failures = []
