@@ -141,6 +141,8 @@ def certainly_native(message: str, arguments: tuple) -> bool:
         python_can(message, arguments)
         and all(type(each) in (int, float, str, bytes, bool, type(None)) for each in arguments)
         and all(map(_is_whole, (message, *arguments)))
+        # `%c` of a number can make half a character.
+        and _is_whole(message % arguments if arguments else message)
     )
 
 
