@@ -2,9 +2,12 @@
 
 `bench/runs/DATE-MACHINE/checks/STEP.json` holds the commands, seed, commit, exit codes, seconds and counts of a step;
 `summary.md` beside them is made anew from all of them after each step. A step that fails ends the run.
+With `--continue` a step goes on after the commands that passed in today's earlier run, with its seed: long steps can
+be done in parts.
 """
 
 import argparse
+import itertools
 import json
 import os
 import random
@@ -49,6 +52,7 @@ class Command:
     code: int | None = None
     seconds: float = 0.0
     counts: list[str] = field(default_factory=list)
+    commit: str = ""
 
 
 def pytest(interpreter: interpreters.Interpreter, label: str, *arguments: str, **variables: str) -> Command:
@@ -89,11 +93,11 @@ def formatting(seed: int) -> Iterator[Command]:
 
 
 def properties(seed: int) -> Iterator[Command]:
-    """Whole calls of the installed package against stock logging, a million cases on each interpreter."""
-    for interpreter in interpreters.chosen():
-        options = [f"--hypothesis-seed={seed}", "--timeout=36000"]
-        folder = "tests/python/formatting"
-        yield pytest(interpreter, "properties", folder, *options, LOGSPOOL_EXAMPLES=str(FORMAT_CASES))
+    """Whole calls of the installed package against stock logging, the same million cases on all interpreters."""
+    pythons = [ensure_for_tests(interpreter).python for interpreter in interpreters.chosen()]
+    options = ["tests/python/formatting/test_formatting.py", f"--hypothesis-seed={seed}", "--timeout=36000"]
+    variables = {"LOGSPOOL_EXAMPLES": str(FORMAT_CASES), "LOGSPOOL_EXAMPLE_PYTHONS": os.pathsep.join(pythons)}
+    yield pytest(interpreters.running(), "properties", *options, **variables)
 
 
 def rotation(seed: int) -> Iterator[Command]:
@@ -186,7 +190,8 @@ def write_summary(folder: Path) -> None:
         commands = kept["commands"]
         failed = sum(command["code"] != 0 for command in commands)
         seconds = sum(command["seconds"] for command in commands)
-        facts = f"{kept['step']} | {kept['commit']} | {kept['seed']} | {len(commands)} | {failed} | {seconds:.0f}"
+        commits = ", ".join(dict.fromkeys(command.get("commit", kept["commit"]) for command in commands))
+        facts = f"{kept['step']} | {commits} | {kept['seed']} | {len(commands)} | {failed} | {seconds:.0f}"
         lines.append(f"| {facts} |")
         counts += ["", f"## {kept['step']}", "", "```"]
         counts += [line for command in commands for line in command["counts"]]
@@ -194,11 +199,42 @@ def write_summary(folder: Path) -> None:
     (folder / "summary.md").write_text("\n".join([*lines, *counts, ""]))
 
 
+def passed_before(path: Path) -> tuple[int, list[Command]]:
+    """Return the seed of a kept step and its commands up to the first that failed."""
+    kept = json.loads(path.read_text())
+    commands = [Command(**{"commit": kept["commit"], **each}) for each in kept["commands"]]
+    return kept["seed"], list(itertools.takewhile(lambda each: each.code == 0, commands))
+
+
+def run_step(name: str, seed: int, folder: Path, facts: dict[str, object], go_on: bool) -> None:
+    """Run the commands of one step and keep what they counted; the script ends where one fails."""
+    path = folder / f"{name}.json"
+    done: list[Command] = []
+    if go_on and path.exists():
+        seed, done = passed_before(path)
+    terminal.step(f"{name} in full size, seed {seed}" + (f", after {len(done)} commands kept" if done else ""))
+    log = BUILD / "checks" / f"{name}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.unlink(missing_ok=True)
+    for command in itertools.islice(STEPS[name](seed), len(done), None):
+        command.commit = str(facts["commit"])
+        run(command, log)
+        done.append(command)
+        kept = {"step": name, "seed": seed, **{key: facts[key] for key in ("date", "commit", "processor")}}
+        kept["commands"] = [asdict(each) for each in done]
+        text = json.dumps(kept, indent=1).replace(f"{ROOT}/", "").replace(str(Path.home()), "~")
+        path.write_text(text + "\n")
+        write_summary(folder)
+        if command.code:
+            raise terminal.fail(f"{name}: {' '.join(command.words)} ended with {command.code}; see {log}", command.code)
+
+
 def main() -> None:
     """Run the chosen steps."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", default=",".join(STEPS), help="default: all, in this order: %(default)s")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
+    parser.add_argument("--continue", action="store_true", dest="go_on", help="go on after what passed today")
     options = parser.parse_args()
     names = options.steps.split(",")
     if unknown := [name for name in names if name not in STEPS]:
@@ -206,26 +242,9 @@ def main() -> None:
     facts = machine.describe()
     folder = ROOT / "bench" / "runs" / machine.folder_name(facts) / "checks"
     folder.mkdir(parents=True, exist_ok=True)
-    logs = BUILD / "checks"
-    logs.mkdir(parents=True, exist_ok=True)
     ensure_for_tests(interpreters.running())
     for name in names:
-        terminal.step(f"{name} in full size, seed {options.seed}")
-        log = logs / f"{name}.log"
-        log.unlink(missing_ok=True)
-        done: list[Command] = []
-        for command in STEPS[name](options.seed):
-            run(command, log)
-            done.append(command)
-            kept = {"step": name, "seed": options.seed, **{key: facts[key] for key in ("date", "commit", "processor")}}
-            kept["commands"] = [asdict(each) for each in done]
-            text = json.dumps(kept, indent=1).replace(f"{ROOT}/", "").replace(str(Path.home()), "~")
-            (folder / f"{name}.json").write_text(text + "\n")
-            write_summary(folder)
-            if command.code:
-                raise terminal.fail(
-                    f"{name}: {' '.join(command.words)} ended with {command.code}; see {log}", command.code
-                )
+        run_step(name, options.seed, folder, facts, options.go_on)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Strategies: messages with every directive, arguments that fit and that do not, formatters of every style."""
 
+import itertools
 import math
 
 from hypothesis import strategies as st
@@ -36,40 +37,62 @@ containers = st.one_of(
 )
 arguments_of_any_kind = st.one_of(values, values, containers)
 
-flags = st.lists(st.sampled_from("-+ #0"), max_size=3).map("".join)
-widths = st.one_of(st.just(""), st.integers(0, 40).map(str), st.just("*"))
-precisions = st.one_of(
-    st.just(""), st.just("."), st.integers(0, 30).map(lambda each: f".{each}"), st.sampled_from([".*", ".60"])
-)
-modifiers = st.sampled_from(["", "", "", "h", "l", "L"])
+# What stands between `%` and the kind. A draw of hypothesis is dear, so that all parts of a directive are one number:
+# what is likely stands there more often.
+_FLAGS = ["".join(some) for count in range(4) for some in itertools.product("-+ #0", repeat=count)]
+_WIDTHS = [*[""] * 40, *map(str, range(41)), *["*"] * 40]
+_PRECISIONS = [*[""] * 30, *["."] * 30, *[f".{number}" for number in range(31)], *[".*"] * 15, *[".60"] * 15]
+_MODIFIERS = ["", "", "", "h", "l", "L"]
+_KINDS = "diouxXeEfFgGcrsa"
+_PARTS = (_FLAGS, _WIDTHS, _PRECISIONS, _MODIFIERS, _KINDS)
+flags = st.sampled_from(_FLAGS)
 stars = st.one_of(st.integers(-20, 20), st.integers(-20, 20), st.booleans())
 
 
-def _values_for(kind: str):
-    """Return arguments of which most fit the directive."""
-    if kind in "di":
-        return st.one_of(integers, integers, floats.filter(math.isfinite))
-    if kind in "oxX":
-        return integers
-    if kind in "eEfFgG":
-        return st.one_of(floats, floats, integers.filter(lambda each: abs(each) < 10**300))
-    if kind == "c":
-        return st.one_of(st.integers(0, 0x10FFFF), st.characters())
-    return arguments_of_any_kind
+def _parts(number: int) -> list[str]:
+    """Return flags, width, precision, modifier and kind of the directive with a number."""
+    chosen = []
+    for choices in _PARTS:
+        number, index = divmod(number, len(choices))
+        chosen.append(choices[index])
+    return chosen
+
+
+specifications = st.integers(0, math.prod(map(len, _PARTS)) - 1).map(_parts)
+
+
+def _values() -> dict[str, st.SearchStrategy]:
+    """Return for each kind arguments of which most fit the directive."""
+    whole = st.one_of(integers, integers, floats.filter(math.isfinite))
+    real = st.one_of(floats, floats, integers.filter(lambda each: abs(each) < 10**300))
+    fitting = {
+        **dict.fromkeys("di", whole),
+        **dict.fromkeys("oxX", integers),
+        **dict.fromkeys("eEfFgG", real),
+        "c": st.one_of(st.integers(0, 0x10FFFF), st.characters()),
+    }
+    return {kind: st.one_of(*[fitting.get(kind, arguments_of_any_kind)] * 19, arguments_of_any_kind) for kind in _KINDS}
+
+
+_VALUES = _values()
 
 
 @st.composite
 def directives(draw, key: str | None = None):
     """Return (directive, its arguments)."""
-    kind = draw(st.sampled_from("diouxXeEfFgGcrsa"))
-    width, precision = draw(widths), draw(precisions)
+    directive, kind, arguments = draw(directives_without_value(key))
+    return directive, [*arguments, draw(_VALUES[kind])]
+
+
+@st.composite
+def directives_without_value(draw, key: str | None = None):
+    """Return (directive, its kind, the arguments of its stars)."""
+    flags, width, precision, modifier, kind = draw(specifications)
+    name = ""
     if key is not None:
-        width, precision = width.replace("*", "7"), precision.replace("*", "3")
+        name, width, precision = f"({key})", width.replace("*", "7"), precision.replace("*", "3")
     arguments = [draw(stars) for part in (width, precision) if "*" in part]
-    fits = draw(st.integers(0, 19)) > 0
-    arguments.append(draw(_values_for(kind) if fits else arguments_of_any_kind))
-    name = "" if key is None else f"({key})"
-    return f"%{name}{draw(flags)}{width}{precision}{draw(modifiers)}{kind}", arguments
+    return f"%{name}{flags}{width}{precision}{modifier}{kind}", kind, arguments
 
 
 @st.composite

@@ -1,11 +1,13 @@
-"""The pair of worker processes and the comparison of their answers."""
+"""The worker processes, a pair for each interpreter, and the comparison of their answers."""
 
 import os
 import pickle
 import select
 import struct
 import subprocess
+import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from formatting.worker import Answer, Batch
@@ -19,12 +21,13 @@ BATCH_SECONDS = 20
 class Worker:
     """One process of one side."""
 
-    def __init__(self, side: str, folder: Path, queue_dir: Path, package: str | None = None) -> None:
-        self._side = side
+    def __init__(self, side: str, python: str, folder: Path, queue_dir: Path, package: str | None) -> None:
+        self._name = f"{side} side of {python}"
         self._child = programs.start(
             [WORKER],
             env=programs.environment(side, queue_dir, package),
             folder=folder,
+            python=python,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
@@ -43,10 +46,10 @@ class Worker:
         descriptor = self._child.stdout.fileno()
         while len(data) < size:
             if not select.select([descriptor], [], [], max(0, until - time.monotonic()))[0]:
-                raise programs.DeadlinePassed(f"no answer of the {self._side} side within {BATCH_SECONDS} s")
+                raise programs.DeadlinePassed(f"no answer of the {self._name} within {BATCH_SECONDS} s")
             part = os.read(descriptor, size - len(data))
             if not part:
-                raise AssertionError(f"the {self._side} side ended with status {self._child.wait()}")
+                raise AssertionError(f"the {self._name} ended with status {self._child.wait()}")
             data += part
         return data
 
@@ -60,32 +63,35 @@ class Worker:
 
 
 class Workers:
-    """Logs a batch on both sides."""
+    """Logs a batch on both sides of each interpreter."""
 
-    def __init__(self, folder: Path, queue_dir: Path, package: str | None = None) -> None:
+    def __init__(
+        self, folder: Path, queue_dir: Path, package: str | None = None, pythons: Sequence[str] = (sys.executable,)
+    ) -> None:
+        self._pythons = pythons
         self._made = folder, queue_dir, package
-        self._pair: list[Worker] = []
+        self._workers: list[Worker] = []
 
     def __enter__(self) -> "Workers":
-        self._pair = [Worker(side, *self._made) for side in programs.SIDES]
+        self._workers = [Worker(side, python, *self._made) for python in self._pythons for side in programs.SIDES]
         return self
 
     def __exit__(self, *exception: object) -> None:
-        for worker in self._pair:
+        for worker in self._workers:
             worker.end()
 
-    def log(self, batch: Batch) -> tuple[Answer, Answer]:
-        """Return the answers (stock, installed); start anew after a worker that hung or died."""
+    def log(self, batch: Batch) -> list[tuple[Answer, Answer]]:
+        """Return the answers (stock, installed) of each interpreter; start anew after a worker that hung or died."""
         data = pickle.dumps(batch)
         try:
-            for worker in self._pair:
+            for worker in self._workers:
                 worker.send(data)
-            stock, installed = (worker.answer() for worker in self._pair)
+            answers = iter([worker.answer() for worker in self._workers])
         except BaseException:
             self.__exit__()
             self.__enter__()
             raise
-        return stock, installed
+        return list(zip(answers, answers))
 
 
 def difference(stock: Answer, installed: Answer) -> str:

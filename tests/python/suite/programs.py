@@ -159,14 +159,19 @@ def run(
 
 
 def start(
-    arguments: Iterable[str | Path], *, env: Mapping[str, str], folder: Path, **popen: object
+    arguments: Iterable[str | Path],
+    *,
+    env: Mapping[str, str],
+    folder: Path,
+    python: str = sys.executable,
+    **popen: object,
 ) -> subprocess.Popen:
-    """Start the interpreter and return at once, for tests that talk to the child while it runs.
+    """Start an interpreter and return at once, for tests that talk to the child while it runs.
 
     Use it in a `with ended(...)` block, which kills what is left.
     """
     return subprocess.Popen(
-        [sys.executable, *map(str, arguments)],
+        [python, *map(str, arguments)],
         env=dict(env),
         cwd=folder,
         start_new_session=True,

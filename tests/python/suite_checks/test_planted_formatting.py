@@ -46,6 +46,6 @@ def test_a_planted_fault_is_found_by_generated_cases(plant, tmp_path, queue_dir)
     )
 
     with Workers(tmp_path, queue_dir, package=f"stand-in:{plant}") as workers:
-        found = find(batches, lambda batch: bool(difference(*workers.log(batch))), settings=SETTINGS)
+        found = find(batches, lambda batch: any(difference(*pair) for pair in workers.log(batch)), settings=SETTINGS)
 
     assert found.calls
