@@ -30,6 +30,8 @@ import machine
 
 SUITE_RUNS = 20
 FORMAT_CASES = 1_000_000
+# Hypothesis remembers all cases of a run; each part begins anew, and a run can go on after any of them.
+PROPERTY_PARTS = 10
 CORE_KILLS = 1_000
 FUZZ_ROUNDS = 20_000
 SEQUENCES = 400
@@ -95,9 +97,14 @@ def formatting(seed: int) -> Iterator[Command]:
 def properties(seed: int) -> Iterator[Command]:
     """Whole calls of the installed package against stock logging, the same million cases on all interpreters."""
     pythons = [ensure_for_tests(interpreter).python for interpreter in interpreters.chosen()]
-    options = ["tests/python/formatting/test_formatting.py", f"--hypothesis-seed={seed}", "--timeout=36000"]
-    variables = {"LOGSPOOL_EXAMPLES": str(FORMAT_CASES), "LOGSPOOL_EXAMPLE_PYTHONS": os.pathsep.join(pythons)}
-    yield pytest(interpreters.running(), "properties", *options, **variables)
+    test = "tests/python/formatting/test_formatting.py"
+    for part in range(PROPERTY_PARTS):
+        variables = {
+            "LOGSPOOL_EXAMPLES": str(FORMAT_CASES // PROPERTY_PARTS),
+            "LOGSPOOL_EXAMPLE_PYTHONS": os.pathsep.join(pythons),
+        }
+        options = [test, f"--hypothesis-seed={seed + part}", "--timeout=36000"]
+        yield pytest(interpreters.running(), "properties", *options, **variables)
 
 
 def rotation(seed: int) -> Iterator[Command]:

@@ -28,7 +28,7 @@ def configure(config: pytest.Config) -> None:
 def modify_items(items: list[pytest.Item]) -> None:
     """Give each test a deadline and skip what this run cannot show; from `pytest_collection_modifyitems`."""
     for item in items:
-        if item.get_closest_marker("timeout") is None:
+        if item.get_closest_marker("timeout") is None and not item.config.getoption("timeout", None):
             item.add_marker(pytest.mark.timeout(TEST_DEADLINE_SECONDS))
         if item.get_closest_marker("real") and not package.has_a_queue():
             item.add_marker(pytest.mark.skip(reason="needs the built package, the stand-in is stock logging"))
