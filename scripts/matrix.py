@@ -15,7 +15,8 @@ MARK = "every_interpreter"
 #: What can differ from interpreter to interpreter. The differential table and the other libraries take minutes
 #: and run on one interpreter, with `make test`; `make test PYTHON=...` runs them on another.
 FOLDERS = [
-    f"tests/python/{name}" for name in ("stdlib", "endings", "formatting", "surface", "surprises", "thread_handler")
+    f"tests/python/{name}"
+    for name in ("stdlib", "endings", "formatting", "pool", "surface", "surprises", "thread_handler")
 ]
 
 

@@ -4,11 +4,17 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from contextvars import ContextVar
-from types import FrameType
-from typing import Any
+from types import FrameType, TracebackType
+from typing import Any, ParamSpec, TypeVar, final
+
+from typing_extensions import Self, disjoint_base
 
 __all__ = [
+    "PoolCore",
+    "Semaphore",
+    "Worker",
     "__version__",
     "after_fork_in_child",
     "after_fork_in_parent",
@@ -37,6 +43,7 @@ __all__ = [
     "opened_anew",
     "orphans",
     "paths",
+    "pool_future",
     "recover",
     "recovery_counts",
     "register_exit_drain",
@@ -126,3 +133,75 @@ def recover(folder: str | os.PathLike[str] | None = None, paths: list[str] | Non
 def opened_anew(path: str | os.PathLike[str]) -> None: ...
 def orphans(folder: str | os.PathLike[str] | None = None) -> list[dict[str, Any]]: ...
 def paths() -> Mapping[str, tuple[int, int, str]]: ...
+
+# The pool.
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+@disjoint_base
+class Semaphore:
+    """Permits that threads take and give back."""
+
+    def __new__(cls, value: int = 1) -> Self:
+        """Begin with `value` free permits. Raises `ValueError` below 0 and above 2,147,483,647."""
+
+    def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
+        """Take a permit and return True; where none is free wait for one, `timeout` seconds at most.
+
+        Returns False when the time is over, or at once with `blocking=False`. A signal's handler runs meanwhile, and
+        what it raises is raised here.
+        """
+
+    def release(self, n: int = 1) -> None:
+        """Give back `n` permits and wake as many threads that wait. Raises `ValueError` for `n` below 1."""
+
+    def __enter__(self) -> bool: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
+    ) -> None: ...
+    @property
+    def value(self) -> int:
+        """Permits that are free now."""
+
+@disjoint_base
+class PoolCore:
+    """The native half of `logspool.pool.Pool`."""
+
+    def __new__(cls, *arguments: Any, **keywords: Any) -> Self: ...
+    def submit(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
+        """Call `fn(*args, **kwargs)` in a worker and return its future.
+
+        Raises `RuntimeError` after `shutdown`, `BrokenPool` where the initializer failed, `queue.Full` where the pool
+        is full and its policy says so.
+        """
+
+    def push(self, fn: Callable[_P, object], /, *args: _P.args, **kwargs: _P.kwargs) -> None:
+        """Call `fn(*args, **kwargs)` in a worker. What it raises goes to `sys.unraisablehook`. Raises as `submit`."""
+
+    def wait_idle(self, timeout: float | None = None) -> bool:
+        """Wait until no job waits and none runs. Returns False where `timeout` seconds were over first."""
+
+    def _open(
+        self,
+        most_workers: int,
+        queue_size: int,
+        overflow: str,
+        context: str,
+        idle_timeout: float | None,
+    ) -> None: ...
+    def _worker(self) -> Worker: ...
+    def _forget_worker(self) -> None: ...
+    def _close(self, cancel: bool) -> None: ...
+    def _resize(self, most_workers: int) -> int: ...
+    def _counts(self) -> dict[str, Any]: ...
+    def _after_fork(self, exception: BaseException, most_workers: int, queue_size: int) -> None: ...
+
+@final
+class Worker:
+    """What a worker thread runs."""
+
+    def run(self) -> None: ...
+    def give_up(self, exception: BaseException) -> None: ...
+
+def pool_future() -> type[Future[Any]]: ...

@@ -3,6 +3,7 @@
 import logging
 
 import logspool
+from logspool.pool import BrokenPool, Future, Pool, PoolStats, Semaphore
 
 logspool.install(durability="memory", blocking_levels=["ERROR", logging.CRITICAL], queue_dir=None)
 logspool.uninstall()
@@ -56,6 +57,23 @@ doubled: int = double(2)
 async def use() -> int:
     return await triple(3)
 
+
+with Pool(2, thread_name_prefix="work", queue_size=10, overflow="block", context="copy") as pool:
+    future: Future[int] = pool.submit(double, 2)
+    pool.push(print, "text", end="")
+    squares: list[int] = list(pool.map(double, [1, 2, 3], buffersize=2, ordered=False))
+    pool.resize(3)
+    idle: bool = pool.wait_idle(timeout=1.0)
+    pool_stats: PoolStats = pool.stats()
+    depth: int = pool_stats.depth
+broken: type[RuntimeError] = BrokenPool
+
+with Semaphore(2) as taken:
+    free: bool = taken
+semaphore = Semaphore()
+acquired: bool = semaphore.acquire(timeout=0.5)
+semaphore.release(n=1)
+left: int = semaphore.value
 
 # What must be an error; strict checkers complain about an ignore that is not needed.
 logspool.install(que_bytes=1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]

@@ -4,7 +4,7 @@
 //! [`plan`] hold, which [`site`], what [`message`], which [`keywords`])
 //! -> [`queueing`] -> the core's pipeline. [`planning`] makes
 //! plans from what [`adoption`] knows of handlers; [`hooks`] and [`environment`] tell when they are stale; [`emit`]
-//! serves adopted handlers that stock logging reaches, [`record`] reads what they get by value.
+//! serves adopted handlers that stock logging reaches, [`record`] reads what they get by value. [`pool`] stands beside.
 //!
 //! Translation and CPython-specific code only; what can be tested without Python belongs to the core.
 
@@ -31,6 +31,7 @@ mod pieces;
 mod plan;
 mod planning;
 mod plans;
+mod pool;
 mod queueing;
 mod record;
 mod report;

@@ -17,7 +17,7 @@ use crate::object::Owned;
 use crate::planning::Adopt;
 use crate::{
     adoption, context, environment, frame, hooks, keywords, leaving, message, methods, names, options, plan, planning,
-    plans, report, site, stream,
+    plans, pool, report, site, stream,
 };
 
 fn owned(object: &Bound<'_, PyAny>) -> Owned {
@@ -33,6 +33,8 @@ fn timeout(seconds: Option<f64>) -> Option<Duration> {
 #[pymodule(name = "_native", gil_used = false)]
 mod native {
     use super::*;
+    #[pymodule_export]
+    use crate::pool::{PoolCore, Semaphore, Worker};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -41,7 +43,14 @@ mod native {
         if !unsafe { names::init() && methods::init() } {
             return Err(PyRuntimeError::new_err("cannot make the names that logspool looks up"));
         }
+        pool::init(module.py())?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+
+    /// Return the type of the pool's futures, made on first use: it needs `concurrent.futures`.
+    #[pyfunction]
+    fn pool_future(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        pool::future_class(py)
     }
 
     /// Check this interpreter's private frame layout against its public functions.

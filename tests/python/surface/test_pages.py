@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import logspool
+import logspool.pool
 
 pytestmark = pytest.mark.real
 
@@ -46,6 +47,24 @@ def test_the_program_of_the_tutorial_prints_what_the_page_shows(run_program):
 
     assert shown == printed
     assert 100_000 == len((folder / "shop.log").read_text().splitlines())
+
+
+def test_the_reference_of_the_pool_has_every_option_with_its_default_and_every_method():
+    text = (DOCS / "reference" / "pool.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", text, flags=re.MULTILINE))
+    for name, parameter in inspect.signature(logspool.pool.Pool).parameters.items():
+        if name not in ("initializer", "initargs"):
+            assert repr(parameter.default) == rows[name].strip("`").replace('"', "'"), name
+    for cls in (logspool.pool.Pool, logspool.pool.Semaphore):
+        methods = {name for name in dir(cls) if not name.startswith("_")}
+        assert [] == [name for name in methods if not re.search(rf"`{name}[`(]", text)]
+
+
+def test_the_program_of_the_reference_of_the_pool_runs(run_program):
+    text = (DOCS / "reference" / "pool.md").read_text(encoding="utf-8")
+    outcome, _ = run_program(re.search(r"```python\n(.*?)```", text, flags=re.DOTALL).group(1))
+
+    assert {b"nobody waits for this", b"1024 25"} == set(outcome.expect_success().out.splitlines())
 
 
 def _run_page(run_program, name):

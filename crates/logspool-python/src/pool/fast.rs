@@ -1,0 +1,46 @@
+//! Methods without argument parsing, in the place of PyO3's where a call's cost counts.
+
+use std::ffi::CStr;
+
+use pyo3::ffi::{self, PyObject};
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+
+use crate::object::Owned;
+
+/// A `METH_FASTCALL | METH_KEYWORDS` function; its first argument is the object.
+pub type Function =
+    unsafe extern "C" fn(*mut PyObject, *const *mut PyObject, ffi::Py_ssize_t, *mut PyObject) -> *mut PyObject;
+
+/// Puts `function` in the place of a method and returns the method that was there, for the calls that `function` does
+/// not serve.
+///
+/// # Errors
+///
+/// The type has no such method or cannot be changed.
+pub fn replace(class: &Bound<'_, PyType>, name: &'static CStr, function: Function) -> PyResult<Owned> {
+    let text = name.to_str()?;
+    let stock = class.getattr(text)?;
+    // SAFETY: the documentation of a method descriptor is a str or None; the definition lives for good, as CPython asks.
+    let made = unsafe {
+        let definition = Box::leak(Box::new(ffi::PyMethodDef {
+            ml_name: name.as_ptr(),
+            ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: function },
+            ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
+            ml_doc: documentation(&stock),
+        }));
+        Bound::from_owned_ptr_or_err(class.py(), ffi::PyDescr_NewMethod(class.as_type_ptr(), definition))?
+    };
+    class.setattr(text, made)?;
+    // SAFETY: a live object, attached.
+    Ok(unsafe { Owned::borrow(stock.as_ptr()) })
+}
+
+/// The documentation of a method with its signature, kept for good.
+fn documentation(method: &Bound<'_, PyAny>) -> *const std::ffi::c_char {
+    let text = |name: &str| method.getattr(name).and_then(|each| each.extract::<String>()).unwrap_or_default();
+    let (name, signature, doc) = (text("__name__"), text("__text_signature__"), text("__doc__"));
+    // CPython reads the signature out of text of this form.
+    let whole = if signature.is_empty() { doc } else { format!("{name}{signature}\n--\n\n{doc}") };
+    std::ffi::CString::new(whole).map_or(std::ptr::null(), |text| text.into_raw().cast_const())
+}

@@ -1,0 +1,236 @@
+//! A job: a callable with its arguments, and who is told how it ended.
+
+use std::ptr;
+
+use pyo3::ffi::{self, PyObject};
+use pyo3::prelude::*;
+
+use super::future;
+use crate::leaving;
+use crate::object::Owned;
+
+/// Values that a job holds without the heap.
+const FEW: usize = 3;
+
+/// Positional values, then those of keywords. References are owned.
+enum Values {
+    Few(u8, [*mut PyObject; FEW]),
+    Many(Box<[*mut PyObject]>),
+}
+
+impl Values {
+    /// # Safety
+    ///
+    /// `values` holds `count` live objects; attached.
+    #[inline]
+    unsafe fn copy(values: *const *mut PyObject, count: usize) -> Self {
+        // SAFETY: as the caller says.
+        unsafe {
+            if count <= FEW {
+                let mut few = [ptr::null_mut(); FEW];
+                for (index, place) in few.iter_mut().enumerate().take(count) {
+                    *place = *values.add(index);
+                    ffi::Py_INCREF(*place);
+                }
+                return Self::Few(count as u8, few);
+            }
+            let many: Box<[*mut PyObject]> = std::slice::from_raw_parts(values, count).into();
+            many.iter().for_each(|&each| ffi::Py_INCREF(each));
+            Self::Many(many)
+        }
+    }
+
+    #[inline]
+    fn as_slice(&self) -> &[*mut PyObject] {
+        match self {
+            Self::Few(count, few) => &few[..usize::from(*count)],
+            Self::Many(many) => many,
+        }
+    }
+}
+
+/// Who is told how a job ended.
+pub enum Target {
+    /// Nobody, unless it fails.
+    Nobody,
+    /// A future.
+    Future(Owned),
+}
+
+/// What a worker is to do. Made and dropped by attached threads only.
+pub struct Job {
+    function: Owned,
+    values: Values,
+    /// Names of the last values, or `None`.
+    keywords: Option<Owned>,
+    /// The context to run in; `None`: the worker's.
+    context: Option<Owned>,
+    target: Target,
+    /// When it was taken, in the pool's own milliseconds.
+    pub since: u32,
+}
+
+// SAFETY: the references are counted ones, used by attached threads only.
+unsafe impl Send for Job {}
+
+impl Drop for Values {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: owned references; jobs are dropped by attached threads.
+        self.as_slice().iter().for_each(|&each| unsafe { ffi::Py_DECREF(each) });
+    }
+}
+
+impl Job {
+    /// A job that calls the first of `arguments` with the others.
+    ///
+    /// # Safety
+    ///
+    /// As for the arguments of a `METH_FASTCALL | METH_KEYWORDS` function, `count` at least 1; attached.
+    #[inline]
+    pub unsafe fn new(
+        arguments: *const *mut PyObject,
+        count: usize,
+        keywords: *mut PyObject,
+        context: Option<Owned>,
+        target: Target,
+        since: u32,
+    ) -> Self {
+        // SAFETY: as the caller says.
+        unsafe {
+            let named = if keywords.is_null() { 0 } else { ffi::PyTuple_GET_SIZE(keywords) as usize };
+            Self {
+                function: Owned::borrow(*arguments),
+                values: Values::copy(arguments.add(1), count - 1 + named),
+                keywords: (named > 0).then(|| Owned::borrow(keywords)),
+                context,
+                target,
+                since,
+            }
+        }
+    }
+
+    /// Does the job and tells its target. False: it failed and nobody took the exception but `sys.unraisablehook`.
+    ///
+    /// # Safety
+    ///
+    /// Attached.
+    #[inline]
+    pub unsafe fn run(self) -> bool {
+        // SAFETY: as the caller says; all objects are owned.
+        unsafe {
+            if let Target::Future(future) = &self.target
+                && !future::start(future.as_ptr())
+            {
+                return true;
+            }
+            let result = Owned::steal(self.call());
+            let Self { function, values, keywords, context, target, since: _ } = self;
+            // Before the end is told: who waits for it may expect the arguments to be free.
+            drop((values, keywords, context));
+            match (target, result) {
+                (Target::Nobody, Some(_)) => true,
+                (Target::Nobody, None) => {
+                    ffi::PyErr_WriteUnraisable(function.as_ptr());
+                    false
+                }
+                (Target::Future(future), Some(result)) => {
+                    drop(function);
+                    future::finish_with(future.as_ptr(), result);
+                    true
+                }
+                (Target::Future(future), None) => {
+                    let exception = caught();
+                    drop(function);
+                    future::fail_with(future.as_ptr(), exception);
+                    true
+                }
+            }
+        }
+    }
+
+    /// Calls the function; a new reference, or null with an error set.
+    #[inline]
+    unsafe fn call(&self) -> *mut PyObject {
+        // SAFETY: owned objects; attached.
+        unsafe {
+            let Some(context) = &self.context else { return self.call_here() };
+            if ffi::PyContext_Enter(context.as_ptr()) != 0 {
+                return ptr::null_mut();
+            }
+            let result = self.call_here();
+            if ffi::PyContext_Exit(context.as_ptr()) != 0 {
+                ffi::Py_XDECREF(result);
+                return ptr::null_mut();
+            }
+            result
+        }
+    }
+
+    #[inline]
+    unsafe fn call_here(&self) -> *mut PyObject {
+        let values = self.values.as_slice();
+        let named = self.keywords.as_ref().map_or(0, |names| {
+            // SAFETY: a tuple.
+            unsafe { ffi::PyTuple_GET_SIZE(names.as_ptr()) as usize }
+        });
+        let names = self.keywords.as_ref().map_or(ptr::null_mut(), Owned::as_ptr);
+        // The place in front of the values is the callee's to use.
+        let count = (values.len() - named) | ffi::PY_VECTORCALL_ARGUMENTS_OFFSET;
+        let mut few = [ptr::null_mut(); FEW + 1];
+        // SAFETY: as many values as counted, a free place in front of them.
+        unsafe {
+            if let Some(place) = few.get_mut(1..=values.len()) {
+                place.copy_from_slice(values);
+                return leaving::vectorcall(self.function.as_ptr(), few.as_ptr().add(1), count, names);
+            }
+            let mut many = Vec::with_capacity(values.len() + 1);
+            many.push(ptr::null_mut());
+            many.extend_from_slice(values);
+            leaving::vectorcall(self.function.as_ptr(), many.as_ptr().add(1), count, names)
+        }
+    }
+
+    /// Tells the target that the job will never run.
+    ///
+    /// # Safety
+    ///
+    /// Attached.
+    pub unsafe fn cancel(self) {
+        if let Target::Future(future) = &self.target {
+            // SAFETY: a live future.
+            unsafe {
+                if future::cancel(future.as_ptr()) {
+                    // Those who wait for it are told now: no worker will come by.
+                    future::start(future.as_ptr());
+                }
+            }
+        }
+    }
+
+    /// Ends the job's future with an exception, without running it.
+    ///
+    /// # Safety
+    ///
+    /// Attached.
+    pub unsafe fn fail(self, exception: &Bound<'_, PyAny>) {
+        if let Target::Future(future) = &self.target {
+            // SAFETY: a live future.
+            unsafe {
+                if future::start(future.as_ptr()) {
+                    future::fail_with(future.as_ptr(), Owned::borrow(exception.as_ptr()));
+                }
+            }
+        }
+    }
+}
+
+/// The exception that is set, with its traceback.
+unsafe fn caught() -> Owned {
+    // SAFETY: attached; an error is set.
+    unsafe {
+        let py = Python::assume_attached();
+        let exception = PyErr::fetch(py).into_value(py);
+        Owned::borrow(exception.as_ptr())
+    }
+}

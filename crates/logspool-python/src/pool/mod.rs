@@ -1,0 +1,32 @@
+//! `logspool.pool`: the parts of the thread pool that are native.
+//!
+//! A job's way: [`core`] (`Pool.submit` and its like make a [`job`] and put it into the core's queue) -> a worker, in
+//! [`core`] too -> [`future`], with its Python face in [`future_type`]. [`waiting`] leaves the interpreter and comes
+//! back for signals; [`semaphore`] is the core's semaphore as a Python type. Types are PyO3's where that is cheap
+//! enough; the methods whose cost counts are replaced by functions without argument parsing ([`fast`]).
+
+mod core;
+mod fast;
+mod future;
+mod future_type;
+mod job;
+mod semaphore;
+mod waiting;
+
+use pyo3::prelude::*;
+
+pub use self::core::{PoolCore, Worker};
+pub use self::semaphore::Semaphore;
+
+/// Puts the short ways in front of the types' methods. Called once.
+pub fn init(py: Python<'_>) -> PyResult<()> {
+    core::init(py)?;
+    semaphore::init(py)
+}
+
+/// The type of futures.
+pub fn future_class(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    let class = future_type::class(py)?;
+    // SAFETY: a live object, attached.
+    Ok(unsafe { Bound::from_borrowed_ptr(py, class.as_ptr()) })
+}

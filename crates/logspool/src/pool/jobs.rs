@@ -1,0 +1,358 @@
+//! The jobs that wait for a worker, and the workers that wait for a job.
+//!
+//! One short lock guards both, so "the queue is empty" and "a worker goes to sleep" are one step, and a push sees
+//! every worker that sleeps or is about to. Nothing is called while the lock is held and nobody sleeps with it: with
+//! a GIL around all its users it is never contended, and costs two atomic operations.
+//!
+//! A push wakes a worker only if more sleep than are being woken already: a burst of pushes wakes each worker once,
+//! and a worker that finds more jobs when it has done one does not sleep in between. That rule, not the lock, is what
+//! makes jobs cheap: waking a thread costs some twenty times as much as handing it a job that it looks for.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::futex::{WaitWord, low};
+use crate::sync::{Mutex, MutexGuard, Ordering, PoisonError};
+
+/// Where in the queue a job goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Before all others.
+    First,
+    /// Behind what is urgent, before the rest.
+    High,
+    /// In order of arrival.
+    Normal,
+    /// When nothing else is there.
+    Low,
+}
+
+/// Why a job was not taken. The job is given back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// As many jobs wait as may.
+    Full,
+    /// No more jobs are taken.
+    Closed,
+}
+
+/// What a worker does next.
+#[derive(Debug)]
+pub enum Next<T> {
+    /// A job.
+    Job(T),
+    /// Sleep, with this ticket for [`Jobs::sleep`].
+    Sleep(u32),
+    /// End: nothing more will come, or there are too many workers. It is counted off already.
+    Leave,
+}
+
+/// How a worker comes to ask for its next job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum From {
+    /// It is new.
+    Start,
+    /// It has done a job.
+    Job,
+    /// It slept.
+    Sleep,
+    /// It slept for as long as an idle worker is kept.
+    LongSleep,
+}
+
+/// Counts of one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Jobs that wait.
+    pub pending: usize,
+    /// Workers there are, those included that are being started.
+    pub workers: usize,
+    /// Workers that do a job or look for one.
+    pub busy: usize,
+    /// Jobs that were ever taken.
+    pub taken: u64,
+    /// Wake-ups of workers so far.
+    pub wakes: u64,
+}
+
+/// Jobs in lanes, and the workers that do them.
+#[derive(Debug)]
+pub struct Jobs<T> {
+    state: Mutex<State<T>>,
+    /// Low half: changes with each wake-up of workers.
+    bell: WaitWord,
+    /// Low half: changes when there is room again and somebody waits for it.
+    room: WaitWord,
+    /// Low half: changes when all is done and somebody waits for it.
+    rest: WaitWord,
+}
+
+#[derive(Debug)]
+struct State<T> {
+    lanes: [VecDeque<T>; 3],
+    pending: usize,
+    /// Most jobs that wait; 0: as many as memory holds.
+    bound: usize,
+    most_workers: usize,
+    workers: usize,
+    asleep: usize,
+    being_woken: usize,
+    waiting_for_room: usize,
+    waiting_for_rest: usize,
+    closed: bool,
+    taken: u64,
+    wakes: u64,
+}
+
+impl<T> State<T> {
+    fn push(&mut self, job: T, place: Place) {
+        match place {
+            Place::First => self.lanes[0].push_front(job),
+            Place::High => self.lanes[0].push_back(job),
+            Place::Normal => self.lanes[1].push_back(job),
+            Place::Low => self.lanes[2].push_back(job),
+        }
+        self.pending += 1;
+        self.taken += 1;
+    }
+
+    fn pop(&mut self) -> Option<T> {
+        if self.pending == 0 {
+            return None;
+        }
+        self.pending -= 1;
+        self.lanes.iter_mut().find_map(VecDeque::pop_front)
+    }
+
+    /// Counts up to `wanted` sleepers as being woken; returns how many.
+    fn choose_to_wake(&mut self, wanted: usize) -> usize {
+        let count = wanted.min(self.asleep - self.being_woken);
+        self.being_woken += count;
+        self.wakes += count as u64;
+        count
+    }
+}
+
+impl<T> Jobs<T> {
+    /// No jobs and no workers; at most `bound` jobs wait (0: no bound), for at most `most_workers` workers.
+    pub fn new(bound: usize, most_workers: usize) -> Self {
+        let state = State {
+            lanes: [VecDeque::new(), VecDeque::new(), VecDeque::new()],
+            pending: 0,
+            bound,
+            most_workers,
+            workers: 0,
+            asleep: 0,
+            being_woken: 0,
+            waiting_for_room: 0,
+            waiting_for_rest: 0,
+            closed: false,
+            taken: 0,
+            wakes: 0,
+        };
+        Self { state: Mutex::new(state), bell: WaitWord::new(0), room: WaitWord::new(0), rest: WaitWord::new(0) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a job. Returns whether a worker has to be started for it; that one is counted already.
+    ///
+    /// # Errors
+    ///
+    /// The job and why it was refused.
+    #[inline]
+    pub fn push(&self, job: T, place: Place) -> Result<bool, (T, Refused)> {
+        let mut state = self.state();
+        if state.closed {
+            return Err((job, Refused::Closed));
+        }
+        if state.bound != 0 && state.pending >= state.bound {
+            return Err((job, Refused::Full));
+        }
+        state.push(job, place);
+        if state.asleep > state.being_woken {
+            state.choose_to_wake(1);
+            drop(state);
+            self.ring(1);
+            return Ok(false);
+        }
+        Ok(Self::counts_a_new_worker(&mut state))
+    }
+
+    /// Counts a worker that will be started, if there may be one more and it has something to do.
+    fn counts_a_new_worker(state: &mut State<T>) -> bool {
+        let start = state.workers < state.most_workers && state.pending > 0;
+        state.workers += usize::from(start);
+        start
+    }
+
+    /// Says what a worker does next.
+    #[inline]
+    pub fn next(&self, from: From) -> Next<T> {
+        let mut state = self.state();
+        if matches!(from, From::Sleep | From::LongSleep) {
+            state.asleep -= 1;
+            // Whoever wakes takes a wake-up that is under way: it is awake, and the other one wakes in vain.
+            state.being_woken = state.being_woken.saturating_sub(1);
+        }
+        let too_many = state.workers > state.most_workers;
+        if !too_many && let Some(job) = state.pop() {
+            let room = state.waiting_for_room > 0;
+            drop(state);
+            if room {
+                self.tell(&self.room, 1);
+            }
+            return Next::Job(job);
+        }
+        let leaves = too_many || state.closed || from == From::LongSleep;
+        if leaves {
+            state.workers -= 1;
+        } else {
+            state.asleep += 1;
+        }
+        let ticket = low(self.bell.peek());
+        let rest = state.waiting_for_rest > 0 && Self::rests(&state);
+        drop(state);
+        if rest {
+            self.tell(&self.rest, u32::MAX);
+        }
+        if leaves { Next::Leave } else { Next::Sleep(ticket) }
+    }
+
+    fn rests(state: &State<T>) -> bool {
+        state.pending == 0 && state.asleep == state.workers
+    }
+
+    /// Sleeps until a worker is woken, at most `timeout`. False: the time was over.
+    pub fn sleep(&self, ticket: u32, timeout: Option<Duration>) -> bool {
+        self.bell.wait(ticket, timeout);
+        low(self.bell.peek()) != ticket
+    }
+
+    fn ring(&self, count: u32) {
+        self.tell(&self.bell, count);
+    }
+
+    fn tell(&self, word: &WaitWord, count: u32) {
+        // The lock orders what is told; the word needs no order. It has to change: a thread on its way to sleep, which
+        // nobody can wake yet, then does not sleep.
+        if !cfg!(weaken = "bell_changes") {
+            word.word.fetch_add(1, Ordering::Relaxed);
+        }
+        word.wake(count);
+    }
+
+    /// Takes the oldest job out of the least urgent lane that has one.
+    pub fn take_oldest(&self) -> Option<T> {
+        let mut state = self.state();
+        let job = state.lanes.iter_mut().rev().find_map(VecDeque::pop_front)?;
+        state.pending -= 1;
+        Some(job)
+    }
+
+    /// Takes all jobs out that wait.
+    pub fn take_all(&self) -> Vec<T> {
+        let mut state = self.state();
+        state.pending = 0;
+        let jobs = state.lanes.iter_mut().flat_map(|lane| lane.drain(..)).collect();
+        let room = state.waiting_for_room > 0;
+        let rest = state.waiting_for_rest > 0 && Self::rests(&state);
+        drop(state);
+        if room {
+            self.tell(&self.room, u32::MAX);
+        }
+        if rest {
+            self.tell(&self.rest, u32::MAX);
+        }
+        jobs
+    }
+
+    /// Takes no more jobs from now on; workers leave when none is left.
+    pub fn close(&self) {
+        let mut state = self.state();
+        state.closed = true;
+        state.being_woken = state.asleep;
+        drop(state);
+        self.ring(u32::MAX);
+        self.tell(&self.room, u32::MAX);
+        self.tell(&self.rest, u32::MAX);
+    }
+
+    /// Sets how many workers there may be. Returns how many have to be started; they are counted already.
+    pub fn resize(&self, most_workers: usize) -> usize {
+        let mut state = self.state();
+        state.most_workers = most_workers;
+        let mut start = 0;
+        while start < state.pending && Self::counts_a_new_worker(&mut state) {
+            start += 1;
+        }
+        let surplus = state.workers.saturating_sub(most_workers);
+        let wake = state.choose_to_wake(surplus);
+        drop(state);
+        if wake > 0 {
+            self.ring(wake as u32);
+        }
+        start
+    }
+
+    /// Counts a worker off that could not be started.
+    pub fn forget_worker(&self) {
+        self.state().workers -= 1;
+    }
+
+    /// Waits a moment until there is room or the queue is closed; look again then.
+    pub fn wait_for_room(&self, timeout: Duration) -> bool {
+        let ticket = {
+            let mut state = self.state();
+            if state.closed || state.pending < state.bound {
+                return true;
+            }
+            state.waiting_for_room += 1;
+            low(self.room.peek())
+        };
+        self.room.wait(ticket, Some(timeout));
+        let mut state = self.state();
+        state.waiting_for_room -= 1;
+        state.closed || state.pending < state.bound
+    }
+
+    /// Waits a moment until nothing waits and nobody works.
+    pub fn wait_for_rest(&self, timeout: Duration) -> bool {
+        let ticket = {
+            let mut state = self.state();
+            if Self::rests(&state) {
+                return true;
+            }
+            state.waiting_for_rest += 1;
+            low(self.rest.peek())
+        };
+        self.rest.wait(ticket, Some(timeout));
+        let mut state = self.state();
+        state.waiting_for_rest -= 1;
+        Self::rests(&state)
+    }
+
+    /// Whether no more jobs are taken.
+    pub fn is_closed(&self) -> bool {
+        self.state().closed
+    }
+
+    /// Counts of this moment.
+    pub fn counts(&self) -> Counts {
+        let state = self.state();
+        Counts {
+            pending: state.pending,
+            workers: state.workers,
+            busy: state.workers - state.asleep,
+            taken: state.taken,
+            wakes: state.wakes,
+        }
+    }
+
+    /// The value of the oldest job by `age`, over all lanes.
+    pub fn oldest<A: Ord>(&self, age: impl Fn(&T) -> A) -> Option<A> {
+        self.state().lanes.iter().filter_map(VecDeque::front).map(age).min()
+    }
+}

@@ -1,0 +1,157 @@
+"""`Pool.map`: items in chunks, a future for each chunk."""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from logspool.pool._pool import Pool
+
+# Chosen: a worker's share of what is left goes out in quarters, so that the last items are spread evenly.
+_PARTS = 4
+
+Chunk = tuple[Sequence[Any], ...]
+Outcome = tuple[list[Any], "BaseException | None"]
+
+
+def run(
+    pool: Pool,
+    fn: Callable[..., Any],
+    iterables: tuple[Iterable[Any], ...],
+    timeout: float | None,
+    chunksize: int | None,
+    buffersize: int | None,
+    ordered: bool,
+) -> Iterator[Any]:
+    """Begin a map and return the iterator over its results; see `Pool.map`."""
+    for name, value in (("chunksize", chunksize), ("buffersize", buffersize)):
+        if value is not None and value < 1:
+            raise ValueError(f"{name} is {value}, expected 1 or more")
+    deadline = None if timeout is None else time.monotonic() + timeout
+    if buffersize is None:
+        chunks = _whole_chunks(iterables, chunksize, pool._max_workers)
+        ahead = None
+    else:
+        size = chunksize or max(1, buffersize // (_PARTS * pool._max_workers))
+        chunks = _read_chunks(iterables, size)
+        ahead = max(1, buffersize // size)
+    begun = _Results(pool, fn, chunks, deadline, ahead, ordered)
+    results = _Iterator.from_iterable(begun.lists())
+    results.close = begun.close  # type: ignore[attr-defined]
+    return results
+
+
+class _Iterator(itertools.chain):
+    """The iterator that `Pool.map` returns: in C from result to result."""
+
+    #: See `_Results.close`.
+    close: Callable[[], None]
+
+
+def _chunk(fn: Callable[..., Any], columns: Chunk) -> Outcome:
+    """Do the items of a chunk, in a worker; return the results up to the first exception, and that."""
+    results: list[Any] = []
+    try:
+        results.extend(map(fn, *columns))
+    except BaseException as error:
+        return results, error
+    return results, None
+
+
+def _whole_chunks(iterables: tuple[Iterable[Any], ...], chunksize: int | None, workers: int) -> Iterator[Chunk]:
+    """Cut the whole input, read at once."""
+    columns = [each if isinstance(each, (list, tuple, range)) else list(each) for each in iterables]
+    count = min(map(len, columns), default=0)
+    begin = 0
+    while begin < count:
+        # Guided self-scheduling (Polychronopoulos and Kuck, 1987), see `_PARTS`.
+        size = chunksize or -(-(count - begin) // (_PARTS * workers))
+        yield tuple(column[begin : min(begin + size, count)] for column in columns)
+        begin += size
+
+
+def _read_chunks(iterables: tuple[Iterable[Any], ...], size: int) -> Iterator[Chunk]:
+    """Cut the input as it is read."""
+    rows = zip(*iterables)
+    while chunk := list(itertools.islice(rows, size)):
+        yield tuple(zip(*chunk))
+
+
+class _Results:
+    """The chunks of a map that were begun, and the iterator over their results."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        fn: Callable[..., Any],
+        chunks: Iterator[Chunk],
+        deadline: float | None,
+        ahead: int | None,
+        ordered: bool,
+    ) -> None:
+        self._pool: Pool | None = pool
+        self._fn, self._chunks, self._deadline = fn, chunks, deadline
+        self._ready: queue.SimpleQueue[Any] | None = None if ordered else queue.SimpleQueue()
+        self._begun: dict[Any, None] = {}
+        for _ in itertools.islice(iter(self._begin, False), ahead):
+            pass
+
+    def _begin(self) -> bool:
+        columns = next(self._chunks, None)
+        if columns is None or self._pool is None:
+            # A pool that nobody holds ends, also while somebody holds its results.
+            self._pool = None
+            return False
+        future = self._pool.submit(_chunk, self._fn, columns)
+        self._begun[future] = None
+        if self._ready is not None:
+            future.add_done_callback(self._ready.put)
+        return True
+
+    def _next_outcome(self) -> Outcome:
+        left = None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
+        if self._ready is None:
+            future = next(iter(self._begun))
+            outcome = future.result(left)
+        else:
+            try:
+                future = self._ready.get(timeout=left)
+            except queue.Empty:
+                raise _timed_out() from None
+            outcome = future.result()
+        del self._begun[future]
+        return outcome
+
+    def lists(self) -> Generator[Iterable[Any]]:
+        """Yield the results of chunk after chunk."""
+        try:
+            while self._begun:
+                results, error = self._next_outcome()
+                self._begin()
+                # A single result is not held while its taker works with it; those of larger chunks are, together.
+                yield results if len(results) != 1 else map(results.pop, (0,))
+                if error is not None:
+                    try:
+                        raise error
+                    finally:
+                        # The exception's traceback holds this frame.
+                        del error
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Cancel what has not begun; there is nothing more to come then."""
+        self._pool = None
+        for future in self._begun:
+            future.cancel()
+        self._begun.clear()
+
+
+def _timed_out() -> Exception:
+    from concurrent.futures import TimeoutError
+
+    return TimeoutError()

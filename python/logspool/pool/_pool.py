@@ -1,0 +1,235 @@
+"""The pool: its options, its threads and their end. What a job costs is native."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import BrokenExecutor, Executor, _base
+from dataclasses import dataclass
+from typing import Any
+
+from logspool._native import PoolCore
+from logspool.pool import _map
+
+_AT_EXIT = ("finish", "cancel", "abandon")
+_numbers = itertools.count()
+
+
+class BrokenPool(BrokenExecutor):
+    """The pool takes no more jobs, because its initializer failed or because the process was forked."""
+
+
+@dataclass(frozen=True)
+class PoolStats:
+    """What a pool holds and has done, at one moment."""
+
+    #: Jobs that wait for a worker.
+    depth: int
+    #: Seconds that the oldest of them has waited, exact to a few milliseconds.
+    oldest_age: float
+    #: Worker threads.
+    workers: int
+    #: Workers that do a job or look for one.
+    busy: int
+    #: Jobs taken so far.
+    submitted: int
+    #: Jobs without a future that raised; `sys.unraisablehook` had each of them.
+    failed: int
+    #: Jobs that gave way to newer ones (`overflow="drop_oldest"`).
+    dropped: int
+    #: Times a sleeping worker was woken.
+    wakes: int
+
+
+class Pool(PoolCore, Executor):
+    """Threads that do jobs.
+
+    - `max_workers`: most threads; by default four more than the process has cores, at most 32. They are started when
+      jobs come and none is idle.
+    - `thread_name_prefix`: what their names begin with.
+    - `initializer(*initargs)` is called in each thread before its first job; where it raises, the pool is broken.
+      `finalizer()` is called in each thread at its end.
+    - `queue_size`: most jobs that wait, 0 for no limit, and `overflow` what happens then: `"block"` (wait for room),
+      `"raise"` (`queue.Full`), `"drop_oldest"` (the job that waited longest is cancelled) or `"caller_runs"`.
+    - `idle_timeout`: seconds after which a thread without work ends, None for never.
+    - `at_exit`: what the end of the interpreter does: `"finish"` all jobs, `"cancel"` those that wait, or `"abandon"`
+      those that run, too.
+    - `context`: `"none"`, or `"copy"` to run each job in a copy of its caller's `contextvars` context.
+
+    Raises `ValueError` and `TypeError` for options that do not fit.
+    """
+
+    def __init__(
+        self,
+        max_workers: int | None = None,
+        thread_name_prefix: str = "",
+        initializer: Callable[..., object] | None = None,
+        initargs: tuple[Any, ...] = (),
+        *,
+        finalizer: Callable[[], object] | None = None,
+        queue_size: int = 0,
+        overflow: str = "block",
+        idle_timeout: float | None = 60.0,
+        at_exit: str = "finish",
+        context: str = "none",
+    ) -> None:
+        if max_workers is None:
+            max_workers = min(32, len(os.sched_getaffinity(0)) + 4)
+        if max_workers <= 0:
+            raise ValueError(f"max_workers must be greater than 0, not {max_workers}")
+        if queue_size < 0:
+            raise ValueError(f"queue_size is {queue_size}, expected 0 (no limit) or more")
+        for name, function in (("initializer", initializer), ("finalizer", finalizer)):
+            if function is not None and not callable(function):
+                raise TypeError(f"{name} must be a callable")
+        if at_exit not in _AT_EXIT:
+            raise ValueError(f"at_exit is {at_exit!r}, expected one of {', '.join(map(repr, _AT_EXIT))}")
+        self._max_workers = max_workers
+        self._queue_size = queue_size
+        self._at_exit = at_exit
+        self._thread_name_prefix = thread_name_prefix or f"Pool-{next(_numbers)}"
+        self._thread_numbers = itertools.count()
+        self._ends = (initializer, initargs, finalizer)
+        # Replaced, never changed: others may look through it at any time.
+        self._threads: frozenset[threading.Thread] = frozenset()
+        self._threads_lock = threading.Lock()
+        self._broken: str | None = None
+        self._open(max_workers, queue_size, overflow, context, idle_timeout)
+        _pools.add(self)
+
+    def map(
+        self,
+        fn: Callable[..., Any],
+        *iterables: Iterable[Any],
+        timeout: float | None = None,
+        chunksize: int | None = None,
+        buffersize: int | None = None,
+        ordered: bool = True,
+    ) -> Iterator[Any]:
+        """Return an iterator over the results of `fn` for the items of the iterables.
+
+        Items go to the workers in chunks of `chunksize`, by default large ones first and single ones at the end. With
+        `buffersize` the input is read as results are taken, at most so many items ahead; without it all of it at
+        once. With `ordered=False` results come as they are ready. What `fn` raises is raised where its result would
+        have come. `timeout` counts in seconds from this call; then `TimeoutError`.
+        """
+        return _map.run(self, fn, iterables, timeout, chunksize, buffersize, ordered)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Take no more jobs; `wait` for those that were taken, or cancel those that have not begun."""
+        self._close(cancel_futures)
+        if wait:
+            for thread in self._threads:
+                thread.join()
+
+    def resize(self, max_workers: int) -> None:
+        """Set the most threads there may be; those too many end after their job."""
+        if max_workers <= 0:
+            raise ValueError(f"max_workers must be greater than 0, not {max_workers}")
+        self._max_workers = max_workers
+        for _ in range(self._resize(max_workers)):
+            self._start_worker()
+
+    def stats(self) -> PoolStats:
+        """Return what the pool holds and has done."""
+        return PoolStats(**self._counts())
+
+    def __repr__(self) -> str:
+        """Name the pool with what it holds."""
+        counts = self.stats()
+        workers = f"{counts.busy} of {counts.workers} workers busy"
+        return f"<{type(self).__name__} {self._thread_name_prefix}: {workers}, {counts.depth} jobs wait>"
+
+    def _start_worker(self) -> None:
+        """Start a thread that is counted already. Called by native code."""
+        name = f"{self._thread_name_prefix}_{next(self._thread_numbers)}"
+        arguments = (weakref.ref(self), self._worker(), *self._ends)
+        thread = threading.Thread(target=_work, args=arguments, name=name, daemon=True)
+        self._keep(thread)
+        try:
+            thread.start()
+        except BaseException:
+            self._forget(thread)
+            self._forget_worker()
+            # Other workers will do the job; without any it would wait for good.
+            if not self._threads:
+                raise
+
+    def _keep(self, thread: threading.Thread) -> None:
+        with self._threads_lock:
+            self._threads |= {thread}
+
+    def _forget(self, thread: threading.Thread) -> None:
+        with self._threads_lock:
+            self._threads -= {thread}
+
+    def _refusal(self) -> BaseException:
+        """Return why no more jobs are taken. Called by native code."""
+        if self._broken is not None:
+            return BrokenPool(self._broken)
+        if _exiting:
+            return RuntimeError("cannot schedule new futures after interpreter shutdown")
+        return RuntimeError("cannot schedule new futures after shutdown")
+
+
+def _work(
+    pool_reference: weakref.ref[Pool],
+    worker: Any,
+    initializer: Callable[..., object] | None,
+    initargs: tuple[Any, ...],
+    finalizer: Callable[[], object] | None,
+) -> None:
+    """Be a worker: a thread's whole life."""
+    try:
+        if initializer is not None:
+            try:
+                initializer(*initargs)
+            except BaseException:
+                _base.LOGGER.critical("Exception in initializer:", exc_info=True)
+                reason = "A thread initializer failed, the thread pool is not usable anymore"
+                pool = pool_reference()
+                if pool is not None:
+                    pool._broken = reason
+                del pool
+                worker.give_up(BrokenPool(reason))
+                return
+        worker.run()
+        if finalizer is not None:
+            finalizer()
+    finally:
+        pool = pool_reference()
+        if pool is not None:
+            pool._forget(threading.current_thread())
+
+
+_pools: weakref.WeakSet[Pool] = weakref.WeakSet()
+_exiting = False
+
+
+def _end_all() -> None:
+    """At the interpreter's end, before it waits for threads."""
+    global _exiting
+    _exiting = True
+    pools = list(_pools)
+    for pool in pools:
+        pool.shutdown(wait=False, cancel_futures=pool._at_exit != "finish")
+    for pool in pools:
+        if pool._at_exit != "abandon":
+            pool.shutdown()
+
+
+def _begin_anew_after_fork() -> None:
+    """In a forked child: its pools have neither threads nor jobs."""
+    for pool in list(_pools):
+        pool._threads = frozenset()
+        pool._threads_lock = threading.Lock()
+        reason = BrokenPool("the process was forked while this job waited; it is done in the parent")
+        pool._after_fork(reason, pool._max_workers, pool._queue_size)
+
+
+# Before the interpreter waits for threads: `atexit` functions come after that.
+threading._register_atexit(_end_all)  # type: ignore[attr-defined]
+os.register_at_fork(after_in_child=_begin_anew_after_fork)

@@ -1,0 +1,204 @@
+"""Jobs: what goes in, what comes out, where failures go."""
+
+import concurrent.futures
+import contextvars
+import gc
+import sys
+import threading
+import weakref
+
+import pytest
+
+pytestmark = pytest.mark.real
+
+pool_module = pytest.importorskip("logspool.pool")
+Pool = pool_module.Pool
+
+
+@pytest.fixture
+def pool():
+    with Pool(2) as made:
+        yield made
+
+
+def echo(*args, **kwargs):
+    return args, kwargs
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 5, 20])
+def test_arguments_arrive_as_given(pool, count):
+    args = tuple(range(count))
+    for names in ([], ["a"], ["fn", "self", "args"]):
+        kwargs = {name: object() for name in names}
+
+        assert pool.submit(echo, *args, **kwargs).result() == (args, kwargs)
+
+
+def test_results_come_out_and_all_jobs_are_done(pool):
+    futures = [pool.submit(pow, number, 2) for number in range(10_000)]
+
+    assert [future.result() for future in futures] == [number**2 for number in range(10_000)]
+
+
+def test_pushed_jobs_are_done(pool):
+    done = []
+    for number in range(10_000):
+        pool.push(done.append, number)
+
+    assert pool.wait_idle(60)
+    assert sorted(done) == list(range(10_000))
+
+
+def test_jobs_of_one_worker_keep_their_order():
+    done = []
+    with Pool(1) as pool:
+        for number in range(1000):
+            pool.push(done.append, number)
+
+    assert done == list(range(1000))
+
+
+@pytest.mark.parametrize("kind", [ValueError, SystemExit, KeyboardInterrupt, GeneratorExit])
+def test_whatever_a_job_raises_is_its_futures_and_the_worker_lives(kind):
+    def fail():
+        raise kind("why")
+
+    with Pool(1) as pool:
+        future = pool.submit(fail)
+
+        with pytest.raises(kind, match="why") as caught:
+            future.result(60)
+        assert caught.value is future.exception()
+        assert caught.traceback[-1].name == "fail"
+        assert pool.submit(threading.get_ident).result() == pool.submit(threading.get_ident).result()
+
+
+def test_what_a_pushed_job_raises_goes_to_the_unraisable_hook(pool, monkeypatch):
+    caught = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda found: caught.append((found.exc_type, found.object)))
+
+    def fail():
+        raise SystemExit(3)
+
+    pool.push(fail)
+    assert pool.wait_idle(60)
+
+    assert caught == [(SystemExit, fail)]
+    assert pool.stats().failed == 1
+
+
+@pytest.mark.parametrize("method", ["submit", "push"])
+def test_a_call_without_a_function_is_refused(pool, method):
+    with pytest.raises(TypeError, match=rf"{method}\(\) missing 1 required positional argument: 'fn'"):
+        getattr(pool, method)()
+
+
+def test_what_cannot_be_called_fails_in_its_future(pool):
+    with pytest.raises(TypeError, match="not callable"):
+        pool.submit(3).result(60)
+
+
+def test_after_shutdown_jobs_are_refused_and_those_taken_are_done():
+    pool = Pool(1)
+    futures = [pool.submit(int, number) for number in range(100)]
+    pool.shutdown()
+
+    assert [future.result(0) for future in futures] == list(range(100))
+    for method in (pool.submit, pool.push):
+        with pytest.raises(RuntimeError, match="cannot schedule new futures after shutdown"):
+            method(int)
+    pool.shutdown()
+
+
+def test_shutdown_cancels_what_has_not_begun():
+    begun, go = threading.Event(), threading.Event()
+    pool = Pool(1)
+    first = pool.submit(lambda: (begun.set(), go.wait(60)))
+    rest = [pool.submit(int) for _ in range(10)]
+    assert begun.wait(60)
+    pool.shutdown(wait=False, cancel_futures=True)
+    go.set()
+    pool.shutdown()
+
+    assert all(future.cancelled() for future in rest)
+    assert concurrent.futures.wait(rest, timeout=0).not_done == set()
+    assert first.result()[1] is True
+
+
+def test_arguments_and_results_are_freed(pool):
+    class Thing:
+        pass
+
+    thing, made = Thing(), []
+    gone = weakref.ref(thing)
+    future = pool.submit(lambda each: made.append(weakref.ref(each)) or Thing(), thing)
+    del thing
+    result = weakref.ref(future.result())
+    assert pool.wait_idle(60)
+    del future
+    gc.collect()
+
+    assert (gone(), made[0](), result()) == (None, None, None)
+
+
+def test_a_pool_that_nobody_holds_does_its_jobs_and_its_threads_end():
+    done = []
+    pool = Pool(2)
+    for number in range(100):
+        pool.push(done.append, number)
+    threads = pool._threads
+    del pool
+    gc.collect()
+    for thread in threads:
+        thread.join(60)
+
+    assert sorted(done) == list(range(100))
+    assert not any(thread.is_alive() for thread in threads)
+
+
+def test_context_variables_go_along_when_asked_for():
+    variable = contextvars.ContextVar("variable", default="default")
+    variable.set("caller's")
+
+    def look():
+        before = variable.get()
+        variable.set("job's")
+        return before
+
+    with Pool(1) as plain, Pool(1, context="copy") as copying:
+        assert plain.submit(look).result() == "default"
+        assert [copying.submit(look).result() for _ in range(2)] == ["caller's"] * 2
+    assert variable.get() == "caller's"
+
+
+def test_jobs_may_submit_jobs(pool):
+    def count_down(number):
+        return pool.submit(count_down, number - 1) if number else "done"
+
+    found = pool.submit(count_down, 50)
+    while found != "done":
+        found = found.result(60)
+
+
+def test_stats_count_what_was_done(pool):
+    for _ in range(5):
+        pool.submit(int).result()
+    assert pool.wait_idle(60)
+
+    stats = pool.stats()
+    assert (stats.depth, stats.busy, stats.submitted, stats.dropped, stats.oldest_age) == (0, 0, 5, 0, 0.0)
+    assert 1 <= stats.workers <= 2
+
+
+def test_the_age_of_the_oldest_job_is_told():
+    go, begun = threading.Event(), threading.Event()
+    with Pool(1) as pool:
+        pool.push(lambda: (begun.set(), go.wait(60)))
+        assert begun.wait(60)
+        pool.push(int)
+        threading.Event().wait(0.1)
+        stats = pool.stats()
+        go.set()
+
+    assert (stats.depth, stats.busy) == (1, 1)
+    assert 0.05 <= stats.oldest_age < 60

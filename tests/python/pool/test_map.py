@@ -1,0 +1,142 @@
+"""`Pool.map`: every result once, in order or not, errors where they belong, lazily where asked."""
+
+import concurrent.futures
+import gc
+import itertools
+import threading
+import time
+import weakref
+
+import pytest
+
+pytestmark = pytest.mark.real
+
+Pool = pytest.importorskip("logspool.pool").Pool
+
+
+@pytest.fixture
+def pool():
+    with Pool(2) as made:
+        yield made
+
+
+def square(number):
+    return number * number
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 7, 8, 9, 1000])
+@pytest.mark.parametrize("options", [{}, {"chunksize": 1}, {"chunksize": 300}, {"buffersize": 1}, {"buffersize": 50}])
+@pytest.mark.parametrize("shape", [list, tuple, iter, range])
+def test_results_come_in_order(pool, count, options, shape):
+    items = range(count) if shape is range else shape(range(count))
+
+    assert list(pool.map(square, items, **options)) == [square(number) for number in range(count)]
+
+
+def test_the_shortest_input_counts(pool):
+    assert list(pool.map(pow, [1, 2, 3], [2, 2], buffersize=4)) == [1, 4]
+    assert list(pool.map(pow, [1, 2, 3], [2, 2])) == [1, 4]
+
+
+def test_endless_input_is_read_as_results_are_taken(pool):
+    read = []
+
+    def numbers():
+        for number in itertools.count():
+            read.append(number)
+            yield number
+
+    results = pool.map(square, numbers(), buffersize=10)
+    assert list(itertools.islice(results, 100)) == [square(number) for number in range(100)]
+    results.close()
+
+    assert 100 <= len(read) <= 120
+    assert list(results) == []
+
+
+def test_unordered_results_come_as_they_are_ready(pool):
+    go = threading.Event()
+
+    def wait_or_not(number):
+        if number == 0:
+            go.wait(60)
+        return number
+
+    results = pool.map(wait_or_not, range(8), ordered=False)
+    first = list(itertools.islice(results, 7))
+    go.set()
+
+    assert sorted(first) == list(range(1, 8))
+    assert list(results) == [0]
+
+
+@pytest.mark.parametrize("options", [{}, {"chunksize": 100}, {"buffersize": 4}])
+def test_an_error_comes_where_its_result_would_have_come(pool, options):
+    def fail_at_five(number):
+        if number == 5:
+            raise KeyError(number)
+        return number
+
+    results = pool.map(fail_at_five, range(10), **options)
+
+    assert list(itertools.islice(results, 5)) == [0, 1, 2, 3, 4]
+    with pytest.raises(KeyError, match="5") as caught:
+        next(results)
+    assert caught.traceback[-1].name == "fail_at_five"
+    assert list(results) == []
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_a_timeout_counts_from_the_call(pool, ordered):
+    go = threading.Event()
+    results = pool.map(go.wait, [60, 60], timeout=0.05, ordered=ordered)
+    with pytest.raises(concurrent.futures.TimeoutError):
+        next(results)
+    go.set()
+
+
+def test_what_nobody_waits_for_is_cancelled():
+    begun, go, done = threading.Event(), threading.Event(), []
+    with Pool(1) as pool:
+        results = pool.map(lambda number: (begun.set(), go.wait(60), done.append(number)), range(10), chunksize=1)
+        assert begun.wait(60)
+        results.close()
+        go.set()
+
+    assert done == [0]
+
+
+def test_single_results_are_not_held(pool):
+    class Thing:
+        pass
+
+    for thing in pool.map(lambda _: Thing(), range(8)):
+        gone = weakref.ref(thing)
+        del thing
+        gc.collect()
+        assert gone() is None
+
+
+def test_results_do_not_keep_the_pool(pool):
+    other = Pool(1)
+    results, gone = other.map(square, range(10)), weakref.ref(other)
+    del other
+    gc.collect()
+
+    assert gone() is None
+    assert list(results) == [square(number) for number in range(10)]
+
+
+@pytest.mark.parametrize("name", ["chunksize", "buffersize"])
+def test_sizes_below_one_are_refused(pool, name):
+    with pytest.raises(ValueError, match=f"{name} is 0, expected 1 or more"):
+        pool.map(square, [1], **{name: 0})
+
+
+def test_all_workers_take_part(pool):
+    both = threading.Barrier(2, timeout=60)
+
+    assert sorted(pool.map(lambda _: both.wait(), range(2))) == [0, 1]
+    began = time.monotonic()
+    list(pool.map(time.sleep, [0.01] * 8))
+    assert time.monotonic() - began < 10 * 0.04

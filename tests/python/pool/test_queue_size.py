@@ -1,0 +1,113 @@
+"""A pool with a bound: what happens to one job too many."""
+
+import queue
+import signal
+import threading
+
+import pytest
+
+pytestmark = pytest.mark.real
+
+Pool = pytest.importorskip("logspool.pool").Pool
+
+
+class Held:
+    """A pool of one worker that is busy until `go` is set, with a full queue of two."""
+
+    def __init__(self, overflow):
+        self.go, begun, self.done = threading.Event(), threading.Event(), []
+        self.pool = Pool(1, queue_size=2, overflow=overflow)
+        self.pool.push(lambda: (begun.set(), self.go.wait(60)))
+        assert begun.wait(60)
+        self.waiting = [self.pool.submit(self.do, number) for number in range(2)]
+
+    def do(self, number):
+        self.done.append((number, threading.current_thread().name))
+        return number
+
+    def end(self):
+        self.go.set()
+        self.pool.shutdown()
+        return [number for number, _ in self.done]
+
+
+def test_block_waits_for_room():
+    held = Held("block")
+    threading.Timer(0.1, held.go.set).start()
+
+    future = held.pool.submit(held.do, 2)
+
+    assert held.go.is_set()
+    assert future.result(60) == 2
+    assert held.end() == [0, 1, 2]
+
+
+def test_a_blocked_call_ends_by_a_signal_and_by_shutdown():
+    held = Held("block")
+
+    def ring(*_):
+        raise InterruptedError("rung")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    try:
+        with pytest.raises(InterruptedError, match="rung"):
+            held.pool.submit(held.do, 2)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    threading.Timer(0.05, lambda: held.pool.shutdown(wait=False)).start()
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        held.pool.submit(held.do, 3)
+
+    assert held.end() == [0, 1]
+
+
+def test_raise_says_that_the_queue_is_full():
+    held = Held("raise")
+
+    for method in (held.pool.submit, held.pool.push):
+        with pytest.raises(queue.Full, match="as many jobs wait as the pool takes"):
+            method(held.do, 2)
+
+    assert held.end() == [0, 1]
+
+
+def test_drop_oldest_cancels_what_waited_longest():
+    held = Held("drop_oldest")
+
+    future = held.pool.submit(held.do, 2)
+
+    assert held.waiting[0].cancelled()
+    assert held.pool.stats().dropped == 1
+    assert held.end() == [1, 2]
+    assert future.result(0) == 2
+
+
+def test_caller_runs_does_the_job_in_the_caller():
+    held = Held("caller_runs")
+
+    future = held.pool.submit(held.do, 2)
+
+    assert future.result(0) == 2
+    assert held.done == [(2, threading.current_thread().name)]
+    assert held.end() == [2, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"max_workers": 0}, ValueError, "max_workers must be greater than 0, not 0"),
+        ({"queue_size": -1}, ValueError, "queue_size is -1, expected 0"),
+        ({"overflow": "drop"}, ValueError, "overflow is \"drop\", expected 'block', 'raise', 'drop_oldest' or"),
+        ({"context": "deep"}, ValueError, "context is \"deep\", expected 'none' or 'copy'"),
+        ({"at_exit": "never"}, ValueError, "at_exit is 'never', expected one of 'finish', 'cancel', 'abandon'"),
+        ({"idle_timeout": -1.0}, ValueError, "idle_timeout"),
+        ({"initializer": 3}, TypeError, "initializer must be a callable"),
+        ({"finalizer": 3}, TypeError, "finalizer must be a callable"),
+        ({"max_workers": "2"}, TypeError, "int"),
+        ({"queue_sise": 2}, TypeError, "queue_sise"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused_in_words(options, error, message):
+    with pytest.raises(error, match=message):
+        Pool(**options)

@@ -1,0 +1,224 @@
+"""The pool's threads: started when needed, named, prepared, ended; and how the process ends with them."""
+
+import logging
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from suite import programs
+
+pytestmark = pytest.mark.real
+
+pool_module = pytest.importorskip("logspool.pool")
+Pool = pool_module.Pool
+
+
+def until(condition):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_threads_start_when_jobs_come_and_none_is_idle():
+    with Pool(3, thread_name_prefix="work") as pool:
+        assert pool.stats().workers == 0
+        for _ in range(5):
+            pool.submit(int).result()
+            until(lambda: pool.stats().busy == 0)
+        assert pool.stats().workers == 1
+        both = threading.Barrier(3, timeout=60)
+        names = {future.result() for future in [pool.submit(lambda: both.wait() * 0 or name()) for _ in range(3)]}
+
+    assert names == {"work_0", "work_1", "work_2"}
+
+
+def name():
+    return threading.current_thread().name
+
+
+def test_idle_threads_end_and_new_ones_start():
+    with Pool(2, idle_timeout=0.05) as pool:
+        assert pool.submit(int, 1).result() == 1
+        until(lambda: pool.stats().workers == 0)
+        assert pool.submit(int, 2).result() == 2
+
+
+def test_the_number_of_threads_can_be_changed():
+    with Pool(1) as pool:
+        go, both = threading.Event(), threading.Barrier(3, timeout=60)
+        futures = [pool.submit(both.wait) for _ in range(3)]
+        pool.resize(3)
+        assert sorted(future.result(60) for future in futures) == [0, 1, 2]
+        pool.resize(1)
+        until(lambda: pool.stats().workers == 1)
+        assert pool.submit(int, 5).result() == 5
+        go.set()
+        with pytest.raises(ValueError, match="max_workers must be greater than 0"):
+            pool.resize(0)
+
+
+def test_each_thread_is_prepared_and_wound_up():
+    local, ended = threading.local(), []
+
+    def prepare(value):
+        local.value = value
+
+    with Pool(2, initializer=prepare, initargs=(7,), finalizer=lambda: ended.append(local.value)) as pool:
+        assert {pool.submit(lambda: local.value).result() for _ in range(20)} == {7}
+        workers = pool.stats().workers
+
+    assert ended == [7] * workers
+
+
+def test_where_the_preparation_fails_the_pool_is_broken(caplog):
+    caplog.set_level(logging.CRITICAL, "concurrent.futures")
+    pool = Pool(1, initializer=divmod, initargs=(1, 0))
+    with pytest.raises(pool_module.BrokenPool, match="initializer failed"):
+        pool.submit(int).result(60)
+    until(lambda: pool._broken)
+    with pytest.raises(pool_module.BrokenPool, match="initializer failed"):
+        pool.submit(int)
+    pool.shutdown()
+
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_c_function_in_a_loop_lets_others_run():
+    # `int` never looks whether another thread asks for the interpreter.
+    with Pool(1) as pool:
+        for _ in range(200_000):
+            pool.push(int)
+        assert pool.wait_idle(60)
+
+
+END = """
+import sys, threading, time
+from logspool.pool import Pool
+pool = Pool(2, at_exit=sys.argv[1])
+def work(number):
+    time.sleep(0.1)
+    sys.stdout.write(f"{number}\\n")
+for number in range(6):
+    pool.push(work, number)
+print("end")
+"""
+
+
+@pytest.mark.parametrize(("at_exit", "least", "most"), [("finish", 6, 6), ("cancel", 0, 2), ("abandon", 0, 2)])
+def test_the_end_of_the_interpreter_does_what_was_asked_for(run_program, at_exit, least, most):
+    outcome, _ = run_program(END, at_exit)
+    lines = outcome.expect_success().out.decode().split()
+
+    assert lines[0] == "end"
+    assert least <= len(lines) - 1 <= most
+    assert outcome.err == b""
+
+
+def test_jobs_of_jobs_are_taken_until_the_end_and_refused_in_it(run_program):
+    body = """
+import atexit, time
+from logspool.pool import Pool
+pool = Pool(1)
+@atexit.register
+def last():
+    try:
+        pool.submit(int)
+    except RuntimeError as error:
+        print(error)
+pool.submit(time.sleep, 0.05)
+"""
+    outcome, _ = run_program(body)
+
+    assert outcome.expect_success().out == b"cannot schedule new futures after interpreter shutdown\n"
+
+
+def test_a_stuck_job_does_not_hold_the_end_when_abandoned(run_program):
+    body = """
+import threading
+from logspool.pool import Pool
+pool, begun = Pool(1, at_exit="abandon"), threading.Event()
+pool.push(lambda: (begun.set(), threading.Event().wait()))
+begun.wait()
+"""
+    outcome, _ = run_program(body)
+
+    outcome.expect_success()
+
+
+FORK = """
+import os, sys
+from logspool.pool import BrokenPool, Pool
+import threading
+pool, go, begun = Pool(1), threading.Event(), threading.Event()
+running = pool.submit(lambda: (begun.set(), go.wait(60))[1])
+waiting = pool.submit(int, 1)
+begun.wait(60)
+child = os.fork()
+if child == 0:
+    try:
+        waiting.result(10)
+    except BrokenPool as error:
+        print(error)
+    print(pool.submit(int, 2).result(10), pool.stats().workers, flush=True)
+    pool.shutdown()
+    os._exit(0)
+_, status = os.waitpid(child, 0)
+go.set()
+print(status, running.result(10), waiting.result(10), pool.submit(int, 3).result(10))
+"""
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_child_has_a_pool_that_works_and_the_parent_keeps_its_jobs(run_program):
+    outcome, _ = run_program(FORK, options=("-W", "ignore::DeprecationWarning"))
+
+    assert outcome.expect_success().out.decode().splitlines() == [
+        "the process was forked while this job waited; it is done in the parent",
+        "2 1",
+        "0 True 1 3",
+    ]
+
+
+WAITS = {
+    "result": "pool.submit(threading.Event().wait).result()",
+    "wait_idle": "pool.push(threading.Event().wait); pool.wait_idle()",
+    "map": "list(pool.map(lambda _: threading.Event().wait(), range(3)))",
+    "acquire": "Semaphore(0).acquire()",
+    "with": "Semaphore(0).__enter__()",
+    "shutdown": "pool.push(threading.Event().wait); pool.shutdown()",
+}
+
+
+@pytest.mark.parametrize("wait", WAITS)
+def test_ctrl_c_ends_every_wait(tmp_path: Path, queue_dir, wait):
+    body = f"""
+import threading
+from logspool.pool import Pool, Semaphore
+pool = Pool(1, at_exit="abandon")
+print("ready", flush=True)
+try:
+    {WAITS[wait]}
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+    script = tmp_path / "program.py"
+    script.write_text(body)
+    child = programs.start(
+        [script],
+        env=programs.environment(programs.INSTALLED, queue_dir),
+        folder=tmp_path,
+        stdout=-1,
+        stderr=-1,
+    )
+    with programs.ended(child):
+        assert child.stdout.readline() == b"ready\n"
+        time.sleep(0.2)
+        os.kill(child.pid, signal.SIGINT)
+        out, err = child.communicate(timeout=30)
+
+    assert (out, child.returncode) == (b"interrupted\n", 0), err.decode()
