@@ -1,5 +1,6 @@
 """Native part of logspool. Use `logspool`."""
 
+import asyncio
 import logging
 import os
 import threading
@@ -12,6 +13,8 @@ from typing import Any, ParamSpec, TypeVar, final
 from typing_extensions import Self, disjoint_base
 
 __all__ = [
+    "Completions",
+    "EventLoop",
     "PoolCore",
     "Semaphore",
     "Worker",
@@ -182,6 +185,15 @@ class PoolCore:
     def wait_idle(self, timeout: float | None = None) -> bool:
         """Wait until no job waits and none runs. Returns False where `timeout` seconds were over first."""
 
+    def _push_for(
+        self,
+        event_loop: EventLoop,
+        future: asyncio.Future[_T],
+        fn: Callable[_P, _T],
+        /,
+        *args: _P.args,
+        **kwargs: _P.kwargs,
+    ) -> None: ...
     def _open(
         self,
         most_workers: int,
@@ -203,5 +215,20 @@ class Worker:
 
     def run(self) -> None: ...
     def give_up(self, exception: BaseException) -> None: ...
+
+@final
+class EventLoop:
+    """The way to an asyncio event loop."""
+
+    def __new__(cls, call_soon_threadsafe: Callable[..., object]) -> Self: ...
+    def drain(self) -> None: ...
+
+@final
+class Completions:
+    """Futures in the order in which they end."""
+
+    def __new__(cls) -> Self: ...
+    def __call__(self, future: Future[Any]) -> None: ...
+    def next(self, timeout: float | None) -> Future[Any] | None: ...
 
 def pool_future() -> type[Future[Any]]: ...

@@ -3,7 +3,7 @@
 import logging
 
 import logspool
-from logspool.pool import BrokenPool, Future, Pool, PoolStats, Semaphore
+from logspool.pool import BrokenPool, Future, Pool, PoolStats, Semaphore, as_completed
 
 logspool.install(durability="memory", blocking_levels=["ERROR", logging.CRITICAL], queue_dir=None)
 logspool.uninstall()
@@ -63,6 +63,7 @@ with Pool(2, thread_name_prefix="work", queue_size=10, overflow="block", context
     pool.push(print, "text", end="")
     squares: list[int] = list(pool.map(double, [1, 2, 3], buffersize=2, ordered=False))
     pool.resize(3)
+    ended: list[Future[int]] = list(as_completed([future], timeout=1.0))
     idle: bool = pool.wait_idle(timeout=1.0)
     pool_stats: PoolStats = pool.stats()
     depth: int = pool_stats.depth
@@ -74,6 +75,11 @@ semaphore = Semaphore()
 acquired: bool = semaphore.acquire(timeout=0.5)
 semaphore.release(n=1)
 left: int = semaphore.value
+
+
+async def wait_for(some: Pool) -> int:
+    return await some.run(double, 4)
+
 
 # What must be an error; strict checkers complain about an ignore that is not needed.
 logspool.install(que_bytes=1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]

@@ -10,6 +10,7 @@
 """
 
 from logspool._native import Semaphore
+from logspool.pool._completed import as_completed
 from logspool.pool._pool import BrokenPool, Pool, PoolStats
 
 # `typing` itself costs 5 ms to import; checkers know this name by its spelling.
@@ -23,4 +24,4 @@ else:
     Future = pool_future()
     del pool_future
 
-__all__ = ["BrokenPool", "Future", "Pool", "PoolStats", "Semaphore"]
+__all__ = ["BrokenPool", "Future", "Pool", "PoolStats", "Semaphore", "as_completed"]

@@ -9,6 +9,8 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from logspool.pool._pool import Pool
 
 # Chosen: a worker's share of what is left goes out in quarters, so that the last items are spread evenly.
@@ -45,7 +47,7 @@ def run(
     return results
 
 
-class _Iterator(itertools.chain):
+class _Iterator(itertools.chain):  # type: ignore[type-arg]
     """The iterator that `Pool.map` returns: in C from result to result."""
 
     #: See `_Results.close`.
@@ -95,8 +97,8 @@ class _Results:
     ) -> None:
         self._pool: Pool | None = pool
         self._fn, self._chunks, self._deadline = fn, chunks, deadline
-        self._ready: queue.SimpleQueue[Any] | None = None if ordered else queue.SimpleQueue()
-        self._begun: dict[Any, None] = {}
+        self._ready: queue.SimpleQueue[Future[Outcome]] | None = None if ordered else queue.SimpleQueue()
+        self._begun: dict[Future[Outcome], None] = {}
         for _ in itertools.islice(iter(self._begin, False), ahead):
             pass
 

@@ -9,11 +9,16 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, _base
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from logspool._native import PoolCore
+from logspool._native import EventLoop, PoolCore
 from logspool.pool import _map
 
+if TYPE_CHECKING:
+    import asyncio
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 _AT_EXIT = ("finish", "cancel", "abandon")
 _numbers = itertools.count()
 
@@ -97,8 +102,29 @@ class Pool(PoolCore, Executor):
         self._threads: frozenset[threading.Thread] = frozenset()
         self._threads_lock = threading.Lock()
         self._broken: str | None = None
+        # Loops of several threads take turns here; each finds its own in the table of all.
+        self._last_loop: tuple[Any, Any] = (None, None)
         self._open(max_workers, queue_size, overflow, context, idle_timeout)
         _pools.add(self)
+
+    def run(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> asyncio.Future[_T]:
+        """Call `fn(*args, **kwargs)` in a worker and return an awaitable for the running asyncio event loop.
+
+        Results that are ready at the same time reach the loop with one wake-up. The loop never waits for room in the
+        queue: with `overflow="block"` these jobs go beyond `queue_size`. A job whose awaitable is cancelled before it
+        begins is not done. Raises `RuntimeError` without a running loop and after `shutdown`.
+        """
+        # Here and not above: it takes longer to import than all of this package.
+        import asyncio
+
+        asyncio_loop = asyncio.get_running_loop()
+        known, event_loop = self._last_loop
+        if known is not asyncio_loop:
+            event_loop = _event_loop_of(asyncio_loop)
+            self._last_loop = (asyncio_loop, event_loop)
+        future: asyncio.Future[_T] = asyncio_loop.create_future()
+        self._push_for(event_loop, future, fn, *args, **kwargs)
+        return future
 
     def map(
         self,
@@ -175,6 +201,26 @@ class Pool(PoolCore, Executor):
         return RuntimeError("cannot schedule new futures after shutdown")
 
 
+def _event_loop_of(asyncio_loop: asyncio.AbstractEventLoop) -> EventLoop:
+    """Return the way to an event loop, the same each time."""
+    with _event_loops_lock:
+        found = _event_loops.get(asyncio_loop)
+        if found is None:
+            found = _event_loops[asyncio_loop] = EventLoop(_call_soon(weakref.ref(asyncio_loop)))
+        return found
+
+
+def _call_soon(reference: weakref.ref[asyncio.AbstractEventLoop]) -> Callable[[Callable[[], object]], None]:
+    """Return what wakes a loop, without holding it: it is the key under which this is kept."""
+
+    def call_soon(function: Callable[[], object]) -> None:
+        asyncio_loop = reference()
+        if asyncio_loop is not None:
+            asyncio_loop.call_soon_threadsafe(function)
+
+    return call_soon
+
+
 def _work(
     pool_reference: weakref.ref[Pool],
     worker: Any,
@@ -206,6 +252,8 @@ def _work(
 
 
 _pools: weakref.WeakSet[Pool] = weakref.WeakSet()
+_event_loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, EventLoop] = weakref.WeakKeyDictionary()
+_event_loops_lock = threading.Lock()
 _exiting = False
 
 

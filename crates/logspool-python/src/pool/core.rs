@@ -14,6 +14,7 @@ use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
+use super::event_loop::EventLoop;
 use super::job::{Job, Target};
 use super::waiting::{self, Deadline};
 use super::{fast, future, future_type};
@@ -154,6 +155,19 @@ impl PoolCore {
         unreachable!("replaced by `push` below: {:?}", (r#fn, args, kwargs));
     }
 
+    /// Call `fn(*args, **kwargs)` in a worker and end an asyncio future with what comes of it.
+    #[pyo3(signature = (event_loop, future, r#fn, /, *args, **kwargs))]
+    fn _push_for(
+        &self,
+        event_loop: &Bound<'_, EventLoop>,
+        future: &Bound<'_, PyAny>,
+        r#fn: &Bound<'_, PyAny>,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+    ) {
+        unreachable!("replaced by `push_for` below: {:?}", (event_loop, future, r#fn, args, kwargs));
+    }
+
     /// Return what a new worker thread runs.
     fn _worker(&self) -> PyResult<Worker> {
         Ok(Worker(self.shared_by_count()?))
@@ -292,6 +306,7 @@ pub fn init(py: Python<'_>) -> PyResult<()> {
     let class: Bound<'_, PyType> = py.get_type::<PoolCore>();
     fast::replace(&class, c"submit", submit)?;
     fast::replace(&class, c"push", push)?;
+    fast::replace(&class, c"_push_for", push_for)?;
     Ok(())
 }
 
@@ -316,7 +331,7 @@ unsafe extern "C" fn push(
 ) -> *mut PyObject {
     // SAFETY: as CPython calls it; the descriptor checked the type.
     unsafe {
-        let taken = take(object, "push", arguments, count, keywords, || Ok(Target::Nobody));
+        let taken = take(object, "push", arguments, count, keywords, false, || Ok(Target::Nobody));
         match taken {
             Ok(()) => object::none(),
             Err(error) => {
@@ -337,7 +352,7 @@ unsafe extern "C" fn submit(
     unsafe {
         let py = Python::assume_attached();
         let mut made = ptr::null_mut();
-        let taken = take(object, "submit", arguments, count, keywords, || {
+        let taken = take(object, "submit", arguments, count, keywords, false, || {
             let class = future_type::class(py)?;
             let future = Owned::steal(future::allocate(class.as_ptr().cast())).ok_or_else(|| PyErr::fetch(py))?;
             made = future.as_ptr();
@@ -356,6 +371,34 @@ unsafe extern "C" fn submit(
     }
 }
 
+/// `_push_for(event_loop, future, fn, ...)`
+unsafe extern "C" fn push_for(
+    object: *mut PyObject,
+    arguments: *const *mut PyObject,
+    count: ffi::Py_ssize_t,
+    keywords: *mut PyObject,
+) -> *mut PyObject {
+    // SAFETY: as CPython calls it; the descriptor checked the type.
+    unsafe {
+        let py = Python::assume_attached();
+        let is_loop = |value| Borrowed::from_ptr(py, value).cast_exact::<EventLoop>().is_ok();
+        let taken = if count < 3 || !is_loop(*arguments) {
+            Err(PyTypeError::new_err("run() missing 1 required positional argument: 'fn'"))
+        } else {
+            let waiting = Box::new((Owned::borrow(*arguments.add(1)), Owned::borrow(*arguments)));
+            let target = || Ok(Target::Loop(waiting));
+            take(object, "run", arguments.add(2), count - 2, keywords, true, target)
+        };
+        match taken {
+            Ok(()) => object::none(),
+            Err(error) => {
+                error.restore(py);
+                ptr::null_mut()
+            }
+        }
+    }
+}
+
 /// Makes a job of a call's arguments and puts it into the queue.
 #[inline(always)]
 unsafe fn take(
@@ -364,6 +407,7 @@ unsafe fn take(
     arguments: *const *mut PyObject,
     count: ffi::Py_ssize_t,
     keywords: *mut PyObject,
+    never_waits: bool,
     target: impl FnOnce() -> PyResult<Target>,
 ) -> PyResult<()> {
     // SAFETY: as the caller's caller says.
@@ -379,7 +423,8 @@ unsafe fn take(
             None
         };
         let job = Job::new(arguments, count as usize, keywords, context, target()?, coarse_milliseconds());
-        match shared.jobs.push(job, jobs::Place::Normal) {
+        let beyond = never_waits && shared.overflow == Overflow::Block;
+        match shared.jobs.push(job, jobs::Place::Normal, beyond) {
             Ok(false) => Ok(()),
             Ok(true) => start_worker(object),
             Err((job, why)) => refused(object, shared, job, why),
@@ -431,7 +476,7 @@ unsafe fn refused(object: *mut PyObject, shared: &Shared, mut job: Job, mut why:
                 return Ok(());
             }
         }
-        match shared.jobs.push(job, jobs::Place::Normal) {
+        match shared.jobs.push(job, jobs::Place::Normal, false) {
             Ok(false) => return Ok(()),
             // SAFETY: a live pool, attached.
             Ok(true) => return unsafe { start_worker(object) },

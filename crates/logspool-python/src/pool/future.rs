@@ -20,6 +20,7 @@ use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
+use super::completions::Completions;
 use super::waiting::{self, Deadline};
 use crate::leaving;
 use crate::object::{self, Owned};
@@ -301,10 +302,13 @@ unsafe fn call_back(object: *mut PyObject, callbacks: &Owned) {
 unsafe fn call_one_back(object: *mut PyObject, callback: *mut PyObject) {
     // SAFETY: live objects, attached.
     unsafe {
+        let py = Python::assume_attached();
+        if let Ok(completions) = Borrowed::from_ptr(py, callback).cast_exact::<Completions>() {
+            return completions.get().add(Bound::from_borrowed_ptr(py, object).unbind());
+        }
         if Owned::steal(leaving::vectorcall(callback, [object].as_ptr(), 1, ptr::null_mut())).is_some() {
             return;
         }
-        let py = Python::assume_attached();
         let error = PyErr::fetch(py);
         let logger = Bound::from_borrowed_ptr(py, library().logger.as_ptr());
         let future = Bound::from_borrowed_ptr(py, object);

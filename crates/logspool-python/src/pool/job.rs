@@ -5,6 +5,7 @@ use std::ptr;
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 
+use super::event_loop::{self, End};
 use super::future;
 use crate::leaving;
 use crate::object::Owned;
@@ -55,6 +56,8 @@ pub enum Target {
     Nobody,
     /// A future.
     Future(Owned),
+    /// An asyncio future, and the way to its loop.
+    Loop(Box<(Owned, Owned)>),
 }
 
 /// What a worker is to do. Made and dropped by attached threads only.
@@ -119,9 +122,12 @@ impl Job {
     pub unsafe fn run(self) -> bool {
         // SAFETY: as the caller says; all objects are owned.
         unsafe {
-            if let Target::Future(future) = &self.target
-                && !future::start(future.as_ptr())
-            {
+            let wanted = match &self.target {
+                Target::Nobody => true,
+                Target::Future(future) => future::start(future.as_ptr()),
+                Target::Loop(waiting) => !event_loop::is_cancelled(Python::assume_attached(), &waiting.0),
+            };
+            if !wanted {
                 return true;
             }
             let result = Owned::steal(self.call());
@@ -143,6 +149,12 @@ impl Job {
                     let exception = caught();
                     drop(function);
                     future::fail_with(future.as_ptr(), exception);
+                    true
+                }
+                (Target::Loop(waiting), result) => {
+                    let how = result.map_or_else(|| End::Exception(caught()), End::Result);
+                    let (future, event_loop) = *waiting;
+                    event_loop::deliver(Python::assume_attached(), &event_loop, future, how);
                     true
                 }
             }
@@ -197,12 +209,19 @@ impl Job {
     ///
     /// Attached.
     pub unsafe fn cancel(self) {
-        if let Target::Future(future) = &self.target {
-            // SAFETY: a live future.
-            unsafe {
-                if future::cancel(future.as_ptr()) {
-                    // Those who wait for it are told now: no worker will come by.
-                    future::start(future.as_ptr());
+        // SAFETY: live objects, attached.
+        unsafe {
+            match self.target {
+                Target::Nobody => {}
+                Target::Future(future) => {
+                    if future::cancel(future.as_ptr()) {
+                        // Those who wait for it are told now: no worker will come by.
+                        future::start(future.as_ptr());
+                    }
+                }
+                Target::Loop(waiting) => {
+                    let (future, event_loop) = *waiting;
+                    event_loop::deliver(Python::assume_attached(), &event_loop, future, End::Cancelled);
                 }
             }
         }
@@ -214,11 +233,19 @@ impl Job {
     ///
     /// Attached.
     pub unsafe fn fail(self, exception: &Bound<'_, PyAny>) {
-        if let Target::Future(future) = &self.target {
-            // SAFETY: a live future.
-            unsafe {
-                if future::start(future.as_ptr()) {
-                    future::fail_with(future.as_ptr(), Owned::borrow(exception.as_ptr()));
+        // SAFETY: live objects, attached.
+        unsafe {
+            let value = Owned::borrow(exception.as_ptr());
+            match self.target {
+                Target::Nobody => {}
+                Target::Future(future) => {
+                    if future::start(future.as_ptr()) {
+                        future::fail_with(future.as_ptr(), value);
+                    }
+                }
+                Target::Loop(waiting) => {
+                    let (future, event_loop) = *waiting;
+                    event_loop::deliver(exception.py(), &event_loop, future, End::Exception(value));
                 }
             }
         }

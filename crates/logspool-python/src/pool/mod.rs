@@ -2,10 +2,12 @@
 //!
 //! A job's way: [`core`] (`Pool.submit` and its like make a [`job`] and put it into the core's queue) -> a worker, in
 //! [`core`] too -> [`future`], with its Python face in [`future_type`]. [`waiting`] leaves the interpreter and comes
-//! back for signals; [`semaphore`] is the core's semaphore as a Python type. Types are PyO3's where that is cheap
+//! back for signals; [`event_loop`] and [`completions`] hand results to asyncio and to `as_completed`; [`semaphore`] is the core's semaphore as a Python type. Types are PyO3's where that is cheap
 //! enough; the methods whose cost counts are replaced by functions without argument parsing ([`fast`]).
 
+mod completions;
 mod core;
+mod event_loop;
 mod fast;
 mod future;
 mod future_type;
@@ -15,7 +17,9 @@ mod waiting;
 
 use pyo3::prelude::*;
 
+pub use self::completions::Completions;
 pub use self::core::{PoolCore, Worker};
+pub use self::event_loop::EventLoop;
 pub use self::semaphore::Semaphore;
 
 /// Puts the short ways in front of the types' methods. Called once.

@@ -157,18 +157,19 @@ impl<T> Jobs<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a job. Returns whether a worker has to be started for it; that one is counted already.
+    /// Takes a job, `beyond` the bound if asked to. Returns whether a worker has to be started for it; that one is
+    /// counted already.
     ///
     /// # Errors
     ///
     /// The job and why it was refused.
     #[inline]
-    pub fn push(&self, job: T, place: Place) -> Result<bool, (T, Refused)> {
+    pub fn push(&self, job: T, place: Place, beyond: bool) -> Result<bool, (T, Refused)> {
         let mut state = self.state();
         if state.closed {
             return Err((job, Refused::Closed));
         }
-        if state.bound != 0 && state.pending >= state.bound {
+        if !beyond && state.bound != 0 && state.pending >= state.bound {
             return Err((job, Refused::Full));
         }
         state.push(job, place);

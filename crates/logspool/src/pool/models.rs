@@ -131,7 +131,7 @@ fn who_watches_sees_the_end_or_is_told() {
 fn a_job_is_never_left_while_a_worker_sleeps() {
     model(|| {
         let jobs = Arc::new(Jobs::new(0, 1));
-        assert_eq!(Ok(true), jobs.push(1, Place::Normal), "the first job starts a worker");
+        assert_eq!(Ok(true), jobs.push(1, Place::Normal, false), "the first job starts a worker");
         let worker = {
             let jobs = jobs.clone();
             thread::spawn(move || {
@@ -151,7 +151,7 @@ fn a_job_is_never_left_while_a_worker_sleeps() {
                 }
             })
         };
-        assert!(jobs.push(2, Place::Normal).is_ok());
+        assert!(jobs.push(2, Place::Normal, false).is_ok());
         while !jobs.wait_for_rest(std::time::Duration::ZERO) {}
         jobs.close();
         assert_eq!(3, worker.join().unwrap());

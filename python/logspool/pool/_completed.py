@@ -1,0 +1,38 @@
+"""`as_completed` over a native queue."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, TimeoutError
+from typing import TypeVar
+
+from logspool._native import Completions
+
+_T = TypeVar("_T")
+
+
+def as_completed(futures: Iterable[Future[_T]], timeout: float | None = None) -> Iterator[Future[_T]]:
+    """Return an iterator over futures in the order in which they end, each of them once.
+
+    As `concurrent.futures.as_completed`, for a fraction of its cost with futures of a `Pool`; those of other
+    executors may be among them. Raises `TimeoutError` where `timeout` seconds after this call some have not ended.
+    """
+    deadline = None if timeout is None else time.monotonic() + timeout
+    completions = Completions()
+    waiting = set(futures)
+    for future in waiting:
+        future.add_done_callback(completions)
+    return _ended(completions, len(waiting), deadline)
+
+
+def _ended(completions: Completions, count: int, deadline: float | None) -> Iterator[Future[_T]]:
+    for number in range(count):
+        left = None if deadline is None else max(0.0, deadline - time.monotonic())
+        future = completions.next(left)
+        if future is None:
+            raise TimeoutError(f"{count - number} (of {count}) futures unfinished")
+        # This frame must not hold it while its taker works with it.
+        ended = [future]
+        del future
+        yield ended.pop()
