@@ -8,7 +8,7 @@ BENCH_OPTIONS ?=
 PYTEST_OPTIONS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-python matrix faults-ci faults full bench bench-quick lint format wheels sanitize loom clean check-tools
+.PHONY: help demo test test-rust test-python matrix faults-ci faults full bench bench-pool bench-quick lint format wheels sanitize loom clean check-tools
 
 help: ## List these commands
 	@if [ -t 1 ] && [ -z "$$NO_COLOR" ]; then bold=$$(printf '\033[1m'); name=$$(printf '\033[36m'); off=$$(printf '\033[0m'); fi; \
@@ -48,6 +48,9 @@ bench: check-tools ## Compare with stock logging and other loggers: dated result
 
 bench-quick: check-tools ## The same with few records, to see that it runs; judges nothing
 	@$(PYTHON) bench/prepare.py --python "$(BENCH_PYTHON)" -- bench/compare.py --quick $(BENCH_OPTIONS)
+
+bench-pool: check-tools ## Compare the thread pool with the standard library's and fastthreadpool
+	@$(PYTHON) bench/prepare.py --python "$(BENCH_PYTHON)" -- bench/pool.py $(BENCH_OPTIONS)
 
 lint: check-tools ## Check form, warnings, stubs, pages of the core and the length of files
 	@$(PYTHON) scripts/lint.py

@@ -24,9 +24,12 @@ REASONS = environment.BUILD / "bench" / "not-installable.json"
 def install_peers(prepared: environment.Environment) -> None:
     """Install what can be installed, each peer alone, and note the reasons for the rest."""
     reasons: dict[str, str] = {}
+    # The set-up of fastthreadpool imports Cython without saying so.
+    prepared.install_what_can_be("build-tools", ["Cython==3.0.12", "setuptools", "wheel"])
     for requirement in environment.read_requirements(ROOT / "bench" / "requirements.txt"):
         name = requirement.split("==")[0]
-        for reason in prepared.install_what_can_be(f"peer-{name}", [requirement]).values():
+        build_here = name == "fastthreadpool"
+        for reason in prepared.install_what_can_be(f"peer-{name}", [requirement], build_here=build_here).values():
             reasons[name] = f"{requirement}: not installable on this Python: {reason}"
             terminal.note(f"{reasons[name]} ({prepared.interpreter.tag})")
     REASONS.parent.mkdir(parents=True, exist_ok=True)

@@ -75,9 +75,12 @@ class Environment:
         self._stamp(label, facts)
 
     def install_what_can_be(
-        self, label: str, requirements: Iterable[str], *, wheels_only: bool = False
+        self, label: str, requirements: Iterable[str], *, wheels_only: bool = False, build_here: bool = False
     ) -> dict[str, str]:
-        """Install requirements once, at need one by one; return those that failed, each with the reason."""
+        """Install requirements once, at need one by one; return those that failed, each with the reason.
+
+        With `build_here` what has no wheel is built with what this environment has.
+        """
         wanted = list(requirements)
         facts = "\n".join(wanted)
         reasons = self._stamp_path(f"{label}-failed")
@@ -85,9 +88,9 @@ class Environment:
             return dict(json.loads(reasons.read_text()))
         terminal.note(f"installing {label} into {self.folder.name}")
         failed: dict[str, str] = {}
-        if self._pip(wanted, wheels_only).returncode != 0:
+        if self._pip(wanted, wheels_only, build_here).returncode != 0:
             for requirement in wanted:
-                alone = self._pip([requirement], wheels_only)
+                alone = self._pip([requirement], wheels_only, build_here)
                 if alone.returncode != 0:
                     failed[requirement] = reason_of(alone.stderr)
         reasons.parent.mkdir(exist_ok=True)
@@ -95,10 +98,14 @@ class Environment:
         self._stamp(label, facts)
         return failed
 
-    def _pip(self, requirements: list[str], wheels_only: bool) -> "subprocess.CompletedProcess[str]":
+    def _pip(
+        self, requirements: list[str], wheels_only: bool, build_here: bool = False
+    ) -> "subprocess.CompletedProcess[str]":
         command = [self.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--prefer-binary"]
         if wheels_only:
             command += ["--only-binary", ":all:"]
+        if build_here:
+            command += ["--no-build-isolation"]
         return subprocess.run([*command, *requirements], capture_output=True, text=True)
 
     def build_extension(self) -> "Environment":
