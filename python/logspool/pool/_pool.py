@@ -242,7 +242,7 @@ def _work(
                 del pool
                 worker.give_up(BrokenPool(reason))
                 return
-        worker.run()
+        worker.run(threading.current_thread().name)
         if finalizer is not None:
             finalizer()
     finally:

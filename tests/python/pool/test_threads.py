@@ -41,6 +41,13 @@ def name():
     return threading.current_thread().name
 
 
+def test_the_system_knows_the_names():
+    with Pool(1, thread_name_prefix="a-long-prefix") as pool:
+        shown = pool.submit(lambda: Path(f"/proc/self/task/{threading.get_native_id()}/comm").read_text()).result()
+
+    assert shown == "a-long-prefix_0"[:15] + "\n"
+
+
 def test_idle_threads_end_and_new_ones_start():
     with Pool(2, idle_timeout=0.05) as pool:
         assert pool.submit(int, 1).result() == 1

@@ -267,8 +267,9 @@ impl Worker {
         jobs.take_all().into_iter().for_each(|job| unsafe { job.fail(exception) });
     }
 
-    /// Do jobs until none will come.
-    fn run(&self, _py: Python<'_>) {
+    /// Do jobs until none will come, in a thread with this name for the system.
+    fn run(&self, _py: Python<'_>, name: &str) {
+        name_thread(name);
         let shared = &*self.0;
         let (mut from, mut done, mut turn) = (jobs::From::Start, 0u32, Instant::now());
         loop {
@@ -298,6 +299,14 @@ impl Worker {
                 jobs::Next::Leave => return,
             };
         }
+    }
+}
+
+/// Gives the calling thread a name that `top` and debuggers show; the kernel keeps 15 bytes.
+fn name_thread(name: &str) {
+    if let Ok(name) = std::ffi::CString::new(name) {
+        // SAFETY: a C string; longer ones are cut.
+        unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
     }
 }
 
