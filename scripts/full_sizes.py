@@ -2,8 +2,8 @@
 
 `bench/runs/DATE-MACHINE/checks/STEP.json` holds the commands, seed, commit, exit codes, seconds and counts of a step;
 `summary.md` beside them is made anew from all of them after each step. A step that fails ends the run.
-With `--continue` a step goes on after the commands that passed in today's earlier run, with its seed: long steps can
-be done in parts.
+With `--continue` a step goes on after the commands that passed in its last run on such a machine, with its seed and in
+its folder: long steps can be done in parts.
 """
 
 import argparse
@@ -198,7 +198,9 @@ def write_summary(folder: Path) -> None:
         failed = sum(command["code"] != 0 for command in commands)
         seconds = sum(command["seconds"] for command in commands)
         commits = ", ".join(dict.fromkeys(command.get("commit", kept["commit"]) for command in commands))
-        facts = f"{kept['step']} | {commits} | {kept['seed']} | {len(commands)} | {failed} | {seconds:.0f}"
+        # A step that goes on another time says how much of it was done.
+        done = f"{len(commands)} of {kept.get('planned', len(commands))}"
+        facts = f"{kept['step']} | {commits} | {kept['seed']} | {done} | {failed} | {seconds:.0f}"
         lines.append(f"| {facts} |")
         counts += ["", f"## {kept['step']}", "", "```"]
         counts += [line for command in commands for line in command["counts"]]
@@ -213,25 +215,34 @@ def passed_before(path: Path) -> tuple[int, list[Command]]:
     return kept["seed"], list(itertools.takewhile(lambda each: each.code == 0, commands))
 
 
+def last_run(folder: Path, name: str) -> Path | None:
+    """Return the newest file of a step, of the machine that `folder` names behind its date."""
+    machine_name = folder.parent.name[len("2026-01-01") :]
+    return max(folder.parent.parent.glob(f"*{machine_name}/checks/{name}.json"), default=None)
+
+
 def run_step(name: str, seed: int, folder: Path, facts: dict[str, object], go_on: bool) -> None:
     """Run the commands of one step and keep what they counted; the script ends where one fails."""
     path = folder / f"{name}.json"
     done: list[Command] = []
-    if go_on and path.exists():
+    if go_on and (last := last_run(folder, name)):
+        path = last
         seed, done = passed_before(path)
     terminal.step(f"{name} in full size, seed {seed}" + (f", after {len(done)} commands kept" if done else ""))
     log = BUILD / "checks" / f"{name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     log.unlink(missing_ok=True)
-    for command in itertools.islice(STEPS[name](seed), len(done), None):
+    planned = list(STEPS[name](seed))
+    for command in planned[len(done) :]:
         command.commit = str(facts["commit"])
         run(command, log)
         done.append(command)
         kept = {"step": name, "seed": seed, **{key: facts[key] for key in ("date", "commit", "processor")}}
-        kept["commands"] = [asdict(each) for each in done]
+        kept |= {"planned": len(planned), "commands": [asdict(each) for each in done]}
         text = json.dumps(kept, indent=1).replace(f"{ROOT}/", "").replace(str(Path.home()), "~")
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text + "\n")
-        write_summary(folder)
+        write_summary(path.parent)
         if command.code:
             raise terminal.fail(f"{name}: {' '.join(command.words)} ended with {command.code}; see {log}", command.code)
 
@@ -241,14 +252,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", default=",".join(STEPS), help="default: all, in this order: %(default)s")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
-    parser.add_argument("--continue", action="store_true", dest="go_on", help="go on after what passed today")
+    parser.add_argument("--continue", action="store_true", dest="go_on", help="go on after what passed last time")
     options = parser.parse_args()
     names = options.steps.split(",")
     if unknown := [name for name in names if name not in STEPS]:
         raise terminal.fail(f"unknown step: {', '.join(unknown)} (steps: {', '.join(STEPS)})", 2)
     facts = machine.describe()
     folder = ROOT / "bench" / "runs" / machine.folder_name(facts) / "checks"
-    folder.mkdir(parents=True, exist_ok=True)
     ensure_for_tests(interpreters.running())
     for name in names:
         run_step(name, options.seed, folder, facts, options.go_on)
