@@ -103,7 +103,7 @@ class Pool(PoolCore, Executor):
         self._threads_lock = threading.Lock()
         self._broken: str | None = None
         # Loops of several threads take turns here; each finds its own in the table of all.
-        self._last_loop: tuple[Any, Any] = (None, None)
+        self._last_loop: tuple[Callable[[], Any], Any] = (_no_loop, None)
         self._open(max_workers, queue_size, overflow, context, idle_timeout)
         _pools.add(self)
 
@@ -119,9 +119,9 @@ class Pool(PoolCore, Executor):
 
         asyncio_loop = asyncio.get_running_loop()
         known, event_loop = self._last_loop
-        if known is not asyncio_loop:
+        if known() is not asyncio_loop:
             event_loop = _event_loop_of(asyncio_loop)
-            self._last_loop = (asyncio_loop, event_loop)
+            self._last_loop = (weakref.ref(asyncio_loop), event_loop)
         future: asyncio.Future[_T] = asyncio_loop.create_future()
         self._push_for(event_loop, future, fn, *args, **kwargs)
         return future
@@ -199,6 +199,10 @@ class Pool(PoolCore, Executor):
         if _exiting:
             return RuntimeError("cannot schedule new futures after interpreter shutdown")
         return RuntimeError("cannot schedule new futures after shutdown")
+
+
+def _no_loop() -> None:
+    """Stand for a weak reference to a loop before there is one."""
 
 
 def _event_loop_of(asyncio_loop: asyncio.AbstractEventLoop) -> EventLoop:
