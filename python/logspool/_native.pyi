@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from contextvars import ContextVar
 from types import FrameType, TracebackType
@@ -15,6 +15,7 @@ from typing_extensions import Self, disjoint_base
 __all__ = [
     "Completions",
     "EventLoop",
+    "Lane",
     "PoolCore",
     "Semaphore",
     "Worker",
@@ -182,6 +183,12 @@ class PoolCore:
     def push(self, fn: Callable[_P, object], /, *args: _P.args, **kwargs: _P.kwargs) -> None:
         """Call `fn(*args, **kwargs)` in a worker. What it raises goes to `sys.unraisablehook`. Raises as `submit`."""
 
+    def submit_first(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
+        """As `submit`, before all jobs that wait."""
+
+    def push_many(self, fn: Callable[..., object], /, *iterables: Iterable[Any]) -> int:
+        """Push a call of `fn` for each item of the iterables, as `map` would call it. Returns how many."""
+
     def wait_idle(self, timeout: float | None = None) -> bool:
         """Wait until no job waits and none runs. Returns False where `timeout` seconds were over first."""
 
@@ -202,12 +209,23 @@ class PoolCore:
         context: str,
         idle_timeout: float | None,
     ) -> None: ...
+    def _lane(self, high: bool) -> Lane: ...
     def _worker(self) -> Worker: ...
     def _forget_worker(self) -> None: ...
     def _close(self, cancel: bool) -> None: ...
     def _resize(self, most_workers: int) -> int: ...
     def _counts(self) -> dict[str, Any]: ...
     def _after_fork(self, exception: BaseException, most_workers: int, queue_size: int) -> None: ...
+
+@final
+class Lane:
+    """A view of a pool whose jobs go before others or after them."""
+
+    def submit(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
+        """As `Pool.submit`."""
+
+    def push(self, fn: Callable[_P, object], /, *args: _P.args, **kwargs: _P.kwargs) -> None:
+        """As `Pool.push`."""
 
 @final
 class Worker:

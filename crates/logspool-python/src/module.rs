@@ -34,7 +34,7 @@ fn timeout(seconds: Option<f64>) -> Option<Duration> {
 mod native {
     use super::*;
     #[pymodule_export]
-    use crate::pool::{Completions, EventLoop, PoolCore, Semaphore, Worker};
+    use crate::pool::{Completions, EventLoop, Lane, PoolCore, Semaphore, Worker};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

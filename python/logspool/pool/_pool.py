@@ -11,7 +11,7 @@ from concurrent.futures import BrokenExecutor, Executor, _base
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from logspool._native import EventLoop, PoolCore
+from logspool._native import EventLoop, Lane, PoolCore
 from logspool.pool import _map
 
 if TYPE_CHECKING:
@@ -143,6 +143,16 @@ class Pool(PoolCore, Executor):
         have come. `timeout` counts in seconds from this call; then `TimeoutError`.
         """
         return _map.run(self, fn, iterables, timeout, chunksize, buffersize, ordered)
+
+    @property
+    def high(self) -> Lane:
+        """Return the lane whose jobs go before all others but those of `submit_first`: it has `submit` and `push`."""
+        return self._lane(True)
+
+    @property
+    def low(self) -> Lane:
+        """Return the lane whose jobs are done when nothing else waits: it has `submit` and `push`."""
+        return self._lane(False)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Take no more jobs; `wait` for those that were taken, or cancel those that have not begun."""

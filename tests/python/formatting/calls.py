@@ -44,13 +44,15 @@ _WIDTHS = [*[""] * 40, *map(str, range(41)), *["*"] * 40]
 _PRECISIONS = [*[""] * 30, *["."] * 30, *[f".{number}" for number in range(31)], *[".*"] * 15, *[".60"] * 15]
 _MODIFIERS = ["", "", "", "h", "l", "L"]
 _KINDS = "diouxXeEfFgGcrsa"
-_PARTS = (_FLAGS, _WIDTHS, _PRECISIONS, _MODIFIERS, _KINDS)
+# Whether the argument is of a type that fits.
+_FITS = [True] * 19 + [False]
+_PARTS = (_FLAGS, _WIDTHS, _PRECISIONS, _MODIFIERS, _KINDS, _FITS)
 flags = st.sampled_from(_FLAGS)
 stars = st.one_of(st.integers(-20, 20), st.integers(-20, 20), st.booleans())
 
 
-def _parts(number: int) -> list[str]:
-    """Return flags, width, precision, modifier and kind of the directive with a number."""
+def _parts(number: int) -> list:
+    """Return the part of each kind of the directive with a number."""
     chosen = []
     for choices in _PARTS:
         number, index = divmod(number, len(choices))
@@ -62,7 +64,7 @@ specifications = st.integers(0, math.prod(map(len, _PARTS)) - 1).map(_parts)
 
 
 def _values() -> dict[str, st.SearchStrategy]:
-    """Return for each kind arguments of which most fit the directive."""
+    """Return for each kind arguments that fit the directive."""
     whole = st.one_of(integers, integers, floats.filter(math.isfinite))
     real = st.one_of(floats, floats, integers.filter(lambda each: abs(each) < 10**300))
     fitting = {
@@ -71,7 +73,7 @@ def _values() -> dict[str, st.SearchStrategy]:
         **dict.fromkeys("eEfFgG", real),
         "c": st.one_of(st.integers(0, 0x10FFFF), st.characters()),
     }
-    return {kind: st.one_of(*[fitting.get(kind, arguments_of_any_kind)] * 19, arguments_of_any_kind) for kind in _KINDS}
+    return {kind: fitting.get(kind, arguments_of_any_kind) for kind in _KINDS}
 
 
 _VALUES = _values()
@@ -80,19 +82,20 @@ _VALUES = _values()
 @st.composite
 def directives(draw, key: str | None = None):
     """Return (directive, its arguments)."""
-    directive, kind, arguments = draw(directives_without_value(key))
-    return directive, [*arguments, draw(_VALUES[kind])]
+    directive, arguments, value = draw(directives_without_value(key))
+    return directive, [*arguments, draw(value)]
 
 
 @st.composite
 def directives_without_value(draw, key: str | None = None):
-    """Return (directive, its kind, the arguments of its stars)."""
-    flags, width, precision, modifier, kind = draw(specifications)
+    """Return (directive, the arguments of its stars, the strategy of its value)."""
+    flags, width, precision, modifier, kind, fits = draw(specifications)
     name = ""
     if key is not None:
         name, width, precision = f"({key})", width.replace("*", "7"), precision.replace("*", "3")
     arguments = [draw(stars) for part in (width, precision) if "*" in part]
-    return f"%{name}{flags}{width}{precision}{modifier}{kind}", kind, arguments
+    value = _VALUES[kind] if fits else arguments_of_any_kind
+    return f"%{name}{flags}{width}{precision}{modifier}{kind}", arguments, value
 
 
 @st.composite

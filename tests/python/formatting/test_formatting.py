@@ -70,7 +70,7 @@ def level_calls(batch):
 @given(directives=batch_of(made.directives_without_value()), values=batch_of(made.arguments_of_any_kind))
 @cases(0.75, calls=BATCH * BATCH)
 def test_every_directive_makes_of_every_value_what_stock_logging_does(workers, directives, values):
-    calls = [(f"[{directive}]", (*stars, value)) for directive, _, stars in directives for value in values]
+    calls = [(f"[{directive}]", (*stars, value)) for directive, stars, _ in directives for value in values]
     certain = sum(made.certainly_native(*each) for each in calls)
 
     for answer in same(workers, Batch([(20, *each, None) for each in calls])):

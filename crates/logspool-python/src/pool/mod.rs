@@ -1,7 +1,7 @@
 //! `logspool.pool`: the parts of the thread pool that are native.
 //!
-//! A job's way: [`core`] (`Pool.submit` and its like make a [`job`] and put it into the core's queue) -> a worker, in
-//! [`core`] too -> [`future`], with its Python face in [`future_type`]. [`waiting`] leaves the interpreter and comes
+//! A job's way: [`intake`] (`Pool.submit` and its like make a [`job`] and put it into the queue of [`core`]) ->
+//! [`worker`] -> [`future`], with its Python face in [`future_type`]. [`waiting`] leaves the interpreter and comes
 //! back for signals; [`event_loop`] and [`completions`] hand results to asyncio and to `as_completed`; [`semaphore`] is the core's semaphore as a Python type. Types are PyO3's where that is cheap
 //! enough; the methods whose cost counts are replaced by functions without argument parsing ([`fast`]).
 
@@ -11,20 +11,24 @@ mod event_loop;
 mod fast;
 mod future;
 mod future_type;
+mod intake;
 mod job;
 mod semaphore;
 mod waiting;
+mod worker;
 
 use pyo3::prelude::*;
 
 pub use self::completions::Completions;
-pub use self::core::{PoolCore, Worker};
+pub use self::core::PoolCore;
 pub use self::event_loop::EventLoop;
+pub use self::intake::Lane;
 pub use self::semaphore::Semaphore;
+pub use self::worker::Worker;
 
 /// Puts the short ways in front of the types' methods. Called once.
 pub fn init(py: Python<'_>) -> PyResult<()> {
-    core::init(py)?;
+    intake::init(py)?;
     semaphore::init(py)
 }
 

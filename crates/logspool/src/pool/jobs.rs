@@ -182,6 +182,34 @@ impl<T> Jobs<T> {
         Ok(Self::counts_a_new_worker(&mut state))
     }
 
+    /// Takes jobs from the front of `jobs`, as many as the bound leaves room for. Returns how many workers have to be
+    /// started for them; those are counted already.
+    ///
+    /// # Errors
+    ///
+    /// No more jobs are taken; all that were given are left.
+    pub fn push_many(&self, jobs: &mut VecDeque<T>, place: Place) -> Result<usize, Refused> {
+        let mut state = self.state();
+        if state.closed {
+            return Err(Refused::Closed);
+        }
+        let room = if state.bound == 0 { usize::MAX } else { state.bound.saturating_sub(state.pending) };
+        let count = room.min(jobs.len());
+        for job in jobs.drain(..count) {
+            state.push(job, place);
+        }
+        let wake = state.choose_to_wake(count);
+        let mut start = 0;
+        while start < count - wake && Self::counts_a_new_worker(&mut state) {
+            start += 1;
+        }
+        drop(state);
+        if wake > 0 {
+            self.ring(wake as u32);
+        }
+        Ok(start)
+    }
+
     /// Counts a worker that will be started, if there may be one more and it has something to do.
     fn counts_a_new_worker(state: &mut State<T>) -> bool {
         let start = state.workers < state.most_workers && state.pending > 0;
