@@ -4,7 +4,6 @@ import concurrent.futures
 import gc
 import itertools
 import threading
-import time
 import weakref
 
 import pytest
@@ -137,6 +136,3 @@ def test_all_workers_take_part(pool):
     both = threading.Barrier(2, timeout=60)
 
     assert sorted(pool.map(lambda _: both.wait(), range(2))) == [0, 1]
-    began = time.monotonic()
-    list(pool.map(time.sleep, [0.01] * 8))
-    assert time.monotonic() - began < 10 * 0.04
