@@ -235,6 +235,12 @@ def _call_soon(reference: weakref.ref[asyncio.AbstractEventLoop]) -> Callable[[C
     return call_soon
 
 
+def _breathe() -> None:
+    """Be a function in which the interpreter looks whether other threads ask for it."""
+    for _ in (0, 1):
+        pass
+
+
 def _work(
     pool_reference: weakref.ref[Pool],
     worker: Any,
@@ -256,7 +262,7 @@ def _work(
                 del pool
                 worker.give_up(BrokenPool(reason))
                 return
-        worker.run(threading.current_thread().name)
+        worker.run(threading.current_thread().name, _breathe)
         if finalizer is not None:
             finalizer()
     finally:

@@ -5,18 +5,20 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
 
 use logspool::pool::jobs;
 use pyo3::prelude::*;
 
 use super::core::Shared;
-use crate::leaving::Detached;
+use crate::leaving::{self, Detached};
+use crate::object::Owned;
 
-/// How many jobs a worker does before it looks at the clock, and how long it may keep the interpreter then. Chosen:
-/// CPython's own interval; a Python function gives way by itself, one in C does not.
-const JOBS_PER_LOOK: u32 = 64;
-const TURN: Duration = Duration::from_millis(5);
+/// How many jobs a worker does before it lets others have the interpreter if they ask for it.
+///
+/// A job in Python gives way by itself, one in C does not. Giving the interpreter away and taking it back would be worse
+/// than nothing: who waits for it is woken in vain, and begins to count CPython's 5 ms anew. A call of a Python
+/// function hands it over properly, and only when somebody asked.
+const JOBS_PER_BREATH: u32 = 64;
 
 /// What a worker thread runs.
 #[pyclass(frozen, module = "logspool._native")]
@@ -41,10 +43,12 @@ impl Worker {
     }
 
     /// Do jobs until none will come, in a thread with this name for the system.
-    fn run(&self, _py: Python<'_>, name: &str) {
+    ///
+    /// `breathe` is a Python function with a loop in it: there the interpreter looks whether others ask for it.
+    fn run(&self, py: Python<'_>, name: &str, breathe: &Bound<'_, PyAny>) {
         name_thread(name);
         let shared = &*self.0;
-        let (mut from, mut done, mut turn) = (jobs::From::Start, 0u32, Instant::now());
+        let (mut from, mut done) = (jobs::From::Start, 0u32);
         loop {
             from = match shared.jobs.next(from) {
                 jobs::Next::Job(job) => {
@@ -53,10 +57,12 @@ impl Worker {
                         shared.failed.fetch_add(1, Ordering::Relaxed);
                     }
                     done = done.wrapping_add(1);
-                    if done % JOBS_PER_LOOK == 0 && turn.elapsed() > TURN {
-                        // SAFETY: attached; nothing of Python is touched.
-                        drop(unsafe { Detached::new() });
-                        turn = Instant::now();
+                    if done % JOBS_PER_BREATH == 0 {
+                        // SAFETY: a live function; attached.
+                        let breath = unsafe { Owned::steal(leaving::call(breathe.as_ptr())) };
+                        if breath.is_none() {
+                            PyErr::fetch(py).write_unraisable(py, Some(breathe));
+                        }
                     }
                     jobs::From::Job
                 }
@@ -66,7 +72,6 @@ impl Worker {
                         let _detached = unsafe { Detached::new() };
                         shared.jobs.sleep(ticket, shared.idle_timeout)
                     };
-                    turn = Instant::now();
                     if woken || shared.idle_timeout.is_none() { jobs::From::Sleep } else { jobs::From::LongSleep }
                 }
                 jobs::Next::Leave => return,
