@@ -20,11 +20,6 @@ use crate::{
     plans, pool, report, site, stream,
 };
 
-fn owned(object: &Bound<'_, PyAny>) -> Owned {
-    // SAFETY: a live object, attached.
-    unsafe { Owned::borrow(object.as_ptr()) }
-}
-
 fn timeout(seconds: Option<f64>) -> Option<Duration> {
     seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
 }
@@ -92,13 +87,13 @@ mod native {
     /// Set what opens a handler's stream anew when its sink has gone over to another file; see `_rotation.py`.
     #[pyfunction]
     fn set_catch_up(function: &Bound<'_, PyAny>) {
-        adoption::set_catch_up(owned(function));
+        adoption::set_catch_up(Owned::of(function));
     }
 
     /// Set what lets a handler's stream follow its sink while that goes on; see `_rotation.py`.
     #[pyfunction]
     fn set_follow(function: &Bound<'_, PyAny>) {
-        adoption::set_follow(owned(function));
+        adoption::set_follow(Owned::of(function));
     }
 
     /// Return the second in which a file was made, or None where the file system does not tell.
@@ -140,20 +135,20 @@ mod native {
             return Err(PyRuntimeError::new_err("CPython has no slot left on code objects (at most 255 exist)"));
         }
         site::set_source_file(source_file);
-        message::set_mapping(owned(mapping));
+        message::set_mapping(Owned::of(mapping));
         keywords::set_makers(keywords::Makers {
-            exception_text: owned(exception_text),
-            stack_text: owned(stack_text),
-            record_names: owned(record_names),
+            exception_text: Owned::of(exception_text),
+            stack_text: Owned::of(stack_text),
+            record_names: Owned::of(record_names),
         });
         context::set_sources(context::Sources {
-            active_threads: owned(active_threads),
-            current_thread: owned(current_thread),
-            thread_name: owned(&thread_class.getattr("name")?),
-            modules: owned(modules),
-            multiprocessing: owned(PyString::intern(py, "multiprocessing").as_any()),
-            asyncio: owned(PyString::intern(py, "asyncio").as_any()),
-            bound_fields: owned(bound_fields),
+            active_threads: Owned::of(active_threads),
+            current_thread: Owned::of(current_thread),
+            thread_name: Owned::of(&thread_class.getattr("name")?),
+            modules: Owned::of(modules),
+            multiprocessing: Owned::of(PyString::intern(py, "multiprocessing").as_any()),
+            asyncio: Owned::of(PyString::intern(py, "asyncio").as_any()),
+            bound_fields: Owned::of(bound_fields),
         });
         let forget = wrap_pyfunction!(forget_dead, py)?.into_any().unbind();
         planning::set_adopt(Adopt {
@@ -182,7 +177,7 @@ mod native {
     /// Set the classes whose instances queue also without `install()`.
     #[pyfunction]
     fn set_own_classes(classes: &Bound<'_, PyTuple>) {
-        planning::set_own_classes(owned(classes));
+        planning::set_own_classes(Owned::of(classes));
     }
 
     /// Return (class name, method name) of every method that `install()` replaces.
@@ -202,7 +197,7 @@ mod native {
     ) -> PyResult<Bound<'py, PyAny>> {
         // SAFETY: a live type; the result is a new reference or null with an error set.
         unsafe {
-            let made: *mut PyObject = methods::descriptor(class.as_type_ptr(), owner, name, owned(function));
+            let made: *mut PyObject = methods::descriptor(class.as_type_ptr(), owner, name, Owned::of(function));
             Bound::from_owned_ptr_or_err(class.py(), made)
         }
     }

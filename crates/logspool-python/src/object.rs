@@ -6,6 +6,7 @@
 use std::ptr::{self, NonNull};
 
 use pyo3::ffi::{self, PyObject};
+use pyo3::prelude::*;
 
 /// An owned reference. Dropped only while the thread is attached to the interpreter.
 pub struct Owned(NonNull<PyObject>);
@@ -39,6 +40,19 @@ impl Owned {
             ffi::Py_INCREF(object);
             Self(NonNull::new_unchecked(object))
         }
+    }
+
+    /// Makes a new reference of PyO3's.
+    pub fn of(object: &Bound<'_, PyAny>) -> Self {
+        // SAFETY: a live object, attached.
+        unsafe { Self::borrow(object.as_ptr()) }
+    }
+
+    /// The pointer, given away with its reference.
+    pub fn into_ptr(self) -> *mut PyObject {
+        let pointer = self.as_ptr();
+        std::mem::forget(self);
+        pointer
     }
 
     /// The pointer, still owned by `self`.
@@ -118,6 +132,17 @@ pub fn none() -> *mut PyObject {
     // SAFETY: None is immortal or counted; a new reference is made.
     unsafe {
         let object = ffi::Py_None();
+        ffi::Py_INCREF(object);
+        object
+    }
+}
+
+/// A new reference to `True` or `False`.
+#[inline]
+pub fn truth(value: bool) -> *mut PyObject {
+    // SAFETY: both live for good; a new reference is made.
+    unsafe {
+        let object = if value { ffi::Py_True() } else { ffi::Py_False() };
         ffi::Py_INCREF(object);
         object
     }

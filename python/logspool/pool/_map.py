@@ -6,11 +6,10 @@ import itertools
 import queue
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, TimeoutError
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
     from logspool.pool._pool import Pool
 
 # Chosen: a worker's share of what is left goes out in quarters, so that the last items are spread evenly.
@@ -123,7 +122,7 @@ class _Results:
             try:
                 future = self._ready.get(timeout=left)
             except queue.Empty:
-                raise _timed_out() from None
+                raise TimeoutError from None
             outcome = future.result()
         del self._begun[future]
         return outcome
@@ -151,9 +150,3 @@ class _Results:
         for future in self._begun:
             future.cancel()
         self._begun.clear()
-
-
-def _timed_out() -> Exception:
-    from concurrent.futures import TimeoutError
-
-    return TimeoutError()

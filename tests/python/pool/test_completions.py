@@ -15,12 +15,6 @@ pool_module = pytest.importorskip("logspool.pool")
 Pool, as_completed = pool_module.Pool, pool_module.as_completed
 
 
-@pytest.fixture
-def pool():
-    with Pool(2) as made:
-        yield made
-
-
 def test_each_future_comes_once(pool):
     futures = [pool.submit(pow, number, 2) for number in range(5000)]
 

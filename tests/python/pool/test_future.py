@@ -17,12 +17,6 @@ Pool, Future = pool_module.Pool, pool_module.Future
 
 
 @pytest.fixture
-def pool():
-    with Pool(2) as made:
-        yield made
-
-
-@pytest.fixture
 def held():
     """Give (a future that runs until the event is set, one that waits behind it, the event)."""
     go, begun = threading.Event(), threading.Event()

@@ -15,12 +15,6 @@ pool_module = pytest.importorskip("logspool.pool")
 Pool = pool_module.Pool
 
 
-@pytest.fixture
-def pool():
-    with Pool(2) as made:
-        yield made
-
-
 def echo(*args, **kwargs):
     return args, kwargs
 

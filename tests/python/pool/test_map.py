@@ -13,12 +13,6 @@ pytestmark = pytest.mark.real
 Pool = pytest.importorskip("logspool.pool").Pool
 
 
-@pytest.fixture
-def pool():
-    with Pool(2) as made:
-        yield made
-
-
 def square(number):
     return number * number
 

@@ -9,20 +9,7 @@ pytestmark = pytest.mark.real
 
 Pool = pytest.importorskip("logspool.pool").Pool
 
-
-class Held:
-    """A pool of one worker that is busy until `end`; jobs note their name."""
-
-    def __init__(self, **options):
-        self.go, begun, self.done = threading.Event(), threading.Event(), []
-        self.pool = Pool(1, **options)
-        self.pool.push(lambda: (begun.set(), self.go.wait(60)))
-        assert begun.wait(60)
-
-    def end(self):
-        self.go.set()
-        self.pool.shutdown()
-        return self.done
+from pool.held import Held  # noqa: E402
 
 
 def test_lanes_and_the_front_of_the_queue():

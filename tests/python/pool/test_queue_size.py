@@ -10,15 +10,14 @@ pytestmark = pytest.mark.real
 
 Pool = pytest.importorskip("logspool.pool").Pool
 
+from pool.held import Held  # noqa: E402
 
-class Held:
-    """A pool of one worker that is busy until `go` is set, with a full queue of two."""
+
+class Full(Held):
+    """The same with a full queue of two; its jobs note their number and thread."""
 
     def __init__(self, overflow):
-        self.go, begun, self.done = threading.Event(), threading.Event(), []
-        self.pool = Pool(1, queue_size=2, overflow=overflow)
-        self.pool.push(lambda: (begun.set(), self.go.wait(60)))
-        assert begun.wait(60)
+        super().__init__(queue_size=2, overflow=overflow)
         self.waiting = [self.pool.submit(self.do, number) for number in range(2)]
 
     def do(self, number):
@@ -26,13 +25,11 @@ class Held:
         return number
 
     def end(self):
-        self.go.set()
-        self.pool.shutdown()
-        return [number for number, _ in self.done]
+        return [number for number, _ in super().end()]
 
 
 def test_block_waits_for_room():
-    held = Held("block")
+    held = Full("block")
     threading.Timer(0.1, held.go.set).start()
 
     future = held.pool.submit(held.do, 2)
@@ -43,7 +40,7 @@ def test_block_waits_for_room():
 
 
 def test_a_blocked_call_ends_by_a_signal_and_by_shutdown():
-    held = Held("block")
+    held = Full("block")
 
     def ring(*_):
         raise InterruptedError("rung")
@@ -63,7 +60,7 @@ def test_a_blocked_call_ends_by_a_signal_and_by_shutdown():
 
 
 def test_raise_says_that_the_queue_is_full():
-    held = Held("raise")
+    held = Full("raise")
 
     for method in (held.pool.submit, held.pool.push):
         with pytest.raises(queue.Full, match="as many jobs wait as the pool takes"):
@@ -73,7 +70,7 @@ def test_raise_says_that_the_queue_is_full():
 
 
 def test_drop_oldest_cancels_what_waited_longest():
-    held = Held("drop_oldest")
+    held = Full("drop_oldest")
 
     future = held.pool.submit(held.do, 2)
 
@@ -84,7 +81,7 @@ def test_drop_oldest_cancels_what_waited_longest():
 
 
 def test_caller_runs_does_the_job_in_the_caller():
-    held = Held("caller_runs")
+    held = Full("caller_runs")
 
     future = held.pool.submit(held.do, 2)
 

@@ -12,6 +12,22 @@ use crate::object::Owned;
 pub type Function =
     unsafe extern "C" fn(*mut PyObject, *const *mut PyObject, ffi::Py_ssize_t, *mut PyObject) -> *mut PyObject;
 
+/// What a method gives back to CPython: a new reference, or null with the error set.
+pub fn give(py: Python<'_>, result: PyResult<Owned>) -> *mut PyObject {
+    match result {
+        Ok(object) => object.into_ptr(),
+        Err(error) => {
+            error.restore(py);
+            std::ptr::null_mut()
+        }
+    }
+}
+
+/// As [`give`], for a method without a result.
+pub fn give_none(py: Python<'_>, result: PyResult<()>) -> *mut PyObject {
+    give(py, result.map(|()| Owned::of(py.None().bind(py))))
+}
+
 /// Puts `function` in the place of a method and returns the method that was there, for the calls that `function` does
 /// not serve.
 ///

@@ -61,21 +61,16 @@ fn library() -> &'static Library {
 impl Library {
     fn new(py: Python<'_>) -> PyResult<Self> {
         let futures = py.import("concurrent.futures")?;
-        let get = |name: &str| futures.getattr(name).map(|found| owned(&found));
+        let get = |name: &str| futures.getattr(name).map(|found| Owned::of(&found));
         Ok(Self {
             future: get("Future")?,
-            invalid_state: owned(&py.import("concurrent.futures._base")?.getattr("InvalidStateError")?),
+            invalid_state: Owned::of(&py.import("concurrent.futures._base")?.getattr("InvalidStateError")?),
             cancelled: get("CancelledError")?,
             timed_out: get("TimeoutError")?,
-            condition: owned(&py.import("threading")?.getattr("Condition")?),
-            logger: owned(&py.import("concurrent.futures._base")?.getattr("LOGGER")?),
+            condition: Owned::of(&py.import("threading")?.getattr("Condition")?),
+            logger: Owned::of(&py.import("concurrent.futures._base")?.getattr("LOGGER")?),
         })
     }
-}
-
-fn owned(object: &Bound<'_, PyAny>) -> Owned {
-    // SAFETY: a live object, attached.
-    unsafe { Owned::borrow(object.as_ptr()) }
 }
 
 /// The fields of a future.
@@ -150,11 +145,7 @@ pub unsafe fn start(object: *mut PyObject) -> bool {
 pub unsafe fn finish_with(object: *mut PyObject, result: Owned) {
     // SAFETY: as the caller says.
     unsafe {
-        let fields = fields(object);
-        // Full already: somebody else called `set_result`; the first one counts.
-        if fill(&fields.result, result).is_ok() && !fields.promise.try_finish_unwatched() {
-            end(object, State::Finished, || ());
-        }
+        finish(object, &fields(object).result, result);
     }
 }
 
@@ -166,8 +157,17 @@ pub unsafe fn finish_with(object: *mut PyObject, result: Owned) {
 pub unsafe fn fail_with(object: *mut PyObject, exception: Owned) {
     // SAFETY: as the caller says.
     unsafe {
-        let fields = fields(object);
-        if fill(&fields.exception, exception).is_ok() && !fields.promise.try_finish_unwatched() {
+        finish(object, &fields(object).exception, exception);
+    }
+}
+
+/// Puts what a job made into its field and ends the future.
+#[inline]
+unsafe fn finish(object: *mut PyObject, field: &AtomicPtr<PyObject>, value: Owned) {
+    // SAFETY: a live future and a field of it; attached.
+    unsafe {
+        // Full already: somebody else called `set_result`; the first one counts.
+        if fill(field, value).is_ok() && !fields(object).promise.try_finish_unwatched() {
             end(object, State::Finished, || ());
         }
     }
@@ -182,7 +182,7 @@ pub unsafe fn cancel(object: *mut PyObject) -> bool {
     // SAFETY: as the caller says.
     unsafe {
         end(object, State::Cancelled, || ());
-        matches!(fields(object).promise.state(), State::Cancelled | State::CancelledAndNotified)
+        state(object).is_cancelled()
     }
 }
 
@@ -421,12 +421,6 @@ pub unsafe fn state(object: *mut PyObject) -> State {
     unsafe { fields(object).promise.state() }
 }
 
-/// Whether the job was cancelled.
-pub unsafe fn is_cancelled(object: *mut PyObject) -> bool {
-    // SAFETY: as the caller says.
-    unsafe { matches!(state(object), State::Cancelled | State::CancelledAndNotified) }
-}
-
 /// The standard library's name of a state.
 pub fn name(state: State) -> &'static str {
     c_name(state).to_str().unwrap_or_default()
@@ -522,11 +516,10 @@ pub unsafe fn snapshot(py: Python<'_>, object: *mut PyObject) -> PyResult<Owned>
     // SAFETY: as the caller says.
     unsafe {
         let state = state(object);
-        let cancelled = matches!(state, State::Cancelled | State::CancelledAndNotified);
         let (result, exception) = (kept_result(py, object)?, kept_exception(py, object)?);
         let bound = |each: &Owned| Bound::from_borrowed_ptr(py, each.as_ptr());
-        let made = (state.is_done(), cancelled, bound(&result), bound(&exception)).into_pyobject(py)?;
-        Ok(owned(made.as_any()))
+        let made = (state.is_done(), state.is_cancelled(), bound(&result), bound(&exception)).into_pyobject(py)?;
+        Ok(Owned::of(made.as_any()))
     }
 }
 
@@ -601,7 +594,7 @@ pub unsafe fn callbacks(py: Python<'_>, object: *mut PyObject) -> PyResult<Owned
                 Err(_) => list.append(found)?,
             }
         }
-        Ok(owned(list.as_any()))
+        Ok(Owned::of(list.as_any()))
     }
 }
 

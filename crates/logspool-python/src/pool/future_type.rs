@@ -10,25 +10,11 @@ use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
+use super::fast::{give, give_none};
 use super::future;
 use crate::object::{self, Owned};
 
 type Arguments = *const *mut PyObject;
-
-/// What a method gives back to CPython; an error is left set.
-fn give(py: Python<'_>, result: PyResult<Owned>) -> *mut PyObject {
-    match result {
-        Ok(object) => {
-            let pointer = object.as_ptr();
-            std::mem::forget(object);
-            pointer
-        }
-        Err(error) => {
-            error.restore(py);
-            ptr::null_mut()
-        }
-    }
-}
 
 /// The argument `timeout`, by position or by name.
 unsafe fn timeout(
@@ -92,33 +78,24 @@ unsafe extern "C" fn exception(
     }
 }
 
-unsafe fn truth(value: bool) -> *mut PyObject {
-    // SAFETY: both live for good.
-    unsafe {
-        let object = if value { ffi::Py_True() } else { ffi::Py_False() };
-        ffi::Py_INCREF(object);
-        object
-    }
-}
-
 unsafe extern "C" fn done(object: *mut PyObject, _: *mut PyObject) -> *mut PyObject {
     // SAFETY: as CPython calls a method; attached.
-    unsafe { truth(future::state(object).is_done()) }
+    unsafe { object::truth(future::state(object).is_done()) }
 }
 
 unsafe extern "C" fn running(object: *mut PyObject, _: *mut PyObject) -> *mut PyObject {
     // SAFETY: as above.
-    unsafe { truth(future::state(object) == State::Running) }
+    unsafe { object::truth(future::state(object) == State::Running) }
 }
 
 unsafe extern "C" fn cancelled(object: *mut PyObject, _: *mut PyObject) -> *mut PyObject {
     // SAFETY: as above.
-    unsafe { truth(future::is_cancelled(object)) }
+    unsafe { object::truth(future::state(object).is_cancelled()) }
 }
 
 unsafe extern "C" fn cancel(object: *mut PyObject, _: *mut PyObject) -> *mut PyObject {
     // SAFETY: as above.
-    unsafe { truth(future::cancel(object)) }
+    unsafe { object::truth(future::cancel(object)) }
 }
 
 unsafe extern "C" fn add_done_callback(object: *mut PyObject, callback: *mut PyObject) -> *mut PyObject {
@@ -126,7 +103,7 @@ unsafe extern "C" fn add_done_callback(object: *mut PyObject, callback: *mut PyO
     unsafe {
         let py = Python::assume_attached();
         let added = future::add_done_callback(py, object, callback);
-        give(py, added.map(|()| Owned::steal(object::none()).expect("None exists")))
+        give_none(py, added)
     }
 }
 
@@ -134,7 +111,7 @@ unsafe extern "C" fn set_running_or_notify_cancel(object: *mut PyObject, _: *mut
     // SAFETY: as above.
     unsafe {
         match future::state(object) {
-            State::Pending | State::Cancelled => truth(future::start(object)),
+            State::Pending | State::Cancelled => object::truth(future::start(object)),
             other => {
                 let message = format!("Future in unexpected state: {}", future::name(other));
                 give(Python::assume_attached(), Err(PyRuntimeError::new_err(message)))
@@ -157,7 +134,7 @@ unsafe fn set(object: *mut PyObject, value: Owned, failed: bool) -> *mut PyObjec
     // SAFETY: as above.
     unsafe {
         let py = Python::assume_attached();
-        give(py, future::set(py, object, value, failed).map(|()| Owned::steal(object::none()).expect("None exists")))
+        give_none(py, future::set(py, object, value, failed))
     }
 }
 

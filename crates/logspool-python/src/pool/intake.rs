@@ -17,7 +17,7 @@ use super::event_loop::EventLoop;
 use super::job::{Job, Target};
 use super::waiting::{self, Deadline};
 use super::{fast, future, future_type};
-use crate::object::{self, Owned};
+use crate::object::Owned;
 
 /// A view of a pool whose jobs go before others or after them.
 #[pyclass(frozen, module = "logspool._native")]
@@ -97,13 +97,8 @@ unsafe fn push_to(
     // SAFETY: as the caller's caller says.
     unsafe {
         let to = To { method, place, never_waits: false };
-        match take(object, to, arguments, count, keywords, || Ok(Target::Nobody)) {
-            Ok(()) => object::none(),
-            Err(error) => {
-                error.restore(Python::assume_attached());
-                ptr::null_mut()
-            }
-        }
+        let taken = take(object, to, arguments, count, keywords, || Ok(Target::Nobody));
+        fast::give_none(Python::assume_attached(), taken)
     }
 }
 
@@ -141,24 +136,16 @@ unsafe fn submit_to(
     // SAFETY: as the caller's caller says.
     unsafe {
         let py = Python::assume_attached();
-        let mut made = ptr::null_mut();
+        let mut made = None;
         let to = To { method, place, never_waits: false };
         let taken = take(object, to, arguments, count, keywords, || {
             let class = future_type::class(py)?;
             let future = Owned::steal(future::allocate(class.as_ptr().cast())).ok_or_else(|| PyErr::fetch(py))?;
-            made = future.as_ptr();
             // One reference for the job, one for the caller.
-            ffi::Py_INCREF(made);
+            made = Some(Owned::borrow(future.as_ptr()));
             Ok(Target::Future(future))
         });
-        match taken {
-            Ok(()) => made,
-            Err(error) => {
-                ffi::Py_XDECREF(made);
-                error.restore(py);
-                ptr::null_mut()
-            }
-        }
+        fast::give(py, taken.map(|()| made.expect("a job that was taken has its future")))
     }
 }
 
@@ -221,13 +208,7 @@ unsafe extern "C" fn push_for(
             let to = To { method: "run", place: Place::Normal, never_waits: true };
             take(object, to, arguments.add(2), count - 2, keywords, target)
         };
-        match taken {
-            Ok(()) => object::none(),
-            Err(error) => {
-                error.restore(py);
-                ptr::null_mut()
-            }
-        }
+        fast::give_none(py, taken)
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! A job's way: [`intake`] (`Pool.submit` and its like make a [`job`] and put it into the queue of [`core`]) ->
 //! [`worker`] -> [`future`], with its Python face in [`future_type`]. [`waiting`] leaves the interpreter and comes
-//! back for signals; [`event_loop`] and [`completions`] hand results to asyncio and to `as_completed`; [`semaphore`] is the core's semaphore as a Python type. Types are PyO3's where that is cheap
-//! enough; the methods whose cost counts are replaced by functions without argument parsing ([`fast`]).
+//! back for signals; [`event_loop`] and [`completions`] hand results to asyncio and to `as_completed`;
+//! [`semaphore`] is the core's semaphore as a Python type. Types are PyO3's where that is cheap enough; the methods whose cost counts are replaced by functions without argument parsing ([`fast`]).
 
 mod completions;
 mod core;

@@ -135,7 +135,7 @@ unsafe extern "C" fn acquire(
     // SAFETY: as CPython calls it; the descriptor checked the type.
     unsafe {
         if count == 0 && keywords.is_null() && semaphore(object).try_acquire() {
-            return truth();
+            return object::truth(true);
         }
         stock(&ACQUIRE, object, arguments, count, keywords)
     }
@@ -165,7 +165,7 @@ unsafe extern "C" fn enter(
     // SAFETY: as above.
     unsafe {
         if semaphore(object).try_acquire() {
-            return truth();
+            return object::truth(true);
         }
         stock(&ENTER, object, arguments, count, keywords)
     }
@@ -183,15 +183,5 @@ unsafe extern "C" fn exit(
             return object::none();
         }
         stock(&EXIT, object, arguments, count, keywords)
-    }
-}
-
-/// A new reference to `True`.
-unsafe fn truth() -> *mut PyObject {
-    // SAFETY: True lives for good.
-    unsafe {
-        let object = ffi::Py_True();
-        ffi::Py_INCREF(object);
-        object
     }
 }

@@ -33,6 +33,11 @@ impl State {
         !matches!(self, Self::Pending | Self::Running)
     }
 
+    /// Whether the job will never run.
+    pub fn is_cancelled(self) -> bool {
+        matches!(self, Self::Cancelled | Self::CancelledAndNotified)
+    }
+
     fn of(word: u64) -> Self {
         match word & STATE {
             0 => Self::Pending,
