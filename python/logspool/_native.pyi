@@ -7,17 +7,21 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from contextvars import ContextVar
+from datetime import datetime
 from types import FrameType, TracebackType
-from typing import Any, ParamSpec, TypeVar, final
+from typing import Any, Generic, ParamSpec, TypeVar, final, type_check_only
 
 from typing_extensions import Self, disjoint_base
 
 __all__ = [
     "Completions",
     "EventLoop",
-    "Lane",
     "PoolCore",
+    "Results",
+    "Schedule",
     "Semaphore",
+    "Timer",
+    "View",
     "Worker",
     "__version__",
     "after_fork_in_child",
@@ -47,10 +51,11 @@ __all__ = [
     "opened_anew",
     "orphans",
     "paths",
-    "pool_future",
+    "pool_futures",
     "recover",
     "recovery_counts",
     "register_exit_drain",
+    "run_timers",
     "set_catch_up",
     "set_follow",
     "set_own_classes",
@@ -58,6 +63,7 @@ __all__ = [
     "snapshot",
     "start",
     "stop",
+    "timers_after_fork",
     "unwatch_dicts",
     "use_direct_frames",
     "watch_dict",
@@ -177,17 +183,72 @@ class PoolCore:
         """Call `fn(*args, **kwargs)` in a worker and return its future.
 
         Raises `RuntimeError` after `shutdown`, `BrokenPool` where the initializer failed, `queue.Full` where the pool
-        is full and its policy says so.
+        is full and its policy says so. So do all methods that take jobs.
         """
 
     def push(self, fn: Callable[_P, object], /, *args: _P.args, **kwargs: _P.kwargs) -> None:
-        """Call `fn(*args, **kwargs)` in a worker. What it raises goes to `sys.unraisablehook`. Raises as `submit`."""
+        """Call `fn(*args, **kwargs)` in a worker, without a future.
+
+        What it raises goes to the pool's `failed_callback`, or to `sys.unraisablehook`. A generator that it returns
+        is run to its end.
+        """
 
     def submit_first(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
         """As `submit`, before all jobs that wait."""
 
     def push_many(self, fn: Callable[..., object], /, *iterables: Iterable[Any]) -> int:
         """Push a call of `fn` for each item of the iterables, as `map` would call it. Returns how many."""
+
+    def submit_later(self, delay: float, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Timer[_T]:
+        """As `submit`, `delay` seconds from now.
+
+        Raises `ValueError` for a delay that is not a number, `OverflowError` for one that no clock can count.
+        """
+
+    def submit_at(
+        self, when: float | datetime, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs
+    ) -> Timer[_T]:
+        """As `submit`, at a time of the wall clock: seconds since the epoch, or a `datetime` with a time zone.
+
+        Where somebody sets the clock, the job follows it within a second. Raises as `submit_later`, and `ValueError`
+        for a `datetime` without a time zone.
+        """
+
+    def schedule(self, interval: float, fn: Callable[_P, object], /, *args: _P.args, **kwargs: _P.kwargs) -> Schedule:
+        """Call `fn(*args, **kwargs)` every `interval` seconds, counted from now, without drift.
+
+        Where a call takes longer than that, those that were due meanwhile are left out and counted. Raises
+        `ValueError` for an interval of 0 or less.
+        """
+
+    def schedule_with_delay(
+        self, delay: float, fn: Callable[_P, object], /, *args: _P.args, **kwargs: _P.kwargs
+    ) -> Schedule:
+        """Call `fn(*args, **kwargs)` again and again, `delay` seconds after it ended. Raises as `schedule`."""
+
+    def options(
+        self,
+        *,
+        priority: str = "normal",
+        timeout: float | None = None,
+        done_callback: Callable[[Any], object] | None = None,
+        failed_callback: Callable[[BaseException], object] | None = None,
+        results: Results[Any] | None = None,
+    ) -> View:
+        """Return the pool with other options for the jobs that are given to it; keep it for many jobs.
+
+        - `priority`: `"high"` (before other jobs), `"low"` (when nothing else waits), `"first"` (before all).
+        - `timeout`: seconds that a job may run; then its future, callback or results get `TimeoutError`. The job
+          itself goes on: a thread cannot be stopped.
+        - `done_callback(result)` and `failed_callback(exception)` are called in the worker; after a timeout the
+          second is called by the thread of the timers.
+        - `results`: gets what the jobs return, or each value that they yield.
+
+        Raises `ValueError` and `TypeError` for options that do not fit.
+        """
+
+    def cancel(self) -> int:
+        """Cancel the jobs that wait for a worker. Returns how many."""
 
     def wait_idle(self, timeout: float | None = None) -> bool:
         """Wait until no job waits and none runs. Returns False where `timeout` seconds were over first."""
@@ -208,24 +269,107 @@ class PoolCore:
         overflow: str,
         context: str,
         idle_timeout: float | None,
+        done_callback: Callable[[Any], object] | None,
+        failed_callback: Callable[[BaseException], object] | None,
     ) -> None: ...
-    def _lane(self, high: bool) -> Lane: ...
+    def _id(self) -> int: ...
     def _worker(self) -> Worker: ...
     def _forget_worker(self) -> None: ...
     def _close(self, cancel: bool) -> None: ...
+    def _cancel_timers(self) -> None: ...
+    def _wait_for_end(self) -> None: ...
     def _resize(self, most_workers: int) -> int: ...
     def _counts(self) -> dict[str, Any]: ...
     def _after_fork(self, exception: BaseException, most_workers: int, queue_size: int) -> None: ...
 
 @final
-class Lane:
-    """A view of a pool whose jobs go before others or after them."""
+class View:
+    """A pool with other options for the jobs that are given to it."""
 
     def submit(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
         """As `Pool.submit`."""
 
     def push(self, fn: Callable[_P, object], /, *args: _P.args, **kwargs: _P.kwargs) -> None:
         """As `Pool.push`."""
+
+    def push_many(self, fn: Callable[..., object], /, *iterables: Iterable[Any]) -> int:
+        """As `Pool.push_many`."""
+
+    def submit_later(self, delay: float, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Timer[_T]:
+        """As `Pool.submit_later`."""
+
+    def submit_at(
+        self, when: float | datetime, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs
+    ) -> Timer[_T]:
+        """As `Pool.submit_at`."""
+
+    def schedule(self, interval: float, fn: Callable[_P, object], /, *args: _P.args, **kwargs: _P.kwargs) -> Schedule:
+        """As `Pool.schedule`."""
+
+    def schedule_with_delay(
+        self, delay: float, fn: Callable[_P, object], /, *args: _P.args, **kwargs: _P.kwargs
+    ) -> Schedule:
+        """As `Pool.schedule_with_delay`."""
+
+@type_check_only
+class Timer(Future[_T]):
+    """The future of a job that is done later."""
+
+    @property
+    def when(self) -> float:
+        """When it is due: of `time.monotonic()` for `submit_later`, seconds since the epoch for `submit_at`."""
+
+@final
+class Schedule:
+    """The handle of a job that is done again and again."""
+
+    def cancel(self) -> bool:
+        """End the schedule; a call that has begun goes on. Returns False where it had ended already."""
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the schedule has ended."""
+
+    @property
+    def runs(self) -> int:
+        """Calls that have ended."""
+
+    @property
+    def missed(self) -> int:
+        """Calls left out because the one before was not done in time."""
+
+    @property
+    def interval(self) -> float:
+        """Seconds between two calls."""
+
+    @property
+    def when(self) -> float | None:
+        """When the next call is due, as `time.monotonic()` counts; None after the end."""
+
+@final
+class Results(Generic[_T]):
+    """Values that jobs put in and somebody takes, as they come."""
+
+    def __new__(cls, maxsize: int = 0) -> Self:
+        """With `maxsize` workers wait while so many values are there. Raises `ValueError` below 0."""
+
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> _T: ...
+    def __len__(self) -> int: ...
+    def __bool__(self) -> bool: ...
+    def get(self, timeout: float | None = None) -> _T:
+        """Return the next value, or raise what a job raised; wait for it, at most `timeout` seconds.
+
+        Raises `queue.Empty` when the time is over and where all jobs have ended.
+        """
+
+    def close(self) -> None:
+        """Take nothing more: jobs end at their next value, values that wait are dropped."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
+    ) -> None: ...
 
 @final
 class Worker:
@@ -249,4 +393,6 @@ class Completions:
     def __call__(self, future: Future[Any]) -> None: ...
     def next(self, timeout: float | None) -> Future[Any] | None: ...
 
-def pool_future() -> type[Future[Any]]: ...
+def pool_futures(start: Callable[[], None]) -> tuple[type[Future[Any]], type[Timer[Any]]]: ...
+def run_timers(start_worker: Callable[[int], None]) -> None: ...
+def timers_after_fork(exception: BaseException) -> None: ...

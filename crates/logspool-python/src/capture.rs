@@ -11,11 +11,11 @@ use pyo3::ffi::PyObject;
 
 use crate::context;
 use crate::environment;
-use crate::keywords::{Call, Keywords};
+use crate::keywords::Keywords;
 use crate::leaving;
 use crate::message::{self, Failure};
 use crate::names::names;
-use crate::object::Owned;
+use crate::object::{Call, Owned};
 use crate::pieces::Pieces;
 use crate::plan::{self, Gate, Route};
 use crate::planning;

@@ -11,20 +11,9 @@ use pyo3::ffi::{self, PyObject};
 use crate::leaving;
 use crate::message::{self, Failure};
 use crate::names::names;
-use crate::object::{self, Owned};
+use crate::object::{self, Call, Owned};
 use crate::pieces::Pieces;
 use crate::values;
-
-/// The arguments of a call as CPython lays them out: the message, its own arguments, then the keywords' values.
-#[derive(Clone, Copy)]
-pub struct Call {
-    /// `count` positional values, the message first, and one value for each keyword behind them.
-    pub arguments: *const *mut PyObject,
-    /// Number of positional values, at least one.
-    pub count: usize,
-    /// The tuple of the keywords' names; null when there are none.
-    pub keywords: *mut PyObject,
-}
 
 /// What the keywords ask for.
 pub struct Keywords {

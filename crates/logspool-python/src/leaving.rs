@@ -16,6 +16,7 @@ use pyo3::ffi::{self, Py_ssize_t, PyObject, PyThreadState};
 // Declared here because PyO3 says of all functions that they do not unwind: a guard beside such a call never runs.
 mod unwinding {
     use super::{Py_ssize_t, PyObject, PyThreadState};
+    use pyo3::ffi::PySendResult;
 
     unsafe extern "C-unwind" {
         pub fn PyEval_RestoreThread(state: *mut PyThreadState);
@@ -23,6 +24,7 @@ mod unwinding {
         pub fn PyObject_GetAttr(object: *mut PyObject, name: *mut PyObject) -> *mut PyObject;
         pub fn PyObject_IsTrue(object: *mut PyObject) -> std::ffi::c_int;
         pub fn PyObject_IsInstance(object: *mut PyObject, class: *mut PyObject) -> std::ffi::c_int;
+        pub fn PyIter_Send(iterator: *mut PyObject, sent: *mut PyObject, value: *mut *mut PyObject) -> PySendResult;
         pub fn PyNumber_Remainder(left: *mut PyObject, right: *mut PyObject) -> *mut PyObject;
         #[cfg(Py_3_11)]
         pub fn PyObject_Vectorcall(
@@ -134,6 +136,32 @@ pub unsafe fn is_instance(object: *mut PyObject, class: *mut PyObject) -> i32 {
 pub unsafe fn remainder(left: *mut PyObject, right: *mut PyObject) -> *mut PyObject {
     // SAFETY: passed on.
     guarded(|| unsafe { unwinding::PyNumber_Remainder(left, right) })
+}
+
+/// What a generator does when it is asked for a value.
+pub enum Step {
+    /// It yields; a new reference.
+    Yields(*mut PyObject),
+    /// It returns; a new reference.
+    Returns(*mut PyObject),
+    /// It raises; the error is set.
+    Raises,
+}
+
+/// `generator.send(None)`
+///
+/// # Safety
+///
+/// A live generator; attached.
+pub unsafe fn step(generator: *mut PyObject) -> Step {
+    let mut value = std::ptr::null_mut();
+    // SAFETY: passed on, with a place for the value.
+    let how = guarded(|| unsafe { unwinding::PyIter_Send(generator, ffi::Py_None(), &mut value) });
+    match how {
+        ffi::PySendResult::PYGEN_NEXT => Step::Yields(value),
+        ffi::PySendResult::PYGEN_RETURN => Step::Returns(value),
+        ffi::PySendResult::PYGEN_ERROR => Step::Raises,
+    }
 }
 
 /// `function(*arguments)`

@@ -16,9 +16,8 @@ use crate::adoption;
 use crate::capture::{self, Level, Outcome};
 use crate::emit;
 use crate::hooks;
-use crate::keywords::Call;
 use crate::leaving;
-use crate::object::{self, ErrorKept, Owned};
+use crate::object::{self, Call, ErrorKept, Owned};
 use crate::options;
 
 /// Every method that is replaced. The number is the index of its stock function.
@@ -233,7 +232,7 @@ unsafe extern "C" fn log(
     unsafe {
         let count = count as usize;
         if count >= 2 {
-            let call = Call { arguments: arguments.add(1), count: count - 1, keywords };
+            let call = Call { arguments, count, keywords }.rest();
             if let Some(result) = level_of(*arguments).and_then(|level| native_call(logger, level, call)) {
                 return result;
             }

@@ -29,7 +29,7 @@ fn timeout(seconds: Option<f64>) -> Option<Duration> {
 mod native {
     use super::*;
     #[pymodule_export]
-    use crate::pool::{Completions, EventLoop, Lane, PoolCore, Semaphore, Worker};
+    use crate::pool::{Completions, EventLoop, PoolCore, Results, Schedule, Semaphore, View, Worker};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -42,10 +42,25 @@ mod native {
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 
-    /// Return the type of the pool's futures, made on first use: it needs `concurrent.futures`.
+    /// Return the types of the pool's futures and timers, made on first use: they need `concurrent.futures`.
+    ///
+    /// `start` starts a thread that calls `run_timers`.
     #[pyfunction]
-    fn pool_future(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-        pool::future_class(py)
+    fn pool_futures<'py>(start: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        pool::set_start(start);
+        pool::future_classes(start.py())
+    }
+
+    /// Be the thread that waits for all that pools do later; `start_worker` gets the `_id` of a pool that needs one.
+    #[pyfunction]
+    fn run_timers(start_worker: &Bound<'_, PyAny>) {
+        pool::run_timers(start_worker.py(), start_worker);
+    }
+
+    /// In a forked child: forget what waits for its time, with an exception for those who wait for it.
+    #[pyfunction]
+    fn timers_after_fork(exception: &Bound<'_, PyAny>) {
+        pool::after_fork(exception);
     }
 
     /// Check this interpreter's private frame layout against its public functions.

@@ -70,6 +70,41 @@ impl Drop for Owned {
     }
 }
 
+/// The arguments of a call as CPython lays them out, without the object of a method.
+#[derive(Clone, Copy)]
+pub struct Call {
+    /// `count` positional values, and one value for each keyword behind them.
+    pub arguments: *const *mut PyObject,
+    /// Number of positional values.
+    pub count: usize,
+    /// The tuple of the keywords' names; null when there are none.
+    pub keywords: *mut PyObject,
+}
+
+impl Call {
+    /// The first positional value; `None` where there is none.
+    ///
+    /// # Safety
+    ///
+    /// The call describes live objects.
+    #[inline]
+    pub unsafe fn first(self) -> Option<*mut PyObject> {
+        // SAFETY: as many values as counted.
+        (self.count > 0).then(|| unsafe { *self.arguments })
+    }
+
+    /// The call without its first positional value.
+    ///
+    /// # Safety
+    ///
+    /// It has one.
+    #[inline]
+    pub unsafe fn rest(self) -> Self {
+        // SAFETY: as the caller says.
+        Self { arguments: unsafe { self.arguments.add(1) }, count: self.count - 1, keywords: self.keywords }
+    }
+}
+
 /// The UTF-8 bytes of an exact or derived `str`; `None`, without an error set, where it has lone surrogates.
 ///
 /// # Safety

@@ -1,6 +1,6 @@
 //! Atomics and locks behind one door: the standard library's, or loom's when the models run.
 
-pub use std::sync::PoisonError;
+pub use std::sync::{PoisonError, TryLockError};
 
 #[cfg(loom)]
 pub use loom::{

@@ -9,19 +9,36 @@
 `Pool` is a `concurrent.futures.Executor`; what takes one takes it.
 """
 
-from logspool._native import Semaphore
+from logspool._native import Results, Schedule, Semaphore
+from logspool.pool import _timers
 from logspool.pool._completed import as_completed
-from logspool.pool._pool import BrokenPool, Pool, PoolStats
+from logspool.pool._pool import BrokenPool, Pool
+from logspool.pool._stats import Histogram, PoolStats
 
 # `typing` itself costs 5 ms to import; checkers know this name by its spelling.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
+
+    from logspool._native import Timer
 else:
-    from logspool._native import pool_future
+    from logspool._native import pool_futures
 
-    Future = pool_future()
-    del pool_future
+    Future, Timer = pool_futures(_timers.start)
+    del pool_futures
 
-__all__ = ["BrokenPool", "Future", "Pool", "PoolStats", "Semaphore", "as_completed"]
+del _timers
+
+__all__ = [
+    "BrokenPool",
+    "Future",
+    "Histogram",
+    "Pool",
+    "PoolStats",
+    "Results",
+    "Schedule",
+    "Semaphore",
+    "Timer",
+    "as_completed",
+]

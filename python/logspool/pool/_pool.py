@@ -8,11 +8,11 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, _base
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from logspool._native import EventLoop, Lane, PoolCore
+from logspool._native import EventLoop, PoolCore, Results, View, timers_after_fork
 from logspool.pool import _map
+from logspool.pool._stats import PoolStats, stats_of
 
 if TYPE_CHECKING:
     import asyncio
@@ -21,32 +21,12 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 _AT_EXIT = ("finish", "cancel", "abandon")
 _numbers = itertools.count()
+# Chosen: so few that what waits is a moment's work and not the memory's, so many that nobody waits for single values.
+_STREAM_VALUES = 1000
 
 
 class BrokenPool(BrokenExecutor):
     """The pool takes no more jobs, because its initializer failed or because the process was forked."""
-
-
-@dataclass(frozen=True)
-class PoolStats:
-    """What a pool holds and has done, at one moment."""
-
-    #: Jobs that wait for a worker.
-    depth: int
-    #: Seconds that the oldest of them has waited, exact to a few milliseconds.
-    oldest_age: float
-    #: Worker threads.
-    workers: int
-    #: Workers that do a job or look for one.
-    busy: int
-    #: Jobs taken so far.
-    submitted: int
-    #: Jobs without a future that raised; `sys.unraisablehook` had each of them.
-    failed: int
-    #: Jobs that gave way to newer ones (`overflow="drop_oldest"`).
-    dropped: int
-    #: Times a sleeping worker was woken.
-    wakes: int
 
 
 class Pool(PoolCore, Executor):
@@ -63,6 +43,8 @@ class Pool(PoolCore, Executor):
     - `at_exit`: what the end of the interpreter does: `"finish"` all jobs, `"cancel"` those that wait, or `"abandon"`
       those that run, too.
     - `context`: `"none"`, or `"copy"` to run each job in a copy of its caller's `contextvars` context.
+    - `done_callback(result)` and `failed_callback(exception)` are called in the worker for each job that has neither a
+      future nor callbacks of its own. Without the second, exceptions of such jobs go to `sys.unraisablehook`.
 
     Raises `ValueError` and `TypeError` for options that do not fit.
     """
@@ -80,6 +62,8 @@ class Pool(PoolCore, Executor):
         idle_timeout: float | None = 60.0,
         at_exit: str = "finish",
         context: str = "none",
+        done_callback: Callable[[Any], object] | None = None,
+        failed_callback: Callable[[BaseException], object] | None = None,
     ) -> None:
         if max_workers is None:
             max_workers = min(32, len(os.sched_getaffinity(0)) + 4)
@@ -104,7 +88,7 @@ class Pool(PoolCore, Executor):
         self._broken: str | None = None
         # Loops of several threads take turns here; each finds its own in the table of all.
         self._last_loop: tuple[Callable[[], Any], Any] = (_no_loop, None)
-        self._open(max_workers, queue_size, overflow, context, idle_timeout)
+        self._open(max_workers, queue_size, overflow, context, idle_timeout, done_callback, failed_callback)
         _pools.add(self)
 
     def run(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> asyncio.Future[_T]:
@@ -144,20 +128,42 @@ class Pool(PoolCore, Executor):
         """
         return _map.run(self, fn, iterables, timeout, chunksize, buffersize, ordered)
 
-    @property
-    def high(self) -> Lane:
-        """Return the lane whose jobs go before all others but those of `submit_first`: it has `submit` and `push`."""
-        return self._lane(True)
+    def stream(self, fn: Callable[_P, Iterable[_T]], /, *args: _P.args, **kwargs: _P.kwargs) -> Results[_T]:
+        """Call a generator function in a worker and return an iterator over what it yields.
+
+        The worker is at most 1,000 values ahead; it stops when the iterator is closed or dropped. What the function
+        raises is raised where its next value would have come.
+        """
+        results: Results[_T] = Results(_STREAM_VALUES)
+        self.options(results=results).push(fn, *args, **kwargs)
+        return results
 
     @property
-    def low(self) -> Lane:
-        """Return the lane whose jobs are done when nothing else waits: it has `submit` and `push`."""
-        return self._lane(False)
+    def high(self) -> View:
+        """Return the pool for jobs that go before all others but those of `submit_first`."""
+        return self.options(priority="high")
+
+    @property
+    def low(self) -> View:
+        """Return the pool for jobs that are done when nothing else waits."""
+        return self.options(priority="low")
+
+    def clear(self) -> int:
+        """Cancel all jobs that have not begun, timers and schedules included. Return how many waited for a worker."""
+        self._cancel_timers()
+        return self.cancel()
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Take no more jobs; `wait` for those that were taken, or cancel those that have not begun."""
+        """Take no more jobs; `wait` for those that were taken, or cancel those that have not begun.
+
+        Jobs that are not due yet are among them; schedules end. Raises `RuntimeError` where a job waits for its own
+        pool.
+        """
         self._close(cancel_futures)
         if wait:
+            if threading.current_thread() in self._threads:
+                raise RuntimeError("a job cannot wait for the end of its own pool: use shutdown(wait=False)")
+            self._wait_for_end()
             for thread in self._threads:
                 thread.join()
 
@@ -171,7 +177,7 @@ class Pool(PoolCore, Executor):
 
     def stats(self) -> PoolStats:
         """Return what the pool holds and has done."""
-        return PoolStats(**self._counts())
+        return stats_of(self._counts())
 
     def __repr__(self) -> str:
         """Name the pool with what it holds."""
@@ -271,6 +277,13 @@ def _work(
             pool._forget(threading.current_thread())
 
 
+def start_worker(pool_id: int) -> None:
+    """Start a worker of the pool with this number. Called by the thread that waits for timers."""
+    for pool in list(_pools):
+        if pool._id() == pool_id:
+            pool._start_worker()
+
+
 _pools: weakref.WeakSet[Pool] = weakref.WeakSet()
 _event_loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, EventLoop] = weakref.WeakKeyDictionary()
 _event_loops_lock = threading.Lock()
@@ -283,6 +296,8 @@ def _end_all() -> None:
     _exiting = True
     pools = list(_pools)
     for pool in pools:
+        # The end of a program waits for no time to come.
+        pool._cancel_timers()
         pool.shutdown(wait=False, cancel_futures=pool._at_exit != "finish")
     for pool in pools:
         if pool._at_exit != "abandon":
@@ -291,10 +306,11 @@ def _end_all() -> None:
 
 def _begin_anew_after_fork() -> None:
     """In a forked child: its pools have neither threads nor jobs."""
+    reason = BrokenPool("the process was forked while this job waited; it is done in the parent")
+    timers_after_fork(reason)
     for pool in list(_pools):
         pool._threads = frozenset()
         pool._threads_lock = threading.Lock()
-        reason = BrokenPool("the process was forked while this job waited; it is done in the parent")
         pool._after_fork(reason, pool._max_workers, pool._queue_size)
 
 

@@ -3,23 +3,25 @@
 //! Jobs come in by [`super::intake`] and are done by [`super::worker`].
 
 use std::ptr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use logspool::pool::jobs::Place;
-use logspool::pool::{Counts, Jobs};
+use logspool::clock;
+use logspool::meters::HistogramCounts;
+use logspool::pool::{Counts, Jobs, Times};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::ffi;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use super::event_loop::EventLoop;
-use super::future_type;
-use super::intake::{self, Lane};
 use super::job::Job;
+use super::results::Results;
+use super::view::{self, View, Wishes};
 use super::waiting::{self, Deadline};
 use super::worker::Worker;
+use super::{future_type, intake, timer_type, timers};
 use crate::object::Owned;
 
 /// What happens to a job when as many wait as may.
@@ -45,23 +47,71 @@ impl Overflow {
     }
 }
 
-/// What the pool object and its workers share.
-pub struct Shared {
-    pub jobs: Jobs<Job>,
+/// What does not change.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
     pub overflow: Overflow,
     pub copies_context: bool,
     pub idle_timeout: Option<Duration>,
+}
+
+/// What the pool object and its workers share. No Python objects but those of the jobs.
+pub struct Shared {
+    pub jobs: Jobs<Job>,
+    pub options: Options,
     /// Jobs without a future that raised.
     pub failed: AtomicU64,
     /// Jobs that gave way to newer ones.
     pub dropped: AtomicU64,
+    /// Jobs that ran longer than they may.
+    pub timed_out: AtomicU64,
+    /// One for each worker there is; those of workers that left are given to others.
+    times: Mutex<Vec<Arc<Times>>>,
 }
 
 impl Shared {
+    fn new(queue_size: usize, most_workers: usize, options: Options) -> Self {
+        Self {
+            jobs: Jobs::new(queue_size, most_workers),
+            options,
+            failed: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
+            timed_out: AtomicU64::new(0),
+            times: Mutex::default(),
+        }
+    }
+
+    fn all_times(&self) -> MutexGuard<'_, Vec<Arc<Times>>> {
+        self.times.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where a new worker counts the times of its jobs.
+    pub fn times(&self) -> Arc<Times> {
+        let mut times = self.all_times();
+        if let Some(free) = times.iter().find(|each| Arc::strong_count(each) == 1) {
+            return free.clone();
+        }
+        let made = Arc::new(Times::new());
+        times.push(made.clone());
+        made
+    }
+
+    /// Histograms of how long jobs waited and ran, in seconds.
+    fn histograms(&self) -> (HistogramCounts, HistogramCounts) {
+        Times::sum(self.all_times().iter().map(|each| &**each))
+    }
+
+    /// How long the oldest job has waited, in seconds.
+    fn oldest_age(&self) -> f64 {
+        let now = clock::ticks();
+        let oldest = self.jobs.oldest(|job| job.since);
+        oldest.map_or(0.0, |since| Times::new().seconds(since, now))
+    }
+
     /// The context that a job taken now runs in.
     #[inline]
     pub fn context(&self, py: Python<'_>) -> PyResult<Option<Owned>> {
-        if !self.copies_context {
+        if !self.options.copies_context {
             return Ok(None);
         }
         // SAFETY: attached.
@@ -73,15 +123,17 @@ impl Shared {
 #[pyclass(frozen, subclass, weakref, module = "logspool._native")]
 pub struct PoolCore {
     /// An `Arc` of its own; null until `_open`.
-    shared: AtomicPtr<Shared>,
+    shared: AtomicPtr<Arc<Shared>>,
+    /// Callbacks for all jobs; set by `_open`.
+    wishes: OnceLock<Wishes>,
 }
 
 impl Drop for PoolCore {
     fn drop(&mut self) {
         let shared = self.shared.swap(ptr::null_mut(), Ordering::AcqRel);
         if !shared.is_null() {
-            // SAFETY: made by `Arc::into_raw`, taken out once.
-            let shared = unsafe { Arc::from_raw(shared) };
+            // SAFETY: made by `Box::into_raw`, taken out once.
+            let shared = unsafe { Box::from_raw(shared) };
             // What was taken is done, as with the standard library's pool; then the workers leave.
             shared.jobs.close();
         }
@@ -89,24 +141,33 @@ impl Drop for PoolCore {
 }
 
 impl PoolCore {
+    /// What it shares with its workers.
+    ///
+    /// # Errors
+    ///
+    /// It was not opened.
     #[inline]
-    pub fn shared(&self) -> PyResult<&Shared> {
+    pub fn shared(&self) -> PyResult<&Arc<Shared>> {
         // SAFETY: null, or what `_open` or `_after_fork` put there, which stays until the drop.
         unsafe { self.shared.load(Ordering::Acquire).as_ref() }
             .ok_or_else(|| PyRuntimeError::new_err("Pool.__init__() was not called"))
     }
 
-    fn shared_by_count(&self) -> PyResult<Arc<Shared>> {
-        let shared: *const Shared = self.shared()?;
-        // SAFETY: made by `Arc::into_raw`; one count more.
-        unsafe {
-            Arc::increment_strong_count(shared);
-            Ok(Arc::from_raw(shared))
-        }
+    /// What is wished for all jobs.
+    ///
+    /// # Errors
+    ///
+    /// As for [`PoolCore::shared`].
+    #[inline]
+    pub fn wishes(&self) -> PyResult<&Wishes> {
+        self.wishes.get().ok_or_else(|| PyRuntimeError::new_err("Pool.__init__() was not called"))
     }
 
-    fn set_shared(&self, shared: Shared) -> *mut Shared {
-        self.shared.swap(Arc::into_raw(Arc::new(shared)).cast_mut(), Ordering::AcqRel)
+    /// Returns what was there before, which is never freed: others may be reading it.
+    fn set_shared(&self, shared: Shared) -> Option<&'static Arc<Shared>> {
+        let before = self.shared.swap(Box::into_raw(Box::new(Arc::new(shared))), Ordering::AcqRel);
+        // SAFETY: null or made here.
+        unsafe { before.as_ref() }
     }
 }
 
@@ -115,10 +176,11 @@ impl PoolCore {
     #[new]
     #[pyo3(signature = (*_arguments, **_keywords))]
     fn new(_arguments: &Bound<'_, PyTuple>, _keywords: Option<&Bound<'_, PyDict>>) -> Self {
-        Self { shared: AtomicPtr::new(ptr::null_mut()) }
+        Self { shared: AtomicPtr::new(ptr::null_mut()), wishes: OnceLock::new() }
     }
 
     /// Begin to take jobs.
+    #[allow(clippy::too_many_arguments)]
     fn _open(
         &self,
         py: Python<'_>,
@@ -127,6 +189,8 @@ impl PoolCore {
         overflow: &str,
         context: &str,
         idle_timeout: Option<f64>,
+        done_callback: Option<Bound<'_, PyAny>>,
+        failed_callback: Option<Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let copies_context = match context {
             "none" => false,
@@ -135,67 +199,44 @@ impl PoolCore {
         };
         let idle_timeout = idle_timeout.map(Duration::try_from_secs_f64).transpose();
         let idle_timeout = idle_timeout.map_err(|error| PyValueError::new_err(format!("idle_timeout: {error}")))?;
+        let options = Options { overflow: Overflow::of(overflow)?, copies_context, idle_timeout };
         future_type::class(py)?;
-        let before = self.set_shared(Shared {
-            jobs: Jobs::new(queue_size, most_workers),
-            overflow: Overflow::of(overflow)?,
-            copies_context,
-            idle_timeout,
-            failed: AtomicU64::new(0),
-            dropped: AtomicU64::new(0),
-        });
-        if !before.is_null() {
-            // SAFETY: as in the drop.
-            unsafe { Arc::from_raw(before) }.jobs.close();
+        timer_type::class(py)?;
+        // Opened again, it keeps its callbacks.
+        let _ = self.wishes.set(Wishes::of_pool(done_callback, failed_callback)?);
+        if let Some(before) = self.set_shared(Shared::new(queue_size, most_workers, options)) {
+            before.jobs.close();
         }
         Ok(())
     }
 
-    /// Call `fn(*args, **kwargs)` in a worker and return its future.
-    #[pyo3(signature = (r#fn, /, *args, **kwargs))]
-    fn submit(&self, r#fn: &Bound<'_, PyAny>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) {
-        unreachable!("replaced by `submit` below: {:?}", (r#fn, args, kwargs));
-    }
-
-    /// Call `fn(*args, **kwargs)` in a worker. What it raises goes to `sys.unraisablehook`.
-    #[pyo3(signature = (r#fn, /, *args, **kwargs))]
-    fn push(&self, r#fn: &Bound<'_, PyAny>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) {
-        unreachable!("replaced by `push` below: {:?}", (r#fn, args, kwargs));
-    }
-
-    /// As `submit`, before all jobs that wait.
-    #[pyo3(signature = (r#fn, /, *args, **kwargs))]
-    fn submit_first(&self, r#fn: &Bound<'_, PyAny>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) {
-        unreachable!("replaced by `submit_first` below: {:?}", (r#fn, args, kwargs));
+    /// Return a number that names the pool among those of the process.
+    fn _id(&self) -> PyResult<usize> {
+        Ok(Arc::as_ptr(self.shared()?) as usize)
     }
 
     /// Push a call of `fn` for each item of the iterables, as `map` would call it. Return how many.
     #[pyo3(signature = (r#fn, /, *iterables))]
     fn push_many(slf: &Bound<'_, Self>, r#fn: &Bound<'_, PyAny>, iterables: &Bound<'_, PyTuple>) -> PyResult<usize> {
-        intake::push_many(slf, r#fn, iterables)
+        intake::push_many(&intake::Origin::of_pool(slf.as_borrowed()), r#fn, iterables)
     }
 
-    /// Return a view of the pool whose jobs go before others (`high`) or after them.
-    fn _lane(slf: &Bound<'_, Self>, high: bool) -> Lane {
-        Lane::new(slf, if high { Place::High } else { Place::Low })
-    }
-
-    /// Call `fn(*args, **kwargs)` in a worker and end an asyncio future with what comes of it.
-    #[pyo3(signature = (event_loop, future, r#fn, /, *args, **kwargs))]
-    fn _push_for(
-        &self,
-        event_loop: &Bound<'_, EventLoop>,
-        future: &Bound<'_, PyAny>,
-        r#fn: &Bound<'_, PyAny>,
-        args: &Bound<'_, PyTuple>,
-        kwargs: Option<&Bound<'_, PyDict>>,
-    ) {
-        unreachable!("replaced by `push_for` below: {:?}", (event_loop, future, r#fn, args, kwargs));
+    /// Return a view of the pool with other options for the jobs that are given to it.
+    #[pyo3(signature = (*, priority="normal", timeout=None, done_callback=None, failed_callback=None, results=None))]
+    fn options(
+        slf: &Bound<'_, Self>,
+        priority: &str,
+        timeout: Option<f64>,
+        done_callback: Option<Bound<'_, PyAny>>,
+        failed_callback: Option<Bound<'_, PyAny>>,
+        results: Option<Py<Results>>,
+    ) -> PyResult<View> {
+        View::new(slf, priority, timeout, done_callback, failed_callback, results)
     }
 
     /// Return what a new worker thread runs.
     fn _worker(&self) -> PyResult<Worker> {
-        Ok(Worker::new(self.shared_by_count()?))
+        Ok(Worker::new(self.shared()?.clone()))
     }
 
     /// Count a worker off that could not be started.
@@ -204,14 +245,32 @@ impl PoolCore {
         Ok(())
     }
 
-    /// Take no more jobs; with `cancel`, also cancel those that wait.
+    /// Take no more jobs and end schedules; with `cancel`, also cancel the jobs that wait.
     fn _close(&self, py: Python<'_>, cancel: bool) -> PyResult<()> {
         let shared = self.shared()?;
         shared.jobs.close();
+        timers::cancel_all(py, shared, cancel);
         if cancel {
             cancel_all(py, shared);
         }
         Ok(())
+    }
+
+    /// Cancel the jobs that wait. Return how many.
+    fn cancel(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(cancel_all(py, self.shared()?))
+    }
+
+    /// Cancel the jobs that are not due, and schedules.
+    fn _cancel_timers(&self, py: Python<'_>) -> PyResult<()> {
+        timers::cancel_all(py, self.shared()?, true);
+        Ok(())
+    }
+
+    /// Wait for the jobs that were taken, those included that are not due.
+    fn _wait_for_end(&self, py: Python<'_>) -> PyResult<()> {
+        let shared = self.shared()?;
+        waiting::wait(py, Deadline::None, |slice| shared.jobs.wait_for_end(slice)).map(drop)
     }
 
     /// Wait until no job waits and none runs.
@@ -231,57 +290,51 @@ impl PoolCore {
     /// Return the fields of `PoolStats`.
     fn _counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let shared = self.shared()?;
-        let Counts { pending, workers, busy, taken, wakes } = shared.jobs.counts();
-        let now = coarse_milliseconds();
-        // The clock wraps: the oldest job is the one with the greatest age.
-        let age = shared.jobs.oldest(|job| std::cmp::Reverse(now.wrapping_sub(job.since)));
+        let Counts { pending, expected, workers, busy, taken, wakes } = shared.jobs.counts();
+        let (wait, run) = shared.histograms();
         let found = PyDict::new(py);
         found.set_item("depth", pending)?;
-        found.set_item("oldest_age", age.map_or(0.0, |age| f64::from(age.0) / 1000.0))?;
+        found.set_item("oldest_age", shared.oldest_age())?;
+        found.set_item("delayed", expected)?;
         found.set_item("workers", workers)?;
         found.set_item("busy", busy)?;
         found.set_item("submitted", taken)?;
         found.set_item("failed", shared.failed.load(Ordering::Relaxed))?;
         found.set_item("dropped", shared.dropped.load(Ordering::Relaxed))?;
+        found.set_item("timed_out", shared.timed_out.load(Ordering::Relaxed))?;
         found.set_item("wakes", wakes)?;
+        for (name, HistogramCounts { cumulative, count, sum }) in [("wait_seconds", wait), ("run_seconds", run)] {
+            found.set_item(name, (count, sum, cumulative))?;
+        }
         Ok(found)
     }
 
     /// In a forked child: begin anew, without the workers and the jobs of the parent.
     fn _after_fork(&self, exception: &Bound<'_, PyAny>, most_workers: usize, queue_size: usize) -> PyResult<()> {
         let shared = self.shared()?;
-        let fresh = Shared {
-            jobs: Jobs::new(queue_size, most_workers),
-            overflow: shared.overflow,
-            copies_context: shared.copies_context,
-            idle_timeout: shared.idle_timeout,
-            failed: AtomicU64::new(0),
-            dropped: AtomicU64::new(0),
-        };
-        if shared.jobs.is_closed() {
+        let fresh = Shared::new(queue_size, most_workers, shared.options);
+        if shared.jobs.is_closed_after_fork() {
             fresh.jobs.close();
         }
         // Kept for good: its lock and its words may be in any state.
-        let before = self.set_shared(fresh);
-        // SAFETY: never freed.
-        for job in unsafe { &*before }.jobs.take_all() {
-            // SAFETY: attached.
-            unsafe { job.fail(exception) };
+        if let Some(before) = self.set_shared(fresh) {
+            for job in before.jobs.take_all_after_fork() {
+                // SAFETY: attached.
+                unsafe { job.fail(exception) };
+            }
         }
         Ok(())
     }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.wishes.get().map_or(Ok(()), |wishes| view::visit(wishes, &visit))
+    }
 }
 
-fn cancel_all(_attached: Python<'_>, shared: &Shared) {
+fn cancel_all(_attached: Python<'_>, shared: &Shared) -> usize {
+    let jobs = shared.jobs.take_all();
+    let count = jobs.len();
     // SAFETY: attached.
-    shared.jobs.take_all().into_iter().for_each(|job| unsafe { job.cancel() });
-}
-
-/// The kernel's clock of a few milliseconds' resolution: a fifth of the cost of the exact one.
-#[inline]
-pub fn coarse_milliseconds() -> u32 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes one timespec.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &mut time) };
-    (time.tv_sec as u64 * 1000 + time.tv_nsec as u64 / 1_000_000) as u32
+    jobs.into_iter().for_each(|job| unsafe { job.cancel() });
+    count
 }

@@ -1,4 +1,4 @@
-//! Methods without argument parsing, in the place of PyO3's where a call's cost counts.
+//! Methods without argument parsing, where a call's cost counts.
 
 use std::ffi::CStr;
 
@@ -28,6 +28,15 @@ pub fn give_none(py: Python<'_>, result: PyResult<()>) -> *mut PyObject {
     give(py, result.map(|()| Owned::of(py.None().bind(py))))
 }
 
+/// Adds a method to a class. `doc` begins with the signature, as `name($self, ...)\n--\n\n`.
+///
+/// # Errors
+///
+/// The type cannot be changed.
+pub fn add(class: &Bound<'_, PyType>, name: &'static CStr, function: Function, doc: &'static CStr) -> PyResult<()> {
+    define(class, name, function, doc.as_ptr())
+}
+
 /// Puts `function` in the place of a method and returns the method that was there, for the calls that `function` does
 /// not serve.
 ///
@@ -35,21 +44,30 @@ pub fn give_none(py: Python<'_>, result: PyResult<()>) -> *mut PyObject {
 ///
 /// The type has no such method or cannot be changed.
 pub fn replace(class: &Bound<'_, PyType>, name: &'static CStr, function: Function) -> PyResult<Owned> {
-    let text = name.to_str()?;
-    let stock = class.getattr(text)?;
-    // SAFETY: the documentation of a method descriptor is a str or None; the definition lives for good, as CPython asks.
+    let stock = class.getattr(name.to_str()?)?;
+    define(class, name, function, documentation(&stock))?;
+    // SAFETY: a live object, attached.
+    Ok(unsafe { Owned::borrow(stock.as_ptr()) })
+}
+
+/// `doc` lives for good, as CPython asks.
+fn define(
+    class: &Bound<'_, PyType>,
+    name: &'static CStr,
+    function: Function,
+    doc: *const std::ffi::c_char,
+) -> PyResult<()> {
+    // SAFETY: the definition lives for good.
     let made = unsafe {
         let definition = Box::leak(Box::new(ffi::PyMethodDef {
             ml_name: name.as_ptr(),
             ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: function },
             ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
-            ml_doc: documentation(&stock),
+            ml_doc: doc,
         }));
         Bound::from_owned_ptr_or_err(class.py(), ffi::PyDescr_NewMethod(class.as_type_ptr(), definition))?
     };
-    class.setattr(text, made)?;
-    // SAFETY: a live object, attached.
-    Ok(unsafe { Owned::borrow(stock.as_ptr()) })
+    class.setattr(name.to_str()?, made)
 }
 
 /// The documentation of a method with its signature, kept for good.

@@ -183,7 +183,13 @@ const fn fast(name: &'static CStr, function: super::fast::Function, doc: &'stati
     }
 }
 
-const fn plain(name: &'static CStr, function: ffi::PyCFunction, flags: c_int, doc: &'static CStr) -> ffi::PyMethodDef {
+/// A method that takes no keywords.
+pub const fn plain(
+    name: &'static CStr,
+    function: ffi::PyCFunction,
+    flags: c_int,
+    doc: &'static CStr,
+) -> ffi::PyMethodDef {
     ffi::PyMethodDef {
         ml_name: name.as_ptr(),
         ml_meth: ffi::PyMethodDefPointer { PyCFunction: function },
@@ -192,7 +198,8 @@ const fn plain(name: &'static CStr, function: ffi::PyCFunction, flags: c_int, do
     }
 }
 
-const fn attribute(name: &'static CStr, get: ffi::getter) -> ffi::PyGetSetDef {
+/// An attribute that cannot be set.
+pub const fn attribute(name: &'static CStr, get: ffi::getter) -> ffi::PyGetSetDef {
     ffi::PyGetSetDef { name: name.as_ptr(), get: Some(get), set: None, doc: ptr::null(), closure: ptr::null_mut() }
 }
 

@@ -1,283 +1,154 @@
-//! How jobs come in: the methods of a pool and of its lanes, and what happens where there is no room.
-//!
-//! The methods are raw functions: parsing arguments into a tuple and a dict would cost more than the job.
+//! How jobs come in: from a call's arguments into the queue, and what happens where there is no room.
 
 use std::collections::VecDeque;
 use std::ptr;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use logspool::clock;
 use logspool::pool::jobs::{self, Place};
-use pyo3::exceptions::PyTypeError;
-use pyo3::ffi::{self, PyObject};
+use logspool::pool::timers::Clock;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple, PyType};
+use pyo3::types::PyTuple;
 
-use super::core::{Overflow, PoolCore, Shared, coarse_milliseconds};
+use super::core::{Overflow, PoolCore, Shared};
 use super::event_loop::EventLoop;
 use super::job::{Job, Target};
+use super::schedule::Schedule;
+use super::view::{self, View, Wishes};
 use super::waiting::{self, Deadline};
-use super::{fast, future, future_type};
-use crate::object::Owned;
+use super::{future, future_type, timer_type, timers};
+use crate::object::{Call, Owned};
 
-/// A view of a pool whose jobs go before others or after them.
-#[pyclass(frozen, module = "logspool._native")]
-pub struct Lane {
-    pool: Py<PoolCore>,
+/// Where a call comes in: a pool, or a view of one with options of its own.
+#[derive(Clone, Copy)]
+pub struct Origin<'a> {
+    pool: Borrowed<'a, 'a, PoolCore>,
+    /// Where in the queue its jobs go.
     place: Place,
+    wishes: Option<&'a Wishes>,
 }
 
-impl Lane {
-    /// Of a pool.
-    pub fn new(pool: &Bound<'_, PoolCore>, place: Place) -> Self {
-        Self { pool: pool.clone().unbind(), place }
+impl<'a> Origin<'a> {
+    /// A pool.
+    #[inline]
+    pub fn of_pool(pool: Borrowed<'a, 'a, PoolCore>) -> Self {
+        Self { pool, place: Place::Normal, wishes: None }
+    }
+
+    /// A view.
+    #[inline]
+    pub fn of_view(view: Borrowed<'a, 'a, View>) -> Self {
+        // SAFETY: a frozen class is only ever read, and the object is borrowed for as long.
+        let found: &'a View = unsafe { &*ptr::from_ref(view.get()) };
+        Self { pool: found.pool.bind_borrowed(view.py()), place: found.place, wishes: Some(&found.wishes) }
+    }
+
+    /// The same with another place.
+    #[inline]
+    pub fn at(self, place: Place) -> Self {
+        Self { place, ..self }
+    }
+
+    #[inline]
+    fn target(&self, future: Option<Owned>, schedule: Option<Py<Schedule>>) -> PyResult<Target> {
+        Ok(view::target(self.pool.py(), self.pool.get().wishes()?, self.wishes, future, schedule))
+    }
+
+    fn refusal(&self) -> PyErr {
+        self.pool.call_method0("_refusal").map_or_else(|error| error, PyErr::from_value)
     }
 }
 
-#[pymethods]
-impl Lane {
-    /// As `Pool.submit`.
-    #[pyo3(signature = (r#fn, /, *args, **kwargs))]
-    fn submit(&self, r#fn: &Bound<'_, PyAny>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) {
-        unreachable!("replaced by `submit_in_lane` below: {:?}", (r#fn, args, kwargs));
-    }
-
-    /// As `Pool.push`.
-    #[pyo3(signature = (r#fn, /, *args, **kwargs))]
-    fn push(&self, r#fn: &Bound<'_, PyAny>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) {
-        unreachable!("replaced by `push_in_lane` below: {:?}", (r#fn, args, kwargs));
-    }
+/// An error for a call without a callable.
+#[cold]
+fn no_function(method: &str) -> PyErr {
+    PyTypeError::new_err(format!("{method}() missing 1 required positional argument: 'fn'"))
 }
 
-/// Takes the place of PyO3's methods. Called once.
-pub fn init(py: Python<'_>) -> PyResult<()> {
-    let class: Bound<'_, PyType> = py.get_type::<PoolCore>();
-    fast::replace(&class, c"submit", submit)?;
-    fast::replace(&class, c"push", push)?;
-    fast::replace(&class, c"submit_first", submit_first)?;
-    fast::replace(&class, c"_push_for", push_for)?;
-    let lane: Bound<'_, PyType> = py.get_type::<Lane>();
-    fast::replace(&lane, c"submit", submit_in_lane)?;
-    fast::replace(&lane, c"push", push_in_lane)?;
-    Ok(())
-}
-
-/// The pool of an object that the descriptor has checked.
+/// `push(fn, ...)`
 ///
 /// # Safety
 ///
-/// `object` is a live `PoolCore`, attached for `'a`.
-unsafe fn pool<'a>(object: *mut PyObject) -> &'a PoolCore {
-    // SAFETY: the caller says what it is; a frozen class is only ever read.
-    unsafe {
-        let borrowed = Borrowed::from_ptr(Python::assume_attached(), object);
-        &*ptr::from_ref(borrowed.cast_unchecked::<PoolCore>().get())
-    }
-}
-
-unsafe extern "C" fn push(
-    object: *mut PyObject,
-    arguments: *const *mut PyObject,
-    count: ffi::Py_ssize_t,
-    keywords: *mut PyObject,
-) -> *mut PyObject {
-    // SAFETY: as CPython calls it; the descriptor checked the type.
-    unsafe { push_to(object, "push", Place::Normal, arguments, count, keywords) }
-}
-
-/// `push`, to a place in the queue.
+/// `call` describes live objects. So for all that follow.
 #[inline(always)]
-unsafe fn push_to(
-    object: *mut PyObject,
-    method: &str,
-    place: Place,
-    arguments: *const *mut PyObject,
-    count: ffi::Py_ssize_t,
-    keywords: *mut PyObject,
-) -> *mut PyObject {
-    // SAFETY: as the caller's caller says.
-    unsafe {
-        let to = To { method, place, never_waits: false };
-        let taken = take(object, to, arguments, count, keywords, || Ok(Target::Nobody));
-        fast::give_none(Python::assume_attached(), taken)
-    }
+pub unsafe fn push(origin: Origin<'_>, call: Call) -> PyResult<()> {
+    // SAFETY: as the caller says.
+    unsafe { take(&origin, "push", call, false, || origin.target(None, None)) }
 }
 
-unsafe extern "C" fn submit(
-    object: *mut PyObject,
-    arguments: *const *mut PyObject,
-    count: ffi::Py_ssize_t,
-    keywords: *mut PyObject,
-) -> *mut PyObject {
-    // SAFETY: as CPython calls it; the descriptor checked the type.
-    unsafe { submit_to(object, "submit", Place::Normal, arguments, count, keywords) }
-}
-
-/// `submit_first(fn, ...)`
-unsafe extern "C" fn submit_first(
-    object: *mut PyObject,
-    arguments: *const *mut PyObject,
-    count: ffi::Py_ssize_t,
-    keywords: *mut PyObject,
-) -> *mut PyObject {
-    // SAFETY: as above.
-    unsafe { submit_to(object, "submit_first", Place::First, arguments, count, keywords) }
-}
-
-/// `submit`, to a place in the queue.
+/// `submit(fn, ...)`
 #[inline(always)]
-unsafe fn submit_to(
-    object: *mut PyObject,
-    method: &str,
-    place: Place,
-    arguments: *const *mut PyObject,
-    count: ffi::Py_ssize_t,
-    keywords: *mut PyObject,
-) -> *mut PyObject {
-    // SAFETY: as the caller's caller says.
+pub unsafe fn submit(origin: Origin<'_>, method: &str, call: Call) -> PyResult<Owned> {
+    let py = origin.pool.py();
+    let mut made = None;
+    // SAFETY: as the caller says; the class is that of futures.
     unsafe {
-        let py = Python::assume_attached();
-        let mut made = None;
-        let to = To { method, place, never_waits: false };
-        let taken = take(object, to, arguments, count, keywords, || {
+        take(&origin, method, call, false, || {
             let class = future_type::class(py)?;
             let future = Owned::steal(future::allocate(class.as_ptr().cast())).ok_or_else(|| PyErr::fetch(py))?;
             // One reference for the job, one for the caller.
             made = Some(Owned::borrow(future.as_ptr()));
-            Ok(Target::Future(future))
-        });
-        fast::give(py, taken.map(|()| made.expect("a job that was taken has its future")))
+            origin.target(Some(future), None)
+        })?;
     }
-}
-
-/// The pool and the place of a lane that the descriptor has checked.
-///
-/// # Safety
-///
-/// As for [`pool`].
-unsafe fn lane(object: *mut PyObject) -> (*mut PyObject, Place) {
-    // SAFETY: as for `pool`.
-    unsafe {
-        let borrowed = Borrowed::from_ptr(Python::assume_attached(), object);
-        let lane = borrowed.cast_unchecked::<Lane>();
-        (lane.get().pool.as_ptr(), lane.get().place)
-    }
-}
-
-unsafe extern "C" fn submit_in_lane(
-    object: *mut PyObject,
-    arguments: *const *mut PyObject,
-    count: ffi::Py_ssize_t,
-    keywords: *mut PyObject,
-) -> *mut PyObject {
-    // SAFETY: as CPython calls it; the descriptor checked the type.
-    unsafe {
-        let (pool, place) = lane(object);
-        submit_to(pool, "submit", place, arguments, count, keywords)
-    }
-}
-
-unsafe extern "C" fn push_in_lane(
-    object: *mut PyObject,
-    arguments: *const *mut PyObject,
-    count: ffi::Py_ssize_t,
-    keywords: *mut PyObject,
-) -> *mut PyObject {
-    // SAFETY: as above.
-    unsafe {
-        let (pool, place) = lane(object);
-        push_to(pool, "push", place, arguments, count, keywords)
-    }
+    Ok(made.expect("a job that was taken has its future"))
 }
 
 /// `_push_for(event_loop, future, fn, ...)`
-unsafe extern "C" fn push_for(
-    object: *mut PyObject,
-    arguments: *const *mut PyObject,
-    count: ffi::Py_ssize_t,
-    keywords: *mut PyObject,
-) -> *mut PyObject {
-    // SAFETY: as CPython calls it; the descriptor checked the type.
+pub unsafe fn push_for(origin: Origin<'_>, call: Call) -> PyResult<()> {
+    // SAFETY: as the caller says.
     unsafe {
-        let py = Python::assume_attached();
-        let is_loop = |value| Borrowed::from_ptr(py, value).cast_exact::<EventLoop>().is_ok();
-        let taken = if count < 3 || !is_loop(*arguments) {
-            Err(PyTypeError::new_err("run() missing 1 required positional argument: 'fn'"))
-        } else {
-            let waiting = Box::new((Owned::borrow(*arguments.add(1)), Owned::borrow(*arguments)));
-            let target = || Ok(Target::Loop(waiting));
-            let to = To { method: "run", place: Place::Normal, never_waits: true };
-            take(object, to, arguments.add(2), count - 2, keywords, target)
-        };
-        fast::give_none(py, taken)
+        let is_loop = |value| Borrowed::from_ptr(origin.pool.py(), value).cast_exact::<EventLoop>().is_ok();
+        if call.count < 3 || !is_loop(*call.arguments) {
+            return Err(no_function("run"));
+        }
+        let waiting = Box::new((Owned::borrow(*call.arguments.add(1)), Owned::borrow(*call.arguments)));
+        take(&origin, "run", call.rest().rest(), true, || Ok(Target::Loop(waiting)))
     }
-}
-
-/// How a job comes in.
-#[derive(Clone, Copy)]
-struct To<'a> {
-    /// The method, for messages.
-    method: &'a str,
-    place: Place,
-    /// The caller must not wait for room.
-    never_waits: bool,
 }
 
 /// Makes a job of a call's arguments and puts it into the queue.
 #[inline(always)]
 unsafe fn take(
-    object: *mut PyObject,
-    to: To<'_>,
-    arguments: *const *mut PyObject,
-    count: ffi::Py_ssize_t,
-    keywords: *mut PyObject,
+    origin: &Origin<'_>,
+    method: &str,
+    call: Call,
+    never_waits: bool,
     target: impl FnOnce() -> PyResult<Target>,
 ) -> PyResult<()> {
-    // SAFETY: as the caller's caller says.
-    unsafe {
-        let shared = pool(object).shared()?;
-        if count < 1 {
-            let method = to.method;
-            return Err(PyTypeError::new_err(format!("{method}() missing 1 required positional argument: 'fn'")));
-        }
-        let context = shared.context(Python::assume_attached())?;
-        let job = Job::new(arguments, count as usize, keywords, context, target()?, coarse_milliseconds());
-        let beyond = to.never_waits && shared.overflow == Overflow::Block;
-        match shared.jobs.push(job, to.place, beyond) {
-            Ok(false) => Ok(()),
-            Ok(true) => start_worker(object),
-            Err((job, why)) => refused(object, shared, job, why, to.place),
-        }
+    let shared = origin.pool.get().shared()?;
+    if call.count < 1 {
+        return Err(no_function(method));
+    }
+    let context = shared.context(origin.pool.py())?;
+    // SAFETY: as the caller says.
+    let job = unsafe { Job::new(call, context, target()?, clock::ticks()) };
+    let beyond = never_waits && shared.options.overflow == Overflow::Block;
+    match shared.jobs.push(job, origin.place, beyond) {
+        Ok(false) => Ok(()),
+        Ok(true) => start_worker(origin),
+        Err((job, why)) => refused(origin, shared, job, why),
     }
 }
 
 /// Has the Python half start a worker.
 #[cold]
-unsafe fn start_worker(object: *mut PyObject) -> PyResult<()> {
-    // SAFETY: a live pool, attached.
-    unsafe {
-        Bound::from_borrowed_ptr(Python::assume_attached(), object).call_method0("_start_worker")?;
-    }
-    Ok(())
+fn start_worker(origin: &Origin<'_>) -> PyResult<()> {
+    origin.pool.call_method0("_start_worker").map(drop)
 }
 
 /// Does with a job that was refused what the pool's policy says.
 #[cold]
-unsafe fn refused(
-    object: *mut PyObject,
-    shared: &Shared,
-    mut job: Job,
-    mut why: jobs::Refused,
-    place: Place,
-) -> PyResult<()> {
-    // SAFETY: a live pool, attached.
-    let py = unsafe { Python::assume_attached() };
+fn refused(origin: &Origin<'_>, shared: &Arc<Shared>, mut job: Job, mut why: jobs::Refused) -> PyResult<()> {
+    let py = origin.pool.py();
     loop {
         if why == jobs::Refused::Closed {
-            // SAFETY: as above.
-            let object = unsafe { Bound::from_borrowed_ptr(py, object) };
-            return Err(PyErr::from_value(object.call_method0("_refusal")?));
+            return Err(origin.refusal());
         }
-        match shared.overflow {
+        match shared.options.overflow {
             Overflow::Block => {
                 waiting::wait(py, Deadline::None, |slice| shared.jobs.wait_for_room(slice))?;
             }
@@ -294,32 +165,123 @@ unsafe fn refused(
             }
             Overflow::CallerRuns => {
                 // SAFETY: attached.
-                if !unsafe { job.run() } {
+                if !unsafe { job.run(shared) } {
                     shared.failed.fetch_add(1, Ordering::Relaxed);
                 }
                 return Ok(());
             }
         }
-        match shared.jobs.push(job, place, false) {
+        match shared.jobs.push(job, origin.place, false) {
             Ok(false) => return Ok(()),
-            // SAFETY: a live pool, attached.
-            Ok(true) => return unsafe { start_worker(object) },
+            Ok(true) => return start_worker(origin),
             Err(refused) => (job, why) = refused,
         }
+    }
+}
+
+/// When a job is due.
+#[derive(Clone, Copy)]
+pub enum Due {
+    /// So many seconds from now.
+    Later,
+    /// At this time of the wall clock.
+    At,
+}
+
+impl Due {
+    fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Later => ("submit_later", "delay"),
+            Self::At => ("submit_at", "when"),
+        }
+    }
+
+    fn time(self, value: &Bound<'_, PyAny>) -> PyResult<(Clock, u64)> {
+        let name = self.names().1;
+        let Self::At = self else {
+            return Ok((Clock::Steady, timers::after(timers::nanoseconds(name, value.extract()?)?)));
+        };
+        let seconds = match value.extract::<f64>() {
+            Ok(seconds) => seconds,
+            Err(error) => {
+                let Ok(timestamp) = value.getattr("timestamp") else { return Err(error) };
+                if value.getattr("tzinfo").is_ok_and(|zone| zone.is_none()) {
+                    return Err(PyValueError::new_err(
+                        "when has no time zone; give it one, as datetime.now(timezone.utc) has",
+                    ));
+                }
+                timestamp.call0()?.extract()?
+            }
+        };
+        Ok((Clock::Wall, timers::nanoseconds(name, seconds)?))
+    }
+}
+
+/// `submit_later(delay, fn, ...)` and `submit_at(when, fn, ...)`
+pub unsafe fn submit_due(origin: Origin<'_>, due: Due, call: Call) -> PyResult<Owned> {
+    let py = origin.pool.py();
+    let shared = origin.pool.get().shared()?;
+    if call.count < 2 {
+        return Err(no_function(due.names().0));
+    }
+    // SAFETY: live objects, as the caller says; attached.
+    unsafe {
+        let (clock, at) = due.time(&Bound::from_borrowed_ptr(py, *call.arguments))?;
+        let key = timers::key(clock, at);
+        let timer = timer_type::new(py, origin.pool.as_ptr(), key)?;
+        let target = origin.target(Some(Owned::borrow(timer.as_ptr())), None)?;
+        let job = Job::new(call.rest(), shared.context(py)?, target, 0);
+        if shared.jobs.expect().is_err() {
+            return Err(origin.refusal());
+        }
+        if timers::add(key, shared.clone(), job) {
+            timers::start(py, key)?;
+        }
+        if shared.jobs.is_closed() {
+            // Closed after it was asked: whoever closed it may not have seen this one.
+            timers::cancel(py, key);
+        }
+        Ok(timer)
+    }
+}
+
+/// `schedule(interval, fn, ...)` and `schedule_with_delay(delay, fn, ...)`
+pub unsafe fn schedule(origin: Origin<'_>, after_end: bool, call: Call) -> PyResult<Owned> {
+    let py = origin.pool.py();
+    let shared = origin.pool.get().shared()?;
+    let (method, name) = if after_end { ("schedule_with_delay", "delay") } else { ("schedule", "interval") };
+    if call.count < 2 {
+        return Err(no_function(method));
+    }
+    // SAFETY: live objects, as the caller says; attached.
+    unsafe {
+        let seconds: f64 = Bound::from_borrowed_ptr(py, *call.arguments).extract()?;
+        let interval_ns = timers::nanoseconds(name, seconds)?;
+        if interval_ns == 0 {
+            return Err(PyValueError::new_err(format!("{name} must be greater than 0, not {seconds}")));
+        }
+        if shared.jobs.is_closed() {
+            return Err(origin.refusal());
+        }
+        let made = Bound::new(py, Schedule::new(origin.pool.to_owned().unbind(), interval_ns, after_end))?;
+        let target = origin.target(None, Some(made.clone().unbind()))?;
+        let job = Job::new(call.rest(), shared.context(py)?, target, 0);
+        made.get().wait(py, shared, job)?;
+        Ok(Owned::of(made.as_any()))
     }
 }
 
 /// Jobs that are pushed together, so that the lock is taken and workers are woken once for all of them.
 const TOGETHER: usize = 1024;
 
-/// `Pool.push_many`
-pub fn push_many(
-    pool: &Bound<'_, PoolCore>,
-    function: &Bound<'_, PyAny>,
-    iterables: &Bound<'_, PyTuple>,
-) -> PyResult<usize> {
-    let py = pool.py();
-    let shared = pool.get().shared()?;
+/// `push_many(fn, *iterables)`
+///
+/// # Errors
+///
+/// What an iterable raises, and as `push`.
+pub fn push_many(origin: &Origin<'_>, function: &Bound<'_, PyAny>, iterables: &Bound<'_, PyTuple>) -> PyResult<usize> {
+    let py = origin.pool.py();
+    let shared = origin.pool.get().shared()?;
     let rows = py.import("builtins")?.getattr("zip")?.call1(iterables)?;
     let (mut count, mut jobs) = (0, VecDeque::new());
     for row in rows.try_iter()? {
@@ -327,38 +289,34 @@ pub fn push_many(
             Ok(row) => row.cast_into::<PyTuple>()?,
             Err(error) => {
                 // Items before the one that failed are done, as with single calls.
-                push_all(pool, shared, &mut jobs)?;
+                push_all(origin, shared, &mut jobs)?;
                 return Err(error);
             }
         };
-        let mut values = vec![function.as_ptr()];
+        let mut values: Vec<*mut PyObject> = vec![function.as_ptr()];
         values.extend(row.iter_borrowed().map(|each| each.as_ptr()));
-        let (context, since) = (shared.context(py)?, coarse_milliseconds());
+        let call = Call { arguments: values.as_ptr(), count: values.len(), keywords: ptr::null_mut() };
+        let (context, target) = (shared.context(py)?, origin.target(None, None)?);
         // SAFETY: live objects, held by the caller and the row; attached.
-        jobs.push_back(unsafe {
-            Job::new(values.as_ptr(), values.len(), ptr::null_mut(), context, Target::Nobody, since)
-        });
+        jobs.push_back(unsafe { Job::new(call, context, target, clock::ticks()) });
         count += 1;
         if jobs.len() == TOGETHER {
-            push_all(pool, shared, &mut jobs)?;
+            push_all(origin, shared, &mut jobs)?;
         }
     }
-    push_all(pool, shared, &mut jobs)?;
+    push_all(origin, shared, &mut jobs)?;
     Ok(count)
 }
 
 /// Pushes all of `jobs`; what finds no room goes the way of a single one.
-fn push_all(pool: &Bound<'_, PoolCore>, shared: &Shared, jobs: &mut VecDeque<Job>) -> PyResult<()> {
+fn push_all(origin: &Origin<'_>, shared: &Arc<Shared>, jobs: &mut VecDeque<Job>) -> PyResult<()> {
     while !jobs.is_empty() {
-        let found = shared.jobs.push_many(jobs, Place::Normal);
+        let found = shared.jobs.push_many(jobs, origin.place);
         for _ in 0..found.unwrap_or(0) {
-            // SAFETY: a live pool, attached.
-            unsafe { start_worker(pool.as_ptr())? };
+            start_worker(origin)?;
         }
         if let Some(job) = jobs.pop_front() {
-            let why = found.err().unwrap_or(jobs::Refused::Full);
-            // SAFETY: as above.
-            unsafe { refused(pool.as_ptr(), shared, job, why, Place::Normal)? };
+            refused(origin, shared, job, found.err().unwrap_or(jobs::Refused::Full))?;
         }
     }
     Ok(())

@@ -1,14 +1,17 @@
 //! A job: a callable with its arguments, and who is told how it ended.
 
 use std::ptr;
+use std::sync::Arc;
 
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 
+use super::core::Shared;
 use super::event_loop::{self, End};
+use super::extra::{self, Extra};
 use super::future;
 use crate::leaving;
-use crate::object::Owned;
+use crate::object::{Call, Owned};
 
 /// Values that a job holds without the heap.
 const FEW: usize = 3;
@@ -58,6 +61,8 @@ pub enum Target {
     Future(Owned),
     /// An asyncio future, and the way to its loop.
     Loop(Box<(Owned, Owned)>),
+    /// All that is rarer.
+    Extra(Arc<Extra>),
 }
 
 /// What a worker is to do. Made and dropped by attached threads only.
@@ -69,8 +74,8 @@ pub struct Job {
     /// The context to run in; `None`: the worker's.
     context: Option<Owned>,
     target: Target,
-    /// When it was taken, in the pool's own milliseconds.
-    pub since: u32,
+    /// When it was taken, in ticks of the clock.
+    pub since: u64,
 }
 
 // SAFETY: the references are counted ones, used by attached threads only.
@@ -85,26 +90,20 @@ impl Drop for Values {
 }
 
 impl Job {
-    /// A job that calls the first of `arguments` with the others.
+    /// A job that calls the first positional value of `call` with the others.
     ///
     /// # Safety
     ///
-    /// As for the arguments of a `METH_FASTCALL | METH_KEYWORDS` function, `count` at least 1; attached.
+    /// `call` describes live objects and has a positional value; attached.
     #[inline]
-    pub unsafe fn new(
-        arguments: *const *mut PyObject,
-        count: usize,
-        keywords: *mut PyObject,
-        context: Option<Owned>,
-        target: Target,
-        since: u32,
-    ) -> Self {
+    pub unsafe fn new(call: Call, context: Option<Owned>, target: Target, since: u64) -> Self {
         // SAFETY: as the caller says.
         unsafe {
+            let keywords = call.keywords;
             let named = if keywords.is_null() { 0 } else { ffi::PyTuple_GET_SIZE(keywords) as usize };
             Self {
-                function: Owned::borrow(*arguments),
-                values: Values::copy(arguments.add(1), count - 1 + named),
+                function: Owned::borrow(*call.arguments),
+                values: Values::copy(call.arguments.add(1), call.count - 1 + named),
                 keywords: (named > 0).then(|| Owned::borrow(keywords)),
                 context,
                 target,
@@ -113,30 +112,53 @@ impl Job {
         }
     }
 
-    /// Does the job and tells its target. False: it failed and nobody took the exception but `sys.unraisablehook`.
+    /// A reference of one's own to what is called.
+    pub fn function(&self) -> Owned {
+        // SAFETY: owned; jobs are used by attached threads.
+        unsafe { Owned::borrow(self.function.as_ptr()) }
+    }
+
+    /// Whether it is done again and again.
+    pub fn is_scheduled(&self) -> bool {
+        matches!(&self.target, Target::Extra(extra) if extra.schedule.is_some())
+    }
+
+    /// Does the job and tells its target. False: it failed, and there is no future for that.
     ///
     /// # Safety
     ///
     /// Attached.
     #[inline]
-    pub unsafe fn run(self) -> bool {
+    pub unsafe fn run(self, shared: &Arc<Shared>) -> bool {
         // SAFETY: as the caller says; all objects are owned.
         unsafe {
             let wanted = match &self.target {
                 Target::Nobody => true,
                 Target::Future(future) => future::start(future.as_ptr()),
                 Target::Loop(waiting) => !event_loop::is_cancelled(Python::assume_attached(), &waiting.0),
+                Target::Extra(extra) => {
+                    let extra = extra.clone();
+                    return extra::run(self, &extra, shared);
+                }
             };
             if !wanted {
                 return true;
             }
-            let result = Owned::steal(self.call());
+            let mut result = None;
+            self.in_context(|job| {
+                result = Owned::steal(job.call());
+                if let (Target::Nobody, Some(generator)) = (&job.target, &result)
+                    && extra::is_generator(generator.as_ptr())
+                {
+                    result = run_through(generator.as_ptr());
+                }
+            });
             let Self { function, values, keywords, context, target, since: _ } = self;
             // Before the end is told: who waits for it may expect the arguments to be free.
             drop((values, keywords, context));
             match (target, result) {
-                (Target::Nobody, Some(_)) => true,
-                (Target::Nobody, None) => {
+                (Target::Nobody | Target::Extra(_), Some(_)) => true,
+                (Target::Nobody | Target::Extra(_), None) => {
                     ffi::PyErr_WriteUnraisable(function.as_ptr());
                     false
                 }
@@ -161,26 +183,32 @@ impl Job {
         }
     }
 
-    /// Calls the function; a new reference, or null with an error set.
+    /// Does something in the job's context; does nothing, with an error set, where it cannot be entered.
+    ///
+    /// # Safety
+    ///
+    /// Attached.
     #[inline]
-    unsafe fn call(&self) -> *mut PyObject {
+    pub unsafe fn in_context(&self, run: impl FnOnce(&Self)) {
         // SAFETY: owned objects; attached.
         unsafe {
-            let Some(context) = &self.context else { return self.call_here() };
-            if ffi::PyContext_Enter(context.as_ptr()) != 0 {
-                return ptr::null_mut();
+            let Some(context) = &self.context else { return run(self) };
+            if ffi::PyContext_Enter(context.as_ptr()) == 0 {
+                run(self);
+                if ffi::PyContext_Exit(context.as_ptr()) != 0 {
+                    ffi::PyErr_WriteUnraisable(context.as_ptr());
+                }
             }
-            let result = self.call_here();
-            if ffi::PyContext_Exit(context.as_ptr()) != 0 {
-                ffi::Py_XDECREF(result);
-                return ptr::null_mut();
-            }
-            result
         }
     }
 
+    /// Calls the function; a new reference, or null with an error set.
+    ///
+    /// # Safety
+    ///
+    /// Attached.
     #[inline]
-    unsafe fn call_here(&self) -> *mut PyObject {
+    pub unsafe fn call(&self) -> *mut PyObject {
         let values = self.values.as_slice();
         let named = self.keywords.as_ref().map_or(0, |names| {
             // SAFETY: a tuple.
@@ -209,22 +237,8 @@ impl Job {
     ///
     /// Attached.
     pub unsafe fn cancel(self) {
-        // SAFETY: live objects, attached.
-        unsafe {
-            match self.target {
-                Target::Nobody => {}
-                Target::Future(future) => {
-                    if future::cancel(future.as_ptr()) {
-                        // Those who wait for it are told now: no worker will come by.
-                        future::start(future.as_ptr());
-                    }
-                }
-                Target::Loop(waiting) => {
-                    let (future, event_loop) = *waiting;
-                    event_loop::deliver(Python::assume_attached(), &event_loop, future, End::Cancelled);
-                }
-            }
-        }
+        // SAFETY: as the caller says.
+        unsafe { self.give_up(None) }
     }
 
     /// Ends the job's future with an exception, without running it.
@@ -233,28 +247,67 @@ impl Job {
     ///
     /// Attached.
     pub unsafe fn fail(self, exception: &Bound<'_, PyAny>) {
+        // SAFETY: as the caller says.
+        unsafe { self.give_up(Some(exception)) }
+    }
+
+    unsafe fn give_up(self, exception: Option<&Bound<'_, PyAny>>) {
         // SAFETY: live objects, attached.
         unsafe {
-            let value = Owned::borrow(exception.as_ptr());
             match self.target {
                 Target::Nobody => {}
-                Target::Future(future) => {
-                    if future::start(future.as_ptr()) {
-                        future::fail_with(future.as_ptr(), value);
-                    }
-                }
+                Target::Future(future) => give_up(&future, exception),
                 Target::Loop(waiting) => {
                     let (future, event_loop) = *waiting;
-                    event_loop::deliver(exception.py(), &event_loop, future, End::Exception(value));
+                    let how = exception.map_or(End::Cancelled, |value| End::Exception(Owned::of(value)));
+                    event_loop::deliver(Python::assume_attached(), &event_loop, future, how);
                 }
+                Target::Extra(extra) => extra.give_up(exception),
             }
         }
     }
 }
 
+/// Ends a future whose job will not run: as cancelled, or with an exception.
+///
+/// # Safety
+///
+/// A live future; attached.
+pub unsafe fn give_up(future: &Owned, exception: Option<&Bound<'_, PyAny>>) {
+    let future = future.as_ptr();
+    // SAFETY: as the caller says.
+    unsafe {
+        let Some(exception) = exception else {
+            if future::cancel(future) {
+                // Those who wait for it are told now: no worker will come by.
+                future::start(future);
+            }
+            return;
+        };
+        if future::start(future) {
+            future::fail_with(future, Owned::of(exception));
+        }
+    }
+}
+
+/// Takes all values of a generator that nobody wants. `None`: it raised, and the error is set.
+#[cold]
+unsafe fn run_through(generator: *mut PyObject) -> Option<Owned> {
+    // SAFETY: a live generator, attached.
+    unsafe {
+        let py = Python::assume_attached();
+        let end = extra::stream(generator, |_| true);
+        end.inspect_err(|error| PyErr::from_value(Bound::from_borrowed_ptr(py, error.as_ptr())).restore(py)).ok()
+    }
+}
+
 /// The exception that is set, with its traceback.
-unsafe fn caught() -> Owned {
-    // SAFETY: attached; an error is set.
+///
+/// # Safety
+///
+/// Attached; an error is set.
+pub unsafe fn caught() -> Owned {
+    // SAFETY: as the caller says.
     unsafe {
         let py = Python::assume_attached();
         let exception = PyErr::fetch(py).into_value(py);

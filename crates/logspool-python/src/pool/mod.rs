@@ -1,40 +1,54 @@
 //! `logspool.pool`: the parts of the thread pool that are native.
 //!
-//! A job's way: [`intake`] (`Pool.submit` and its like make a [`job`] and put it into the queue of [`core`]) ->
-//! [`worker`] -> [`future`], with its Python face in [`future_type`]. [`waiting`] leaves the interpreter and comes
-//! back for signals; [`event_loop`] and [`completions`] hand results to asyncio and to `as_completed`;
-//! [`semaphore`] is the core's semaphore as a Python type. Types are PyO3's where that is cheap enough; the methods whose cost counts are replaced by functions without argument parsing ([`fast`]).
+//! A job's way: [`verbs`] (`Pool.submit` and its like) -> [`intake`] makes a [`job`] and puts it into the queue of
+//! [`core`] -> [`worker`] -> [`future`], with its Python face in [`future_type`]. [`view`] is `Pool.options`; what it
+//! asks for makes a job's [`extra`], such as [`results`]. [`timers`] does all that comes later: [`timer_type`] and
+//! [`schedule`] are its handles. [`waiting`] leaves the interpreter and comes back for signals; [`event_loop`] and
+//! [`completions`] hand results to asyncio and to `as_completed`; [`semaphore`] is the core's semaphore as a Python
+//! type. Types are PyO3's where that is cheap enough; methods whose cost counts are raw functions ([`fast`]).
 
 mod completions;
 mod core;
 mod event_loop;
+mod extra;
 mod fast;
 mod future;
 mod future_type;
 mod intake;
 mod job;
+mod results;
+mod schedule;
 mod semaphore;
+mod timer_type;
+mod timers;
+mod verbs;
+mod view;
 mod waiting;
 mod worker;
 
 use pyo3::prelude::*;
 
+use crate::object::Owned;
+
 pub use self::completions::Completions;
 pub use self::core::PoolCore;
 pub use self::event_loop::EventLoop;
-pub use self::intake::Lane;
+pub use self::results::Results;
+pub use self::schedule::Schedule;
 pub use self::semaphore::Semaphore;
+pub use self::timers::{after_fork, run as run_timers, set_start};
+pub use self::view::View;
 pub use self::worker::Worker;
 
 /// Puts the short ways in front of the types' methods. Called once.
 pub fn init(py: Python<'_>) -> PyResult<()> {
-    intake::init(py)?;
+    verbs::init(py)?;
     semaphore::init(py)
 }
 
-/// The type of futures.
-pub fn future_class(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-    let class = future_type::class(py)?;
+/// The types of futures and of timers.
+pub fn future_classes(py: Python<'_>) -> PyResult<(Bound<'_, PyAny>, Bound<'_, PyAny>)> {
     // SAFETY: a live object, attached.
-    Ok(unsafe { Bound::from_borrowed_ptr(py, class.as_ptr()) })
+    let bound = |class: &Owned| unsafe { Bound::from_borrowed_ptr(py, class.as_ptr()) };
+    Ok((bound(future_type::class(py)?), bound(timer_type::class(py)?)))
 }

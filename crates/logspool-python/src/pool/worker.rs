@@ -6,10 +6,12 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use logspool::clock;
 use logspool::pool::jobs;
 use pyo3::prelude::*;
 
 use super::core::Shared;
+use super::timers;
 use crate::leaving::{self, Detached};
 use crate::object::Owned;
 
@@ -40,6 +42,7 @@ impl Worker {
         jobs.forget_worker();
         // SAFETY: attached.
         jobs.take_all().into_iter().for_each(|job| unsafe { job.fail(exception) });
+        timers::fail_all(&self.0, exception);
     }
 
     /// Do jobs until none will come, in a thread with this name for the system.
@@ -47,15 +50,24 @@ impl Worker {
     /// `breathe` is a Python function with a loop in it: there the interpreter looks whether others ask for it.
     fn run(&self, py: Python<'_>, name: &str, breathe: &Bound<'_, PyAny>) {
         name_thread(name);
-        let shared = &*self.0;
-        let (mut from, mut done) = (jobs::From::Start, 0u32);
+        let (shared, idle_timeout) = (&self.0, self.0.options.idle_timeout);
+        let times = shared.times();
+        let (mut from, mut done, mut begun) = (jobs::From::Start, 0u32, 0);
         loop {
             from = match shared.jobs.next(from) {
                 jobs::Next::Job(job) => {
+                    if from != jobs::From::Job {
+                        begun = clock::ticks();
+                    }
+                    let since = job.since;
                     // SAFETY: attached.
-                    if !unsafe { job.run() } {
+                    if !unsafe { job.run(shared) } {
                         shared.failed.fetch_add(1, Ordering::Relaxed);
                     }
+                    // The end of a job is the beginning of the next: one look at the clock for both.
+                    let ended = clock::ticks();
+                    times.note(since, begun, ended);
+                    begun = ended;
                     done = done.wrapping_add(1);
                     if done % JOBS_PER_BREATH == 0 {
                         // SAFETY: a live function; attached.
@@ -70,9 +82,9 @@ impl Worker {
                     let woken = {
                         // SAFETY: as above.
                         let _detached = unsafe { Detached::new() };
-                        shared.jobs.sleep(ticket, shared.idle_timeout)
+                        shared.jobs.sleep(ticket, idle_timeout)
                     };
-                    if woken || shared.idle_timeout.is_none() { jobs::From::Sleep } else { jobs::From::LongSleep }
+                    if woken || idle_timeout.is_none() { jobs::From::Sleep } else { jobs::From::LongSleep }
                 }
                 jobs::Next::Leave => return,
             };
@@ -81,7 +93,7 @@ impl Worker {
 }
 
 /// Gives the calling thread a name that `top` and debuggers show; the kernel keeps 15 bytes.
-fn name_thread(name: &str) {
+pub fn name_thread(name: &str) {
     if let Ok(name) = std::ffi::CString::new(name) {
         // SAFETY: a C string; longer ones are cut.
         unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::futex::{WaitWord, low};
-use crate::sync::{Mutex, MutexGuard, Ordering, PoisonError};
+use crate::sync::{Mutex, MutexGuard, Ordering, PoisonError, TryLockError};
 
 /// Where in the queue a job goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +65,8 @@ pub enum From {
 pub struct Counts {
     /// Jobs that wait.
     pub pending: usize,
+    /// Jobs that are not due yet.
+    pub expected: usize,
     /// Workers there are, those included that are being started.
     pub workers: usize,
     /// Workers that do a job or look for one.
@@ -99,6 +101,8 @@ struct State<T> {
     being_woken: usize,
     waiting_for_room: usize,
     waiting_for_rest: usize,
+    /// Jobs that will come, also after the end of the others.
+    expected: usize,
     closed: bool,
     taken: u64,
     wakes: u64,
@@ -146,6 +150,7 @@ impl<T> Jobs<T> {
             being_woken: 0,
             waiting_for_room: 0,
             waiting_for_rest: 0,
+            expected: 0,
             closed: false,
             taken: 0,
             wakes: 0,
@@ -210,6 +215,59 @@ impl<T> Jobs<T> {
         Ok(start)
     }
 
+    /// Notes that a job will come later, also if no others are taken by then.
+    ///
+    /// # Errors
+    ///
+    /// No more jobs are taken.
+    pub fn expect(&self) -> Result<(), Refused> {
+        let mut state = self.state();
+        if state.closed {
+            return Err(Refused::Closed);
+        }
+        state.expected += 1;
+        Ok(())
+    }
+
+    /// Takes a job that was expected. Returns as [`Jobs::push`] whether a worker has to be started.
+    pub fn push_expected(&self, job: T, place: Place) -> bool {
+        let mut state = self.state();
+        state.push(job, place);
+        let wakes = state.choose_to_wake(1) > 0;
+        let start = !wakes && Self::counts_a_new_worker(&mut state);
+        let is_last = Self::note_arrival(&mut state);
+        drop(state);
+        if wakes || is_last {
+            self.ring(if is_last { u32::MAX } else { 1 });
+        }
+        start
+    }
+
+    /// Notes that a job will not come that was expected.
+    pub fn forget_expected(&self) {
+        let mut state = self.state();
+        let is_last = Self::note_arrival(&mut state);
+        let rest = state.waiting_for_rest > 0;
+        drop(state);
+        if is_last {
+            self.ring(u32::MAX);
+        }
+        if rest {
+            self.tell(&self.rest, u32::MAX);
+        }
+    }
+
+    /// Counts off what was expected. Returns whether the workers have nothing more to wait for; they are counted as
+    /// being woken then.
+    fn note_arrival(state: &mut State<T>) -> bool {
+        state.expected -= 1;
+        let is_last = state.expected == 0 && state.closed;
+        if is_last {
+            state.being_woken = state.asleep;
+        }
+        is_last
+    }
+
     /// Counts a worker that will be started, if there may be one more and it has something to do.
     fn counts_a_new_worker(state: &mut State<T>) -> bool {
         let start = state.workers < state.most_workers && state.pending > 0;
@@ -235,7 +293,7 @@ impl<T> Jobs<T> {
             }
             return Next::Job(job);
         }
-        let leaves = too_many || state.closed || from == From::LongSleep;
+        let leaves = too_many || (state.closed && state.expected == 0) || from == From::LongSleep;
         if leaves {
             state.workers -= 1;
         } else {
@@ -279,6 +337,28 @@ impl<T> Jobs<T> {
         let job = state.lanes.iter_mut().rev().find_map(VecDeque::pop_front)?;
         state.pending -= 1;
         Some(job)
+    }
+
+    /// Takes all jobs out that wait, in a forked child: none where another thread of the parent was at work here.
+    pub fn take_all_after_fork(&self) -> Vec<T> {
+        self.state_after_fork().map_or_else(Vec::new, |mut state| {
+            state.pending = 0;
+            state.lanes.iter_mut().flat_map(|lane| lane.drain(..)).collect()
+        })
+    }
+
+    /// As [`Jobs::is_closed`] in a forked child; false where another thread of the parent was at work here.
+    pub fn is_closed_after_fork(&self) -> bool {
+        self.state_after_fork().is_some_and(|state| state.closed)
+    }
+
+    /// The lock may be held by a thread that the child does not have.
+    fn state_after_fork(&self) -> Option<MutexGuard<'_, State<T>>> {
+        match self.state.try_lock() {
+            Ok(state) => Some(state),
+            Err(TryLockError::Poisoned(state)) => Some(state.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// Takes all jobs out that wait.
@@ -349,9 +429,18 @@ impl<T> Jobs<T> {
 
     /// Waits a moment until nothing waits and nobody works.
     pub fn wait_for_rest(&self, timeout: Duration) -> bool {
+        self.wait_until(timeout, Self::rests)
+    }
+
+    /// As [`Jobs::wait_for_rest`], and until nothing is expected.
+    pub fn wait_for_end(&self, timeout: Duration) -> bool {
+        self.wait_until(timeout, |state| Self::rests(state) && state.expected == 0)
+    }
+
+    fn wait_until(&self, timeout: Duration, reached: impl Fn(&State<T>) -> bool) -> bool {
         let ticket = {
             let mut state = self.state();
-            if Self::rests(&state) {
+            if reached(&state) {
                 return true;
             }
             state.waiting_for_rest += 1;
@@ -360,7 +449,7 @@ impl<T> Jobs<T> {
         self.rest.wait(ticket, Some(timeout));
         let mut state = self.state();
         state.waiting_for_rest -= 1;
-        Self::rests(&state)
+        reached(&state)
     }
 
     /// Whether no more jobs are taken.
@@ -373,6 +462,7 @@ impl<T> Jobs<T> {
         let state = self.state();
         Counts {
             pending: state.pending,
+            expected: state.expected,
             workers: state.workers,
             busy: state.workers - state.asleep,
             taken: state.taken,

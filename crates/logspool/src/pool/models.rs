@@ -4,7 +4,9 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 
+use super::channel::{Channel, Taken};
 use super::jobs::{From, Jobs, Next, Place};
+use super::timers::{self, Clock, Now, Timers};
 use super::{Promise, Semaphore, State};
 
 /// Runs a model with at most three switches that the threads did not ask for: enough for each weakened ordering, and
@@ -134,26 +136,105 @@ fn a_job_is_never_left_while_a_worker_sleeps() {
         assert_eq!(Ok(true), jobs.push(1, Place::Normal, false), "the first job starts a worker");
         let worker = {
             let jobs = jobs.clone();
-            thread::spawn(move || {
-                let (mut from, mut done) = (From::Start, 0);
-                loop {
-                    from = match jobs.next(from) {
-                        Next::Job(job) => {
-                            done += job;
-                            From::Job
-                        }
-                        Next::Sleep(ticket) => {
-                            jobs.sleep(ticket, None);
-                            From::Sleep
-                        }
-                        Next::Leave => return done,
-                    };
-                }
-            })
+            thread::spawn(move || work(&jobs))
         };
         assert!(jobs.push(2, Place::Normal, false).is_ok());
         while !jobs.wait_for_rest(std::time::Duration::ZERO) {}
         jobs.close();
         assert_eq!(3, worker.join().unwrap());
+    });
+}
+
+/// Is a worker until it may leave; returns the sum of the jobs.
+fn work(jobs: &Jobs<u32>) -> u32 {
+    let (mut from, mut done) = (From::Start, 0);
+    loop {
+        from = match jobs.next(from) {
+            Next::Job(job) => {
+                done += job;
+                From::Job
+            }
+            Next::Sleep(ticket) => {
+                jobs.sleep(ticket, None);
+                From::Sleep
+            }
+            Next::Leave => return done,
+        };
+    }
+}
+
+#[test]
+fn a_worker_stays_for_a_job_that_is_expected_and_leaves_after_it() {
+    model(|| {
+        let jobs = Arc::new(Jobs::new(0, 1));
+        assert_eq!(Ok(true), jobs.push(1, Place::Normal, false));
+        assert_eq!((Ok(()), Ok(())), (jobs.expect(), jobs.expect()));
+        let worker = {
+            let jobs = jobs.clone();
+            thread::spawn(move || work(&jobs))
+        };
+        jobs.close();
+        assert!(jobs.expect().is_err());
+        // The worker is there for it, or one has to be started: never neither.
+        let start = jobs.push_expected(2, Place::High);
+        jobs.forget_expected();
+        assert!(!start);
+        assert_eq!(3, worker.join().unwrap());
+        assert!(jobs.wait_for_end(std::time::Duration::ZERO));
+    });
+}
+
+#[test]
+fn an_earlier_timer_is_never_slept_over() {
+    model(|| {
+        let timers = Arc::new(Timers::default());
+        assert!(timers.add(timers.key(Clock::Steady, u64::MAX), 1));
+        let waiting = {
+            let timers = timers.clone();
+            thread::spawn(move || {
+                loop {
+                    match timers.next(Now { steady: 5, wall: 0 }, false) {
+                        timers::Next::Due(value) => return value,
+                        timers::Next::Sleep(ticket, time) => {
+                            timers.sleep(ticket, time);
+                        }
+                        timers::Next::Leave => unreachable!("something waits"),
+                    }
+                }
+            })
+        };
+        assert!(!timers.add(timers.key(Clock::Steady, 5), 2));
+        assert_eq!(2, waiting.join().unwrap());
+    });
+}
+
+#[test]
+fn a_value_an_end_and_room_in_a_channel_are_never_slept_over() {
+    model(|| {
+        let channel = Arc::new(Channel::new(1));
+        channel.add_sender();
+        let sender = {
+            let channel = channel.clone();
+            thread::spawn(move || {
+                for value in [1, 2] {
+                    while channel.put(value, false).is_err() {
+                        channel.wait_for_room(std::time::Duration::ZERO);
+                    }
+                }
+                channel.remove_sender();
+            })
+        };
+        let mut sum = 0;
+        loop {
+            match channel.take() {
+                Taken::Value(value) => sum += value,
+                Taken::Nothing => {
+                    channel.wait_for_value(std::time::Duration::ZERO);
+                }
+                Taken::End => break,
+            }
+        }
+        sender.join().unwrap();
+        assert_eq!(3, sum);
     });
 }

@@ -1,0 +1,262 @@
+//! What a job may have beside its callable and a future: callbacks, results, a limit of time, a schedule.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pyo3::exceptions::PyTimeoutError;
+use pyo3::ffi::{self, PyObject};
+use pyo3::prelude::*;
+
+use super::core::Shared;
+use super::future;
+use super::job::{self, Job};
+use super::results::Sender;
+use super::schedule::Schedule;
+use super::timers;
+use crate::leaving;
+use crate::object::Owned;
+
+/// See the module. Dropped by attached threads only.
+pub struct Extra {
+    /// The future, if there is one.
+    pub future: Option<Owned>,
+    /// Called with what the job gives.
+    pub done: Option<Owned>,
+    /// Called with what it raises.
+    pub failed: Option<Owned>,
+    /// Gets both.
+    pub results: Option<Sender>,
+    /// How long it may run, in nanoseconds.
+    pub limit_ns: Option<u64>,
+    /// When it is done again.
+    pub schedule: Option<Py<Schedule>>,
+    /// Even: the job does not run, or its time was over. Odd: it runs.
+    pub turn: AtomicU64,
+}
+
+/// Does the job and tells who wants to know. False: it failed and there is no future for that.
+///
+/// # Safety
+///
+/// Attached; the job's target is `extra`.
+#[cold]
+pub unsafe fn run(job: Job, extra: &Arc<Extra>, shared: &Arc<Shared>) -> bool {
+    // SAFETY: as the caller says; all objects are owned.
+    unsafe {
+        let py = Python::assume_attached();
+        if extra.schedule.as_ref().is_some_and(|schedule| schedule.get().is_cancelled()) {
+            return true;
+        }
+        if extra.future.as_ref().is_some_and(|future| !future::start(future.as_ptr())) {
+            return true;
+        }
+        let turn = extra.turn.fetch_add(1, Ordering::Relaxed) + 1;
+        let limit = extra.limit_ns.map(|time| timers::limit(py, shared, extra, turn, time));
+        let streams = extra.future.is_none() || extra.results.is_some() || extra.done.is_some();
+        let (mut outcome, mut streamed) = (None, false);
+        job.in_context(|job| {
+            let mut result = Owned::steal(job.call()).ok_or_else(|| job::caught());
+            if let Ok(generator) = &result
+                && streams
+                && is_generator(generator.as_ptr())
+            {
+                result = stream(generator.as_ptr(), |value| {
+                    extra.turn.load(Ordering::Relaxed) == turn && extra.give(py, value)
+                });
+                streamed = true;
+            }
+            outcome = Some(result);
+        });
+        // Nothing was called where the context could not be entered.
+        let outcome = outcome.unwrap_or_else(|| Err(job::caught()));
+        if let Some(limit) = limit {
+            timers::forget_limit(limit);
+        }
+        let again = extra.schedule.as_ref().map(|schedule| schedule.clone_ref(py));
+        let function = job.function();
+        let again = match again {
+            Some(schedule) => Some((schedule, job)),
+            None => {
+                // Before the end is told: who waits for it may expect the arguments to be free.
+                drop(job);
+                None
+            }
+        };
+        // Else the time was over, and all were told.
+        let in_time = extra.turn.compare_exchange(turn, turn + 1, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        let good = match outcome {
+            _ if !in_time => true,
+            Ok(value) => {
+                let kept = extra.future.is_some().then(|| Owned::borrow(value.as_ptr()));
+                if !streamed {
+                    extra.give(py, value);
+                }
+                extra.end(kept);
+                true
+            }
+            Err(exception) => extra.fail(py, exception, function.as_ptr()),
+        };
+        if let Some((schedule, job)) = again {
+            let schedule = schedule.get();
+            schedule.advance();
+            if let Err(error) = schedule.wait(py, shared, job) {
+                error.write_unraisable(py, None);
+            }
+        }
+        good
+    }
+}
+
+/// Whether the exact type is that of generators.
+///
+/// # Safety
+///
+/// A live object.
+#[inline]
+pub unsafe fn is_generator(object: *mut PyObject) -> bool {
+    // SAFETY: as the caller says.
+    unsafe { ffi::PyGen_CheckExact(object) != 0 }
+}
+
+/// Takes value after value of a generator until its end, or until `each` returns false. Gives what it returns.
+///
+/// # Safety
+///
+/// A live generator; attached.
+pub unsafe fn stream(generator: *mut PyObject, mut each: impl FnMut(Owned) -> bool) -> Result<Owned, Owned> {
+    // SAFETY: as the caller says.
+    unsafe {
+        loop {
+            match leaving::step(generator) {
+                leaving::Step::Yields(value) => {
+                    let value = Owned::steal(value).ok_or_else(|| job::caught())?;
+                    if each(value) {
+                        continue;
+                    }
+                    let py = Python::assume_attached();
+                    let closed = Bound::from_borrowed_ptr(py, generator).call_method0(pyo3::intern!(py, "close"));
+                    return closed
+                        .map(|value| Owned::of(&value))
+                        .map_err(|error| Owned::borrow(error.into_value(py).as_ptr()));
+                }
+                leaving::Step::Returns(value) => return Owned::steal(value).ok_or_else(|| job::caught()),
+                leaving::Step::Raises => return Err(job::caught()),
+            }
+        }
+    }
+}
+
+impl Extra {
+    /// Gives a value to all who take one. False: there was somebody, but nobody is left.
+    unsafe fn give(&self, py: Python<'_>, value: Owned) -> bool {
+        // SAFETY: live objects, attached.
+        unsafe {
+            if let Some(done) = &self.done {
+                call_back(done, &value);
+            }
+            match self.results.as_ref().map(|results| results.put(py, value)) {
+                None => true,
+                Some(Ok(taken)) => taken || self.done.is_some(),
+                Some(Err(error)) => {
+                    error.write_unraisable(py, None);
+                    false
+                }
+            }
+        }
+    }
+
+    /// Ends the future and the results.
+    unsafe fn end(&self, value: Option<Owned>) {
+        if self.schedule.is_none()
+            && let Some(results) = &self.results
+        {
+            results.finish();
+        }
+        if let (Some(future), Some(value)) = (&self.future, value) {
+            // SAFETY: a live future, attached.
+            unsafe { future::finish_with(future.as_ptr(), value) };
+        }
+    }
+
+    /// Tells of a failure. False: there is no future for it.
+    unsafe fn fail(&self, py: Python<'_>, exception: Owned, function: *mut PyObject) -> bool {
+        // SAFETY: live objects, attached.
+        unsafe {
+            if let Some(failed) = &self.failed {
+                call_back(failed, &exception);
+            }
+            if let Some(results) = &self.results {
+                if self.future.is_none() && self.failed.is_none() {
+                    results.put_exception(Owned::borrow(exception.as_ptr()));
+                }
+                if self.schedule.is_none() {
+                    results.finish();
+                }
+            } else if self.future.is_none() && self.failed.is_none() {
+                let error = PyErr::from_value(Bound::from_borrowed_ptr(py, exception.as_ptr()));
+                error.write_unraisable(py, Some(&Bound::from_borrowed_ptr(py, function)));
+            }
+            match &self.future {
+                Some(future) => future::fail_with(future.as_ptr(), exception),
+                None => return false,
+            }
+            true
+        }
+    }
+
+    /// The time of a turn is over: tells so, if the job still runs. It cannot be stopped.
+    ///
+    /// # Safety
+    ///
+    /// Attached.
+    pub unsafe fn time_is_over(&self, py: Python<'_>, shared: &Shared, turn: u64) {
+        if self.turn.compare_exchange(turn, turn + 1, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+            return;
+        }
+        shared.timed_out.fetch_add(1, Ordering::Relaxed);
+        let seconds = self.limit_ns.unwrap_or(0) as f64 / 1e9;
+        let error = PyTimeoutError::new_err(format!("the job ran longer than {seconds} s; it goes on, unheard"));
+        // SAFETY: live objects, attached.
+        unsafe {
+            let exception = Owned::borrow(error.into_value(py).as_ptr());
+            if !self.fail(py, exception, ffi::Py_None()) {
+                shared.failed.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Ends it without a run: as cancelled, or with an exception.
+    ///
+    /// # Safety
+    ///
+    /// Attached.
+    pub unsafe fn give_up(&self, exception: Option<&Bound<'_, PyAny>>) {
+        if let Some(schedule) = &self.schedule {
+            schedule.get().end();
+        }
+        // SAFETY: live objects, attached.
+        unsafe {
+            if let Some(future) = &self.future {
+                job::give_up(future, exception);
+            }
+        }
+        if let Some(results) = &self.results {
+            results.finish();
+        }
+    }
+}
+
+/// Calls a callback; what it raises goes to `sys.unraisablehook`.
+///
+/// # Safety
+///
+/// Live objects; attached.
+pub unsafe fn call_back(callback: &Owned, value: &Owned) {
+    // SAFETY: as the caller says.
+    unsafe {
+        let called = leaving::vectorcall(callback.as_ptr(), [value.as_ptr()].as_ptr(), 1, std::ptr::null_mut());
+        if Owned::steal(called).is_none() {
+            ffi::PyErr_WriteUnraisable(callback.as_ptr());
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! `logspool.pool.Results`: values on their way from jobs to whoever iterates over them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use logspool::pool::Channel;
+use logspool::pool::channel::{Refused, Taken};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyTuple, PyType};
+
+use super::waiting::{self, Deadline};
+use crate::object::Owned;
+
+/// What a job gives.
+enum Value {
+    /// A result, or one of those that a generator yields.
+    Result(Owned),
+    /// What it raised.
+    Exception(Owned),
+}
+
+/// Values that jobs put in and somebody takes, as they come.
+///
+/// With `maxsize` workers wait while so many values are there. Raises `ValueError` below 0.
+#[pyclass(frozen, weakref, module = "logspool.pool")]
+pub struct Results {
+    channel: Arc<Channel<Value>>,
+}
+
+impl Drop for Results {
+    fn drop(&mut self) {
+        // No worker waits for somebody who is gone.
+        drop(self.channel.close());
+    }
+}
+
+/// A job's end of [`Results`]; they end when all of these are done.
+pub struct Sender {
+    channel: Arc<Channel<Value>>,
+    done: AtomicBool,
+}
+
+impl Sender {
+    /// Puts a result in; waits for room. False: nobody takes it any more.
+    ///
+    /// # Errors
+    ///
+    /// What a signal's handler raised meanwhile.
+    pub fn put(&self, py: Python<'_>, result: Owned) -> PyResult<bool> {
+        let mut value = Value::Result(result);
+        loop {
+            match self.channel.put(value, false) {
+                Ok(()) => return Ok(true),
+                Err((_, Refused::Closed)) => return Ok(false),
+                Err((back, Refused::Full)) => value = back,
+            }
+            waiting::wait(py, Deadline::None, |slice| self.channel.wait_for_room(slice))?;
+        }
+    }
+
+    /// Puts an exception in, without waiting for room: there is at most one for a job.
+    pub fn put_exception(&self, exception: Owned) {
+        // Refused where nobody takes it any more.
+        let _ = self.channel.put(Value::Exception(exception), true);
+    }
+
+    /// Nothing more will come.
+    pub fn finish(&self) {
+        if !self.done.swap(true, Ordering::Relaxed) {
+            self.channel.remove_sender();
+        }
+    }
+}
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+impl Results {
+    /// One end more for a job.
+    pub fn sender(&self) -> Sender {
+        self.channel.add_sender();
+        Sender { channel: self.channel.clone(), done: AtomicBool::new(false) }
+    }
+
+    /// The next value; `None` at the end.
+    fn next(&self, py: Python<'_>, deadline: Deadline) -> PyResult<Option<Py<PyAny>>> {
+        loop {
+            match self.channel.take() {
+                // SAFETY: a live object, attached.
+                Taken::Value(Value::Result(value)) => unsafe {
+                    return Ok(Some(Bound::from_borrowed_ptr(py, value.as_ptr()).unbind()));
+                },
+                // SAFETY: as above.
+                Taken::Value(Value::Exception(error)) => unsafe {
+                    return Err(PyErr::from_value(Bound::from_borrowed_ptr(py, error.as_ptr())));
+                },
+                Taken::End => return Ok(None),
+                Taken::Nothing => {}
+            }
+            if !waiting::wait(py, deadline, |slice| self.channel.wait_for_value(slice))? {
+                return Err(empty(py, "no value came in time"));
+            }
+        }
+    }
+}
+
+fn empty(py: Python<'_>, why: &str) -> PyErr {
+    let made = py.import("queue").and_then(|queue| queue.getattr("Empty")).and_then(|class| class.call1((why,)));
+    made.map_or_else(|error| error, PyErr::from_value)
+}
+
+#[pymethods]
+impl Results {
+    #[new]
+    #[pyo3(signature = (maxsize=0))]
+    fn new(maxsize: i64) -> PyResult<Self> {
+        let bound = usize::try_from(maxsize)
+            .map_err(|_| PyValueError::new_err(format!("maxsize is {maxsize}, expected 0 (no limit) or more")))?;
+        Ok(Self { channel: Arc::new(Channel::new(bound)) })
+    }
+
+    #[classmethod]
+    fn __class_getitem__(class: &Bound<'_, PyType>, _item: &Bound<'_, PyAny>) -> Py<PyType> {
+        class.clone().unbind()
+    }
+
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        self.next(py, Deadline::None)
+    }
+
+    /// Return the next value, or raise what a job raised; wait for it, at most `timeout` seconds.
+    #[pyo3(signature = (timeout=None))]
+    fn get(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
+        self.next(py, Deadline::after(timeout)?)?.ok_or_else(|| empty(py, "all jobs have ended"))
+    }
+
+    fn __len__(&self) -> usize {
+        self.channel.len()
+    }
+
+    fn __bool__(&self) -> bool {
+        true
+    }
+
+    /// Take nothing more: jobs end at their next value, values that wait are dropped.
+    fn close(&self) {
+        drop(self.channel.close());
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) {
+        self.close();
+    }
+}

@@ -1,0 +1,111 @@
+//! The methods by which a pool and its views take jobs, as raw functions: parsing arguments into a tuple and a dict
+//! would cost more than the job.
+
+use std::ffi::CStr;
+
+use logspool::pool::jobs::Place;
+use pyo3::PyTypeInfo;
+use pyo3::ffi::{self, PyObject};
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+
+use super::core::PoolCore;
+use super::fast::{self, Function, give, give_none};
+use super::intake::{self, Due, Origin};
+use super::view::View;
+use crate::object::{Call, Owned};
+
+/// A class whose objects take jobs.
+trait Source: PyTypeInfo {
+    /// Where the calls of an object's methods come in.
+    fn origin<'a>(object: Borrowed<'a, 'a, Self>) -> Origin<'a>;
+}
+
+impl Source for PoolCore {
+    #[inline(always)]
+    fn origin<'a>(object: Borrowed<'a, 'a, Self>) -> Origin<'a> {
+        Origin::of_pool(object)
+    }
+}
+
+impl Source for View {
+    #[inline(always)]
+    fn origin<'a>(object: Borrowed<'a, 'a, Self>) -> Origin<'a> {
+        Origin::of_view(object)
+    }
+}
+
+/// What a method gives back.
+trait Given {
+    fn given(self, py: Python<'_>) -> *mut PyObject;
+}
+
+impl Given for PyResult<()> {
+    #[inline(always)]
+    fn given(self, py: Python<'_>) -> *mut PyObject {
+        give_none(py, self)
+    }
+}
+
+impl Given for PyResult<Owned> {
+    #[inline(always)]
+    fn given(self, py: Python<'_>) -> *mut PyObject {
+        give(py, self)
+    }
+}
+
+/// A raw function for any [`Source`], by what is to be done with its origin and the call.
+macro_rules! verb {
+    ($name:ident, $do:expr) => {
+        unsafe extern "C" fn $name<S: Source>(
+            object: *mut PyObject,
+            arguments: *const *mut PyObject,
+            count: ffi::Py_ssize_t,
+            keywords: *mut PyObject,
+        ) -> *mut PyObject {
+            // SAFETY: as CPython calls a method, attached; the descriptor checked the type.
+            unsafe {
+                let py = Python::assume_attached();
+                let origin = S::origin(Borrowed::from_ptr(py, object).cast_unchecked::<S>());
+                $do(origin, Call { arguments, count: count as usize, keywords }).given(py)
+            }
+        }
+    };
+}
+
+verb!(push, |origin, call| intake::push(origin, call));
+verb!(submit, |origin, call| intake::submit(origin, "submit", call));
+verb!(submit_first, |origin: Origin<'_>, call| intake::submit(origin.at(Place::First), "submit_first", call));
+verb!(submit_later, |origin, call| intake::submit_due(origin, Due::Later, call));
+verb!(submit_at, |origin, call| intake::submit_due(origin, Due::At, call));
+verb!(schedule, |origin, call| intake::schedule(origin, false, call));
+verb!(schedule_with_delay, |origin, call| intake::schedule(origin, true, call));
+verb!(push_for, |origin, call| intake::push_for(origin, call));
+
+/// Name, function and documentation of a method.
+type Verb = (&'static CStr, Function, &'static CStr);
+
+fn common<S: Source>() -> [Verb; 6] {
+    [
+        (c"submit", submit::<S>, c"submit($self, fn, /, *args, **kwargs)\n--\n\nCall `fn(*args, **kwargs)` in a worker and return its future."),
+        (c"push", push::<S>, c"push($self, fn, /, *args, **kwargs)\n--\n\nCall `fn(*args, **kwargs)` in a worker, without a future."),
+        (c"submit_later", submit_later::<S>, c"submit_later($self, delay, fn, /, *args, **kwargs)\n--\n\nAs `submit`, `delay` seconds from now."),
+        (c"submit_at", submit_at::<S>, c"submit_at($self, when, fn, /, *args, **kwargs)\n--\n\nAs `submit`, at a time of the wall clock."),
+        (c"schedule", schedule::<S>, c"schedule($self, interval, fn, /, *args, **kwargs)\n--\n\nCall `fn(*args, **kwargs)` every `interval` seconds."),
+        (c"schedule_with_delay", schedule_with_delay::<S>, c"schedule_with_delay($self, delay, fn, /, *args, **kwargs)\n--\n\nCall `fn(*args, **kwargs)` again and again, `delay` seconds after it ended."),
+    ]
+}
+
+/// Gives the classes their methods. Called once.
+pub fn init(py: Python<'_>) -> PyResult<()> {
+    let own: [Verb; 2] = [
+        (c"submit_first", submit_first::<PoolCore>, c"submit_first($self, fn, /, *args, **kwargs)\n--\n\nAs `submit`, before all jobs that wait."),
+        (c"_push_for", push_for::<PoolCore>, c"_push_for($self, event_loop, future, fn, /, *args, **kwargs)\n--\n\nCall `fn(*args, **kwargs)` in a worker and end an asyncio future with what comes of it."),
+    ];
+    let add = |class: Bound<'_, PyType>, verbs: &[Verb]| {
+        verbs.iter().try_for_each(|(name, function, doc)| fast::add(&class, name, *function, doc))
+    };
+    add(py.get_type::<PoolCore>(), &common::<PoolCore>())?;
+    add(py.get_type::<PoolCore>(), &own)?;
+    add(py.get_type::<View>(), &common::<View>())
+}
