@@ -279,19 +279,14 @@ def options_in_force() -> Mapping[str, Any] | None:
 
 
 def metrics_text() -> str:
-    """Return the counters as OpenMetrics 1.0 text.
+    """Return the counters as OpenMetrics 1.0 text, those of thread pools included.
 
-    Serve it as `application/openmetrics-text; version=1.0.0; charset=utf-8`. Before the first record it has only
-    the build. Thread-safe.
+    Serve it as `application/openmetrics-text; version=1.0.0; charset=utf-8`. Before the first record it has nothing
+    of logging but the build. Thread-safe.
     """
     version = ".".join(map(str, sys.version_info[:3]))
-    text = _native.metrics_text(version)
-    if text is not None:
-        return text
-    return (
-        "# TYPE logspool_build info\n# HELP logspool_build What is running.\n"
-        f'logspool_build_info{{version="{_native.__version__}",python="{version}"}} 1\n# EOF\n'
-    )
+    pools = sys.modules.get("logspool.pool._pool")
+    return _native.metrics_text(version, [] if pools is None else pools.by_name())
 
 
 def recover(path: str | os.PathLike[str] | None = None) -> Report:

@@ -386,8 +386,8 @@ mod native {
 
     /// Return the counters as OpenMetrics text, or None when nothing was logged yet.
     #[pyfunction]
-    fn metrics_text(py: Python<'_>, python: &str) -> Option<String> {
-        report::metrics_text(py, python)
+    fn metrics_text(py: Python<'_>, python: &str, pools: Vec<(String, Bound<'_, PoolCore>)>) -> PyResult<String> {
+        report::metrics_text(py, python, pools)
     }
 
     /// Return how many records of dead processes this one delivered, and how many it gave up.

@@ -14,6 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use crate::leaving::outside;
+use crate::pool::PoolCore;
 
 fn per_level<'py>(py: Python<'py>, counts: PerLevel) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
@@ -127,10 +128,16 @@ fn sinks<'py>(py: Python<'py>, snapshot: &Snapshot) -> PyResult<Bound<'py, PyLis
     Ok(list)
 }
 
-/// The counters as OpenMetrics text; `None` when nothing was logged yet.
-pub fn metrics_text(py: Python<'_>, python: &str) -> Option<String> {
-    let snapshot = outside(py, merged)?;
-    Some(openmetrics::text(&snapshot, &[("version", env!("CARGO_PKG_VERSION")), ("python", python)]))
+/// The counters as OpenMetrics text, those of pools included.
+///
+/// # Errors
+///
+/// A pool was not opened.
+pub fn metrics_text(py: Python<'_>, python: &str, pools: Vec<(String, Bound<'_, PoolCore>)>) -> PyResult<String> {
+    let pools = pools.into_iter().map(|(name, pool)| pool.get().reading(name)).collect::<PyResult<Vec<_>>>()?;
+    let snapshot = outside(py, merged);
+    let build = [("version", env!("CARGO_PKG_VERSION")), ("python", python)];
+    Ok(openmetrics::text(snapshot.as_ref(), &pools, &build))
 }
 
 /// Delivers what dead processes left in `folder`, or with `paths` what they left for these files.

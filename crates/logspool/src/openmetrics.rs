@@ -5,22 +5,26 @@
 use std::fmt::Write;
 
 use crate::meters::{ERROR_CLASSES, HistogramCounts};
+use crate::pool::metrics::PoolReading;
 use crate::stats::{DROP_REASONS, LEVEL_NAMES, REFUSAL_REASONS, SinkSnapshot, Snapshot};
 
 /// Content type of [`text`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-struct Page {
+/// A page that grows.
+pub(crate) struct Page {
     text: String,
 }
 
 impl Page {
-    fn family(&mut self, name: &str, kind: &str, help: &str) {
+    /// Begins a family.
+    pub(crate) fn family(&mut self, name: &str, kind: &str, help: &str) {
         // Writing to a String cannot fail.
         let _ = writeln!(self.text, "# TYPE logspool_{name} {kind}\n# HELP logspool_{name} {help}");
     }
 
-    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl std::fmt::Display) {
+    /// Adds a sample to the family begun last.
+    pub(crate) fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl std::fmt::Display) {
         let _ = write!(self.text, "logspool_{name}");
         for (index, (label, content)) in labels.iter().enumerate() {
             let open = if index == 0 { '{' } else { ',' };
@@ -36,13 +40,14 @@ impl Page {
         }
     }
 
-    fn histogram(&mut self, name: &str, sink: &str, counts: &HistogramCounts) {
+    /// Adds the samples of a histogram.
+    pub(crate) fn histogram(&mut self, name: &str, label: (&str, &str), counts: &HistogramCounts) {
         for (bound, count) in &counts.cumulative {
-            self.sample(&format!("{name}_bucket"), &[("sink", sink), ("le", &bound.to_string())], count);
+            self.sample(&format!("{name}_bucket"), &[label, ("le", &bound.to_string())], count);
         }
-        self.sample(&format!("{name}_bucket"), &[("sink", sink), ("le", "+Inf")], counts.count);
-        self.sample(&format!("{name}_sum"), &[("sink", sink)], counts.sum);
-        self.sample(&format!("{name}_count"), &[("sink", sink)], counts.count);
+        self.sample(&format!("{name}_bucket"), &[label, ("le", "+Inf")], counts.count);
+        self.sample(&format!("{name}_sum"), &[label], counts.sum);
+        self.sample(&format!("{name}_count"), &[label], counts.count);
     }
 }
 
@@ -50,15 +55,21 @@ fn total(per_level: &[u64]) -> f64 {
     per_level.iter().sum::<u64>() as f64
 }
 
-/// The page. `build` are the labels of `logspool_build_info`, such as version and python.
-pub fn text(snapshot: &Snapshot, build: &[(&str, &str)]) -> String {
+/// The page: of logging once there was a record, and of thread pools. `build` are the labels of `logspool_build_info`,
+/// such as version and python.
+pub fn text(snapshot: Option<&Snapshot>, pools: &[PoolReading], build: &[(&str, &str)]) -> String {
     let mut page = Page { text: String::with_capacity(4096) };
     page.family("build", "info", "What is running.");
     page.sample("build_info", build, 1);
-    levels(&mut page, snapshot);
-    drops(&mut page, snapshot);
-    queue(&mut page, snapshot);
-    sinks(&mut page, snapshot);
+    if let Some(snapshot) = snapshot {
+        levels(&mut page, snapshot);
+        drops(&mut page, snapshot);
+        queue(&mut page, snapshot);
+        sinks(&mut page, snapshot);
+    }
+    if !pools.is_empty() {
+        crate::pool::metrics::families(&mut page, pools);
+    }
     page.text.push_str("# EOF\n");
     page.text
 }
@@ -135,10 +146,12 @@ fn sinks(page: &mut Page, snapshot: &Snapshot) {
     }
     page.family("write_duration_seconds", "histogram", "Duration of one write.");
     for sink in all {
-        page.histogram("write_duration_seconds", &sink.definition.kind.to_string(), &sink.reading.write_seconds);
+        let name = sink.definition.kind.to_string();
+        page.histogram("write_duration_seconds", ("sink", &name), &sink.reading.write_seconds);
     }
     page.family("batch_records", "histogram", "Records of one write.");
     for sink in all {
-        page.histogram("batch_records", &sink.definition.kind.to_string(), &sink.reading.batch_records);
+        let name = sink.definition.kind.to_string();
+        page.histogram("batch_records", ("sink", &name), &sink.reading.batch_records);
     }
 }

@@ -16,7 +16,7 @@ fn the_page_counts_what_was_logged_and_ends_as_the_format_demands() {
         assert!(log(route, 40, "seven errors"));
     }
     assert!(pipeline::flush(None, Some(DEADLINE)));
-    let page = openmetrics::text(&pipeline::snapshot().unwrap(), &[("version", "0.1.0")]);
+    let page = openmetrics::text(pipeline::snapshot().as_ref(), &[], &[("version", "0.1.0")]);
 
     assert!(page.contains("logspool_records_total{level=\"ERROR\"} 7\n"), "{page}");
     let written = page.lines().find(|line| line.starts_with("logspool_records_written_total{")).unwrap();

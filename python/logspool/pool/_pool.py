@@ -79,7 +79,8 @@ class Pool(PoolCore, Executor):
         self._max_workers = max_workers
         self._queue_size = queue_size
         self._at_exit = at_exit
-        self._thread_name_prefix = thread_name_prefix or f"Pool-{next(_numbers)}"
+        self._number = next(_numbers)
+        self._thread_name_prefix = thread_name_prefix or f"Pool-{self._number}"
         self._thread_numbers = itertools.count()
         self._ends = (initializer, initargs, finalizer)
         # Replaced, never changed: others may look through it at any time.
@@ -275,6 +276,18 @@ def _work(
         pool = pool_reference()
         if pool is not None:
             pool._forget(threading.current_thread())
+
+
+def by_name() -> list[tuple[str, Pool]]:
+    """Return the pools there are, each under a name of its own: several of one prefix get a number behind it."""
+    pools = sorted(_pools, key=lambda pool: pool._number)
+    seen: dict[str, int] = {}
+    named = []
+    for pool in pools:
+        prefix = pool._thread_name_prefix
+        seen[prefix] = seen.get(prefix, 0) + 1
+        named.append((prefix if seen[prefix] == 1 else f"{prefix}#{seen[prefix]}", pool))
+    return named
 
 
 def start_worker(pool_id: int) -> None:

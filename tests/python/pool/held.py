@@ -1,6 +1,7 @@
 """A pool whose only worker is busy until it is let go: what waits behind it can be looked at."""
 
 import threading
+import time
 
 from logspool.pool import Pool
 
@@ -19,3 +20,11 @@ class Held:
         self.go.set()
         self.pool.shutdown()
         return self.done
+
+
+def until(condition):
+    """Wait until something is so; a minute at most."""
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)

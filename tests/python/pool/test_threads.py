@@ -16,12 +16,7 @@ pytestmark = pytest.mark.real
 pool_module = pytest.importorskip("logspool.pool")
 Pool = pool_module.Pool
 
-
-def until(condition):
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+from pool.held import until  # noqa: E402
 
 
 def test_threads_start_when_jobs_come_and_none_is_idle():
@@ -198,6 +193,9 @@ WAITS = {
     "acquire": "Semaphore(0).acquire()",
     "with": "Semaphore(0).__enter__()",
     "shutdown": "pool.push(threading.Event().wait); pool.shutdown()",
+    "shutdown before a timer": "pool.submit_later(1000, int); pool.shutdown()",
+    "results": "pool.options(results=(results := Results())).push(threading.Event().wait); next(results)",
+    "get": "pool.options(results=(results := Results())).push(threading.Event().wait); results.get()",
 }
 
 
@@ -205,7 +203,7 @@ WAITS = {
 def test_ctrl_c_ends_every_wait(tmp_path: Path, queue_dir, wait):
     body = f"""
 import threading
-from logspool.pool import Pool, Semaphore
+from logspool.pool import Pool, Results, Semaphore
 pool = Pool(1, at_exit="abandon")
 print("ready", flush=True)
 try:

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use logspool::clock;
 use logspool::meters::HistogramCounts;
+use logspool::pool::metrics::PoolReading;
 use logspool::pool::{Counts, Jobs, Times};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::ffi;
@@ -153,6 +154,26 @@ impl PoolCore {
             .ok_or_else(|| PyRuntimeError::new_err("Pool.__init__() was not called"))
     }
 
+    /// What an operator watches, under this name.
+    ///
+    /// # Errors
+    ///
+    /// As for [`PoolCore::shared`].
+    pub fn reading(&self, name: String) -> PyResult<PoolReading> {
+        let shared = self.shared()?;
+        let (wait_seconds, run_seconds) = shared.histograms();
+        Ok(PoolReading {
+            name,
+            counts: shared.jobs.counts(),
+            oldest_age: shared.oldest_age(),
+            failed: shared.failed.load(Ordering::Relaxed),
+            dropped: shared.dropped.load(Ordering::Relaxed),
+            timed_out: shared.timed_out.load(Ordering::Relaxed),
+            wait_seconds,
+            run_seconds,
+        })
+    }
+
     /// What is wished for all jobs.
     ///
     /// # Errors
@@ -289,21 +310,21 @@ impl PoolCore {
 
     /// Return the fields of `PoolStats`.
     fn _counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let shared = self.shared()?;
-        let Counts { pending, expected, workers, busy, taken, wakes } = shared.jobs.counts();
-        let (wait, run) = shared.histograms();
+        let reading = self.reading(String::new())?;
+        let Counts { pending, bound: _, expected, workers, busy, taken, wakes } = reading.counts;
         let found = PyDict::new(py);
         found.set_item("depth", pending)?;
-        found.set_item("oldest_age", shared.oldest_age())?;
+        found.set_item("oldest_age", reading.oldest_age)?;
         found.set_item("delayed", expected)?;
         found.set_item("workers", workers)?;
         found.set_item("busy", busy)?;
         found.set_item("submitted", taken)?;
-        found.set_item("failed", shared.failed.load(Ordering::Relaxed))?;
-        found.set_item("dropped", shared.dropped.load(Ordering::Relaxed))?;
-        found.set_item("timed_out", shared.timed_out.load(Ordering::Relaxed))?;
+        found.set_item("failed", reading.failed)?;
+        found.set_item("dropped", reading.dropped)?;
+        found.set_item("timed_out", reading.timed_out)?;
         found.set_item("wakes", wakes)?;
-        for (name, HistogramCounts { cumulative, count, sum }) in [("wait_seconds", wait), ("run_seconds", run)] {
+        let histograms = [("wait_seconds", reading.wait_seconds), ("run_seconds", reading.run_seconds)];
+        for (name, HistogramCounts { cumulative, count, sum }) in histograms {
             found.set_item(name, (count, sum, cumulative))?;
         }
         Ok(found)

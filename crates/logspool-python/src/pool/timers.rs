@@ -125,7 +125,7 @@ pub fn cancel(_attached: Python<'_>, key: Key) {
 pub fn cancel_all(_attached: Python<'_>, shared: &Arc<Shared>, all_kinds: bool) {
     for entry in take_all(shared, all_kinds) {
         // SAFETY: attached.
-        give_up(*entry, |job| unsafe { job.cancel() });
+        give_up(entry, |job| unsafe { job.cancel() });
     }
 }
 
@@ -133,19 +133,16 @@ pub fn cancel_all(_attached: Python<'_>, shared: &Arc<Shared>, all_kinds: bool) 
 pub fn fail_all(shared: &Arc<Shared>, exception: &Bound<'_, PyAny>) {
     for entry in take_all(shared, true) {
         // SAFETY: attached.
-        give_up(*entry, |job| unsafe { job.fail(exception) });
+        give_up(entry, |job| unsafe { job.fail(exception) });
     }
 }
 
-fn take_all(shared: &Arc<Shared>, all_kinds: bool) -> Vec<Box<Entry>> {
-    let wanted = |entry: &Box<Entry>| match &**entry {
+fn take_all(shared: &Arc<Shared>, all_kinds: bool) -> Vec<Entry> {
+    let taken = all().remove_all(|entry| match &**entry {
         Entry::Job(of, job) => Arc::ptr_eq(of, shared) && (all_kinds || job.is_scheduled()),
         Entry::Limit(..) => false,
-    };
-    match all().is_empty() {
-        true => Vec::new(),
-        false => all().remove_all(wanted),
-    }
+    });
+    taken.into_iter().map(|entry| *entry).collect()
 }
 
 fn give_up(entry: Entry, how: impl FnOnce(Job)) {

@@ -65,6 +65,8 @@ pub enum From {
 pub struct Counts {
     /// Jobs that wait.
     pub pending: usize,
+    /// Most jobs that wait, 0 for no bound.
+    pub bound: usize,
     /// Jobs that are not due yet.
     pub expected: usize,
     /// Workers there are, those included that are being started.
@@ -462,6 +464,7 @@ impl<T> Jobs<T> {
         let state = self.state();
         Counts {
             pending: state.pending,
+            bound: state.bound,
             expected: state.expected,
             workers: state.workers,
             busy: state.workers - state.asleep,

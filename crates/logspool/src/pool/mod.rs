@@ -2,11 +2,13 @@
 //!
 //! [`futex`] is the one way to wait. [`Semaphore`] counts permits on it, a [`Promise`] is the state of one job that
 //! somebody may wait for, and [`Jobs`] holds the jobs that wait and the workers that sleep. [`Timers`] holds what is due
-//! later, a [`Channel`] carries values from jobs to whoever takes them, [`Times`] counts how long jobs waited and ran.
+//! later, a [`Channel`] carries values from jobs to whoever takes them, [`Times`] counts how long jobs waited and ran,
+//! [`metrics`] shows it all.
 
 pub mod channel;
 pub mod futex;
 pub mod jobs;
+pub mod metrics;
 mod promise;
 mod semaphore;
 pub mod timers;

@@ -1,0 +1,219 @@
+"""Values that stream out of jobs: generator functions, `stream` and `Results`."""
+
+import gc
+import queue
+import sys
+import threading
+import weakref
+
+import pytest
+
+pytestmark = pytest.mark.real
+
+pool_module = pytest.importorskip("logspool.pool")
+Pool, Results = pool_module.Pool, pool_module.Results
+
+from pool.held import until  # noqa: E402
+
+
+def numbers(count):
+    yield from range(count)
+    return "the end"
+
+
+def test_a_generator_function_streams(pool):
+    assert list(pool.stream(numbers, 10_000)) == list(range(10_000))
+    assert list(pool.stream(numbers, count=0)) == []
+
+
+def test_the_values_of_many_jobs_all_arrive(pool):
+    results = Results(maxsize=7)
+    into = pool.options(results=results)
+    for _ in range(50):
+        into.push(numbers, 200)
+    into.push_many(int, range(200, 300))
+
+    assert sorted(results) == sorted([*range(200)] * 50 + [*range(200, 300)])
+    assert list(results) == []
+
+
+def test_a_worker_is_as_far_ahead_as_the_bound_says(pool):
+    results, begun = Results(3), []
+
+    def count():
+        for number in range(20):
+            begun.append(number)
+            yield number
+
+    pool.options(results=results).push(count)
+    until(lambda: len(results) == 3)
+    assert not pool.wait_idle(0.1)
+    assert begun == [0, 1, 2, 3]
+
+    assert list(results) == list(range(20))
+
+
+def test_what_a_job_raises_is_raised_where_its_value_would_have_come_and_others_go_on():
+    def fail():
+        yield 1
+        raise KeyError("why")
+
+    with Pool(1) as pool:
+        results = Results()
+        into = pool.options(results=results)
+        into.push(fail)
+        into.push(numbers, 2)
+        assert next(results) == 1
+        with pytest.raises(KeyError, match="why"):
+            next(results)
+
+        assert list(results) == [0, 1]
+        assert pool.stats().failed == 1
+
+
+def test_a_future_beside_results_has_what_the_generator_returns(pool):
+    results = Results()
+    into = pool.options(results=results)
+    stream, plain, failed = into.submit(numbers, 3), into.submit(pow, 2, 3), into.submit(int, "x")
+
+    assert (stream.result(60), plain.result(60)) == ("the end", 8)
+    with pytest.raises(ValueError, match="invalid literal"):
+        failed.result(60)
+    assert sorted(results) == [0, 1, 2, 8]
+
+
+def test_submit_alone_returns_the_generator(pool):
+    assert list(pool.submit(numbers, 3).result(60)) == [0, 1, 2]
+
+
+def test_push_runs_a_generator_to_its_end(pool, unraisable):
+    done = []
+
+    def steps():
+        for number in range(3):
+            done.append(number)
+            yield
+        raise KeyError("why")
+
+    pool.push(steps)
+    assert pool.wait_idle(60)
+
+    assert done == [0, 1, 2]
+    assert [type(each.exc_value) for each in unraisable] == [KeyError]
+
+
+@pytest.mark.parametrize("how", ["close", "with", "drop"])
+def test_nobody_waits_for_somebody_who_is_gone(pool, how):
+    ended = threading.Event()
+
+    def endless():
+        try:
+            while True:
+                yield 1
+        finally:
+            ended.set()
+
+    stream = pool.stream(endless)
+    assert next(stream) == 1
+    if how == "close":
+        stream.close()
+        assert list(stream) == []
+    elif how == "with":
+        with stream:
+            pass
+    else:
+        del stream
+    assert ended.wait(60)
+    assert pool.wait_idle(60)
+
+
+def test_jobs_that_never_run_end_the_results_too():
+    pool, go = Pool(1), threading.Event()
+    pool.push(go.wait, 60)
+    results = Results()
+    waiting = pool.options(results=results)
+    waiting.push(int)
+    waiting.submit_later(1000, int)
+    assert pool.clear() == 1
+    go.set()
+
+    assert list(results) == []
+    pool.shutdown()
+
+
+def test_get_waits_a_limited_time(pool):
+    go, results = threading.Event(), Results()
+    pool.options(results=results).push(go.wait, 60)
+    with pytest.raises(queue.Empty, match="no value came in time"):
+        results.get(0.01)
+    go.set()
+
+    assert results.get(60) is True
+    with pytest.raises(queue.Empty, match="all jobs have ended"):
+        results.get(60)
+    with pytest.raises(ValueError, match="timeout is not a number"):
+        results.get(float("nan"))
+
+
+def test_results_take_values_from_several_threads_to_several(pool):
+    results, found = Results(10), [[], []]
+    for _ in range(4):
+        pool.options(results=results).push(numbers, 5000)
+    takers = [threading.Thread(target=each.extend, args=(results,)) for each in found]
+    for taker in takers:
+        taker.start()
+    for taker in takers:
+        taker.join(60)
+
+    assert sorted(found[0] + found[1]) == sorted([*range(5000)] * 4)
+
+
+def test_values_that_nobody_took_are_freed():
+    class Value:
+        pass
+
+    kept = []
+
+    def make():
+        value = Value()
+        kept.append(weakref.ref(value))
+        return value
+
+    with Pool(1) as pool:
+        results = Results()
+        pool.options(results=results).push(make)
+        assert pool.wait_idle(60)
+        assert (bool(results), len(results)) == (True, 1)
+        del results
+    gc.collect()
+
+    assert kept[0]() is None
+
+
+def test_a_stream_runs_in_the_context_of_its_caller():
+    import contextvars
+
+    request = contextvars.ContextVar("request", default="none")
+    request.set("outer")
+
+    def ask():
+        yield request.get()
+
+    with Pool(1, context="copy") as pool:
+        assert list(pool.stream(ask)) == ["outer"]
+
+
+def test_what_an_interpreter_with_a_small_switch_interval_streams(pool):
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        assert sum(pool.stream(numbers, 20_000)) == 20_000 * 19_999 // 2
+    finally:
+        sys.setswitchinterval(before)
+
+
+def test_bad_bounds():
+    with pytest.raises(ValueError, match="maxsize is -1, expected 0"):
+        Results(-1)
+    with pytest.raises(TypeError):
+        Results("many")
