@@ -8,10 +8,12 @@
 pub mod channel;
 pub mod futex;
 pub mod jobs;
+#[cfg(not(loom))]
 pub mod metrics;
 mod promise;
 mod semaphore;
 pub mod timers;
+#[cfg(not(loom))]
 mod times;
 
 pub use channel::Channel;
@@ -19,6 +21,7 @@ pub use jobs::{Counts, Jobs};
 pub use promise::{Locked, Promise, State};
 pub use semaphore::{MOST_PERMITS, Semaphore, TooManyPermits};
 pub use timers::Timers;
+#[cfg(not(loom))]
 pub use times::{BUCKETS, Times};
 
 #[cfg(all(test, loom))]

@@ -37,6 +37,7 @@ pub struct Now {
 
 impl Now {
     /// Reads the clocks.
+    #[cfg(not(loom))]
     pub fn read() -> Self {
         Self { steady: crate::clock::monotonic_ns(), wall: u64::try_from(crate::clock::wall_ns()).unwrap_or(0) }
     }
