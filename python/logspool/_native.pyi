@@ -20,7 +20,6 @@ __all__ = [
     "Results",
     "Schedule",
     "Semaphore",
-    "Timer",
     "View",
     "Worker",
     "__version__",
@@ -353,6 +352,7 @@ class Results(Generic[_T]):
     def __new__(cls, maxsize: int = 0) -> Self:
         """With `maxsize` workers wait while so many values are there. Raises `ValueError` below 0."""
 
+    def __class_getitem__(cls, _item: Any) -> type[Self]: ...
     def __iter__(self) -> Self: ...
     def __next__(self) -> _T: ...
     def __len__(self) -> int: ...

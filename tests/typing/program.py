@@ -3,7 +3,7 @@
 import logging
 
 import logspool
-from logspool.pool import BrokenPool, Future, Pool, PoolStats, Semaphore, as_completed
+from logspool.pool import BrokenPool, Future, Pool, PoolStats, Results, Schedule, Semaphore, Timer, as_completed
 
 logspool.install(durability="memory", blocking_levels=["ERROR", logging.CRITICAL], queue_dir=None)
 logspool.uninstall()
@@ -71,6 +71,20 @@ with Pool(2, thread_name_prefix="work", queue_size=10, overflow="block", context
     idle: bool = pool.wait_idle(timeout=1.0)
     pool_stats: PoolStats = pool.stats()
     depth: int = pool_stats.depth
+    jobs_run: int = pool_stats.run_seconds.count
+    timer: Timer[int] = pool.submit_later(0.5, double, 2)
+    at_noon: Future[int] = pool.submit_at(1_800_000_000.0, double, 2)
+    due: float = timer.when
+    schedule: Schedule = pool.schedule(60, print, "tick", flush=True)
+    runs: int = schedule.runs
+    stopped: bool = schedule.cancel()
+    streamed: Results[int] = pool.stream(range, 3)
+    values: list[int] = list(streamed)
+    results: Results[int] = Results(maxsize=10)
+    careful = pool.options(priority="high", timeout=1.0, failed_callback=print, results=results)
+    limited: Future[int] = careful.submit(double, 3)
+    waited: int = results.get(timeout=1.0)
+    cancelled: int = pool.cancel() + pool.clear()
 broken: type[RuntimeError] = BrokenPool
 
 with Semaphore(2) as taken:
@@ -89,3 +103,4 @@ async def wait_for(some: Pool) -> int:
 logspool.install(que_bytes=1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 logspool.flush("soon")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 double("two")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+pool.submit_later("soon", double, 2)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
