@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from logspool.pool._pool import Pool
 
-# Chosen: a worker's share of what is left goes out in quarters, so that the last items are spread evenly.
-_PARTS = 4
+# Chosen: a worker's share of what is left goes out in halves, so that the last items are spread evenly; in quarters
+# twice as many chunks cost 4 % of a map over the cheapest function.
+_PARTS = 2
 
 Chunk = tuple[Sequence[Any], ...]
 Outcome = tuple[list[Any], "BaseException | None"]
