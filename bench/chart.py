@@ -27,6 +27,8 @@ class Panel:
     title: str
     bars: Sequence[Bar]
     logarithmic: bool = False
+    #: Ends of a logarithmic axis that several panels share, powers of ten; None: those that fit the bars.
+    ends: tuple[float, float] | None = None
 
 
 def write(path: Path, title: str, subtitle: str, panels: Sequence[Panel]) -> None:
@@ -52,6 +54,8 @@ def _panel(panel: Panel, top: int) -> list[str]:
     values = [bar.value for bar in panel.bars if bar.value]
     largest, smallest = max(values, default=1.0), min(values, default=1.0)
     floor = 10 ** (int(log10(smallest)) - (1 if smallest < 1 else 0)) if panel.logarithmic else 0.0
+    if panel.ends:
+        floor, largest = panel.ends
 
     def length(value: float) -> float:
         if panel.logarithmic:

@@ -22,14 +22,13 @@ from terminal import paint
 ROOT = Path(__file__).resolve().parent.parent
 README_CASES = ["logspool", "logspool-handler", "stdlib-file", "stdlib-queue"]
 README_CASES += ["backgroundlog", "picologging", "loguru", "logust", "spydlog"]
-BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
 
 
 def print_tables(results: Results) -> None:
     """Print everything measured, aligned."""
     for table in all_tables(results):
         print(f"\n{paint(table.title, 'bold')}")
-        _print_table(table)
+        print_table(table)
     for case in CASES.values():
         if case.note:
             print(paint(f"{case.title}: {case.note}", "dim"))
@@ -59,14 +58,20 @@ def summary(results: Results) -> str:
     """Return the whole run as Markdown."""
     parts = ["# Comparison of loggers", "", _where(results), ""]
     parts += ["Medians over the rounds, with half the distance between the extremes.", ""]
-    parts += ["## Targets", "", "| target | bound | measured | |", "|---|---|---|---|"]
-    for verdict in judge(results):
-        word = {True: "met", False: "**missed**", None: "not measured"}[verdict.met]
-        parts.append(f"| {verdict.what} | {verdict.bound} | {_value(verdict)} | {word} |")
+    parts += ["## Targets", "", *verdict_lines(judge(results))]
     for table in all_tables(results):
-        parts += ["", f"## {table.title}", "", *_markdown(table)]
+        parts += ["", f"## {table.title}", "", *markdown(table)]
     notes = [f"- {case.title}: {case.note}." for case in CASES.values() if case.note]
     return "\n".join([*parts, "", "## Notes", "", *notes]) + "\n"
+
+
+def verdict_lines(verdicts: list[Verdict]) -> list[str]:
+    """Return the targets of a run as a table in Markdown."""
+    lines = ["| target | bound | measured | |", "|---|---|---|---|"]
+    for verdict in verdicts:
+        word = {True: "met", False: "**missed**", None: "not measured"}[verdict.met]
+        lines.append(f"| {verdict.what} | {verdict.bound} | {_value(verdict)} | {word} |")
+    return lines
 
 
 def draw(path: Path, results: Results) -> None:
@@ -93,10 +98,6 @@ def draw(path: Path, results: Results) -> None:
 
 def update_readme(folder: Path, results: Results) -> None:
     """Put the main figures of a run between the marks of the README."""
-    path = ROOT / "README.md"
-    text = path.read_text()
-    if BEGIN not in text or END not in text:
-        return
     place = folder.relative_to(ROOT)
     head = ["case", "caller's CPU", "p99.9 of a call", "until in the file", "4 threads", "lines lost", "caller's line"]
     lines = [f"| {' | '.join(head)} |", "|---|" + "--:|" * (len(head) - 2) + "---|"]
@@ -114,10 +115,18 @@ def update_readme(folder: Path, results: Results) -> None:
             words[-1] = results.failed[f"{name} {THREADS}"].split(":")[0]
         words += [str(results.worst(name, THROUGHPUT, "lost")), str(results.worst(name, THROUGHPUT, "caller_line"))]
         lines.append(f"| {CASES[name].title} | {' | '.join(words)} |")
-    block = [BEGIN, "", _where(results), "", *lines, "", f"![What a log record costs]({place}/plot.svg)", ""]
-    block += [f"All rows, peers and targets: [{place}/summary.md]({place}/summary.md).", "", END]
-    pattern = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL)
-    path.write_text(pattern.sub(lambda _: "\n".join(block), text))
+    block = [_where(results), "", *lines, "", f"![What a log record costs]({place}/plot.svg)", ""]
+    block += [f"All rows, peers and targets: [{place}/summary.md]({place}/summary.md)."]
+    put_into_readme("bench", block)
+
+
+def put_into_readme(mark: str, lines: list[str]) -> None:
+    """Replace what stands between two marks of the README, where it has them."""
+    path = ROOT / "README.md"
+    begin, end = f"<!-- {mark}:begin -->", f"<!-- {mark}:end -->"
+    pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
+    block = "\n".join([begin, "", *lines, "", end])
+    path.write_text(pattern.sub(lambda _: block, path.read_text()))
 
 
 def _where(results: Results) -> str:
@@ -137,7 +146,8 @@ def _value(verdict: Verdict) -> str:
     return f"{verdict.value:,.0f}" if verdict.value >= 100 else f"{verdict.value:.3g}"
 
 
-def _print_table(table: Table) -> None:
+def print_table(table: Table) -> None:
+    """Print one table, aligned."""
     # A row of words instead of figures runs over the columns.
     long = {number for number, row in enumerate(table.rows) if len(row) > 2 and not any(row[2:])}
     sized = [table.head, *(row for number, row in enumerate(table.rows) if number not in long)]
@@ -155,7 +165,8 @@ def _aligned(row: list[str], widths: list[int]) -> list[str]:
     return [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:]))]
 
 
-def _markdown(table: Table) -> list[str]:
+def markdown(table: Table) -> list[str]:
+    """Return the lines of one table."""
     lines = [f"| {' | '.join(table.head)} |", "|---|" + "--:|" * (len(table.head) - 1)]
     return lines + [f"| {' | '.join(row)} |" for row in table.rows]
 

@@ -104,14 +104,15 @@ PROCESS_TARGETS = [
 
 def judge(results: Results) -> list[Verdict]:
     """Compare a run with all targets."""
-    verdicts = [_judge(target, results) for target in TARGETS]
+    verdicts = [judge_target(target, results) for target in TARGETS]
     for what, name, at_most, unit in PROCESS_TARGETS:
         value = results.process.get(name)
         verdicts.append(Verdict(what, f"<= {at_most:g} {unit}", value, None if value is None else value <= at_most))
     return verdicts + list(_judge_lines(results))
 
 
-def _judge(target: Target, results: Results) -> Verdict:
+def judge_target(target: Target, results: Results) -> Verdict:
+    """Compare a run with one target."""
     value = results.ratio(target.figure, target.over) if target.over else results.median(*target.figure)
     if value is None:
         return Verdict(target.what, target.bound, None, None)
