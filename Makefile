@@ -49,8 +49,10 @@ bench: check-tools ## Compare with stock logging and other loggers: dated result
 bench-quick: check-tools ## The same with few records, to see that it runs; judges nothing
 	@$(PYTHON) bench/prepare.py --python "$(BENCH_PYTHON)" -- bench/compare.py --quick $(BENCH_OPTIONS)
 
-bench-pool: check-tools ## Compare the thread pool with the standard library's and fastthreadpool
-	@$(PYTHON) bench/prepare.py --python "$(BENCH_PYTHON)" -- bench/pool.py $(BENCH_OPTIONS)
+bench-pool: check-tools ## Compare the thread pool with others (BENCH_PYTHONS="3.12 3.13t": one after the other)
+	@code=0; for python in $(or $(BENCH_PYTHONS),"$(BENCH_PYTHON)"); do \
+		$(PYTHON) bench/prepare.py --python "$$python" -- bench/pool.py $(BENCH_OPTIONS) || code=$$?; \
+	done; exit $$code
 
 lint: check-tools ## Check form, warnings, stubs, pages of the core and the length of files
 	@$(PYTHON) scripts/lint.py

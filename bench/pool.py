@@ -1,240 +1,121 @@
-"""What a job costs in a pool of two workers: logspool's against the standard library's and fastthreadpool.
+"""Compare the thread pool with the standard library's and fastthreadpool, in one run on one machine.
 
-All contenders run in one process, in turns, each round in another order; a ratio is taken inside a round, and the
-median over the rounds counts. Every sum is checked. `work` is a Python function that returns its argument.
+The contenders of a part run in one process, in turns, each round in another order; a ratio is taken inside a round,
+and the median over the rounds counts. What needs a process of its own (memory, timers) has one for each contender.
+Every sum and every count is checked.
 
-    python bench/pool.py [--jobs N] [--rounds R] [--json FILE]
+    python bench/pool.py [--quick] [--rounds N] [--jobs N] [--parts NAME,NAME] [--out FOLDER] [--json FILE]
+    python bench/pool.py --again FOLDER
 
-Exit code 1 when a stated ratio is missed or a sum is wrong.
+The exit code is 1 where a target is missed or a count is wrong; `--quick` judges nothing but the counts.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
-import concurrent.futures
+import contextlib
+import dataclasses
+import itertools
 import json
-import multiprocessing.pool
-import platform
-import random
-import statistics
 import sys
-import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from logspool import pool as native
+import machine
+import report
+from pools import PARTS, show
+from pools.part import QUICK, Part, Sizes, WrongCount
+from pools.peer import FREE_THREADED, MISSING
+from pools.targets import judge, judge_counts
+from results import Results
+from tables import NOT_CHOSEN
+from terminal import fail  # its folder was added by report
 
-try:
-    import fastthreadpool
-except ImportError as error:
-    fastthreadpool = None
-    print(f"without fastthreadpool: {error}", file=sys.stderr)
-
-WORKERS = 2
-PAIRS = 200_000
-
-
-def work(number: int) -> int:
-    """Be the least a job in Python can do."""
-    return number
+HERE = Path(__file__).resolve().parent
 
 
-@dataclass
-class Row:
-    """One contender: does `jobs` jobs and returns the sum of their results."""
-
-    name: str
-    run: Callable[[int], int]
-    #: Share of the jobs; slow ones do fewer.
-    share: float = 1.0
-
-
-def rows() -> list[Row]:
-    """Make all contenders; their pools stay for the whole run."""
-    own, stock = native.Pool(WORKERS), concurrent.futures.ThreadPoolExecutor(WORKERS)
-    simple = multiprocessing.pool.ThreadPool(WORKERS)
-    done: list[int] = []
-
-    def loop(jobs: int) -> int:
-        results = []
-        for number in range(jobs):
-            results.append(work(number))
-        return sum(results)
-
-    def submit(pool: Any) -> Callable[[int], int]:
-        def run(jobs: int) -> int:
-            return sum([future.result() for future in [pool.submit(work, number) for number in range(jobs)]])
-
-        return run
-
-    def completed(pool: Any, as_completed: Callable[..., Any]) -> Callable[[int], int]:
-        def run(jobs: int) -> int:
-            return sum([future.result() for future in as_completed([pool.submit(work, n) for n in range(jobs)])])
-
-        return run
-
-    def push(jobs: int) -> int:
-        done.clear()
-        for number in range(jobs):
-            own.push(done.append, number)
-        own.wait_idle()
-        return sum(done)
-
-    def gather(call: Callable[[int], Any]) -> Callable[[int], int]:
-        async def main(jobs: int) -> int:
-            return sum(await asyncio.gather(*[call(number) for number in range(jobs)]))
-
-        return lambda jobs: asyncio.run(main(jobs))
-
-    def in_executor(number: int) -> Any:
-        return asyncio.get_running_loop().run_in_executor(stock, work, number)
-
-    found = [
-        Row("for loop", loop),
-        Row("Pool.submit", submit(own)),
-        Row("Pool.push", push),
-        Row("Pool.map", lambda jobs: sum(own.map(work, range(jobs)))),
-        Row("as_completed, native", completed(own, native.as_completed)),
-        Row("as_completed, stdlib's on Pool", completed(own, concurrent.futures.as_completed), 0.1),
-        Row("Pool.run, gather", gather(lambda number: own.run(work, number)), 0.2),
-        Row("ThreadPoolExecutor.submit", submit(stock), 0.2),
-        Row("ThreadPoolExecutor.map", lambda jobs: sum(stock.map(work, range(jobs))), 0.2),
-        Row("as_completed, stdlib", completed(stock, concurrent.futures.as_completed), 0.1),
-        Row("run_in_executor, gather", gather(in_executor), 0.2),
-        Row("ThreadPool.map_async", lambda jobs: sum(simple.map_async(work, range(jobs)).get())),
-    ]
-    if fastthreadpool is not None:
-        found += peer_rows()
-    return found
+def measure(part: Part, sizes: Sizes, rounds: int, results: Results) -> None:
+    """Run the rounds of one part; the first starts threads and is not counted, except where each has its process."""
+    wanted = min(rounds, part.most_rounds or rounds)
+    first = 1 if part.most_rounds is None else 0
+    with contextlib.closing(part.rounds(sizes)) as found:  # type: ignore[type-var]
+        for number, each in enumerate(itertools.islice(found, wanted + first)):
+            for row, figures in each.items():
+                if isinstance(figures, str):
+                    results.failed[f"{row} {part.name}"] = figures
+                elif number >= first:
+                    results.add(row, part.name, figures)
+            _progress(f"{part.name}: round {max(1, number + 1 - first)} of {wanted}")
 
 
-def peer_rows() -> list[Row]:
-    """Make the rows of fastthreadpool: its submit returns nothing, results come in a list."""
-    peer = fastthreadpool.Pool(WORKERS)
-
-    def results(jobs: int) -> int:
-        # Its own `wait_idle` returns before all results are there.
-        while len(peer.done) < jobs:
-            time.sleep(0)
-        total = sum(peer.done)
-        peer.done.clear()
-        return total
-
-    def submit(jobs: int) -> int:
-        for number in range(jobs):
-            peer.submit(work, number)
-        return results(jobs)
-
-    def map_(jobs: int) -> int:
-        peer.map(work, range(jobs), unpack_args=False)
-        return results(jobs)
-
-    return [Row("fastthreadpool.submit", submit), Row("fastthreadpool.map", map_)]
-
-
-def semaphores() -> dict[str, float]:
-    """Return microseconds of a pair of acquire and release, the loop subtracted."""
-    kinds = {"threading.Semaphore": threading.Semaphore(1), "Semaphore": native.Semaphore(1)}
-    if fastthreadpool is not None:
-        kinds["fastthreadpool.Semaphore"] = fastthreadpool.Semaphore(1)
-    found = {}
-    for name, semaphore in kinds.items():
-        acquire, release = semaphore.acquire, semaphore.release
-        began = time.perf_counter()
-        for _ in range(PAIRS):
-            pass
-        empty = time.perf_counter()
-        for _ in range(PAIRS):
-            acquire()
-            release()
-        found[name] = (time.perf_counter() - empty - (empty - began)) / PAIRS * 1e6
-    return found
-
-
-#: (what, numerator, denominator, "<=" or ">=", limit): ratios of medians of rounds.
-TARGETS = [
-    ("submit and result against ThreadPoolExecutor", "ThreadPoolExecutor.submit", "Pool.submit", ">=", 15.0),
-    ("submit and result against fastthreadpool.submit", "fastthreadpool.submit", "Pool.submit", ">=", 1.5),
-    ("push against fastthreadpool.submit", "fastthreadpool.submit", "Pool.push", ">=", 5.0),
-    ("map against the for loop", "Pool.map", "for loop", "<=", 1.3),
-    ("map against ThreadPool.map_async", "Pool.map", "ThreadPool.map_async", "<=", 1.0),
-    ("map against fastthreadpool.map", "Pool.map", "fastthreadpool.map", "<=", 1.0),
-    (
-        "stdlib's as_completed, on Pool against its own",
-        "as_completed, stdlib's on Pool",
-        "as_completed, stdlib",
-        "<=",
-        1.0,
-    ),
-    ("gather of run against run_in_executor", "run_in_executor, gather", "Pool.run, gather", ">=", 10.0),
-    ("semaphore against threading's", "threading.Semaphore", "Semaphore", ">=", 30.0),
-    ("semaphore against fastthreadpool's", "fastthreadpool.Semaphore", "Semaphore", ">=", 1.2),
-]
-#: Microseconds that a job costs more with `as_completed` than with `result`.
-COMPLETION_LIMIT = 0.5
-
-
-def measure(jobs: int, rounds: int) -> list[dict[str, float]]:
-    """Return microseconds per job of each row, by round."""
-    contenders, found = rows(), []
-    for number in range(rounds + 1):
-        times = {}
-        for row in random.sample(contenders, len(contenders)):
-            count = int(jobs * row.share)
-            began = time.perf_counter()
-            total = row.run(count)
-            times[row.name] = (time.perf_counter() - began) / count * 1e6
-            if total != count * (count - 1) // 2:
-                raise SystemExit(f"{row.name}: sum {total}, expected {count * (count - 1) // 2}")
-        times.update(semaphores())
-        # The first round starts threads.
-        if number:
-            found.append(times)
-            print(f"\rround {number} of {rounds}", end="", file=sys.stderr, flush=True)
-    print(file=sys.stderr)
-    return found
-
-
-def report(found: list[dict[str, float]]) -> bool:
-    """Print table and targets; return whether all that were measured are met."""
-    reference = "ThreadPoolExecutor.submit"
-    print(f"Python {platform.python_version()}, {WORKERS} workers, {len(found)} rounds; microseconds per job\n")
-    print(f"{'':32} {'median':>8} {'best':>8} {'against ' + reference:>34}")
-    for name in sorted(found[0], key=lambda each: statistics.median(times[each] for times in found)):
-        values = [times[name] for times in found]
-        ratio = statistics.median(times[reference] / times[name] for times in found)
-        print(f"{name:32} {statistics.median(values):8.3f} {min(values):8.3f} {ratio:33.1f}x")
-    print("\nTargets")
-    met = True
-    for what, above, below, sign, limit in TARGETS:
-        if above not in found[0] or below not in found[0]:
-            print(f"  not measured  {what}")
+def run(parts: list[Part], sizes: Sizes, rounds: int) -> Results:
+    """Run all parts, one after the other."""
+    results = Results({})
+    if MISSING:
+        results.skipped["fastthreadpool"] = MISSING
+    began = time.monotonic()
+    for part in parts:
+        reason = part.missing()
+        if reason:
+            results.skipped[part.name] = reason
             continue
-        ratio = statistics.median(times[above] / times[below] for times in found)
-        good = ratio >= limit if sign == ">=" else ratio <= limit
-        met &= good
-        print(f"  {'met' if good else 'MISSED':12}  {what}: {ratio:.3g} ({sign} {limit:g} x)")
-    more = statistics.median(times["as_completed, native"] - times["Pool.submit"] for times in found)
-    good = more <= COMPLETION_LIMIT
-    print(f"  {'met' if good else 'MISSED':12}  native as_completed over submit: {more:.3g} (<= {COMPLETION_LIMIT} us)")
-    return met and good
+        measure(part, sizes, rounds, results)
+    _progress(f"{len(parts)} parts in {time.monotonic() - began:.0f} s\n")
+    # Read at the end: whatever switched the GIL on in between shows.
+    results.facts = {**machine.describe(), "sizes": dataclasses.asdict(sizes)}
+    return results
+
+
+def _progress(words: str) -> None:
+    if sys.stderr.isatty() or words.endswith("\n"):
+        print(f"{chr(13) + chr(27) + '[K' if sys.stderr.isatty() else ''}{words}", end="", file=sys.stderr, flush=True)
 
 
 def main() -> None:
-    """Measure, report, keep."""
+    """Measure, show, keep, judge."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--jobs", type=int, default=50_000)
+    parser.add_argument("--quick", action="store_true", help="few jobs, one round, kept in build/bench")
     parser.add_argument("--rounds", type=int, default=11)
-    parser.add_argument("--json", type=Path, help="keep the figures of all rounds here")
+    parser.add_argument("--jobs", type=int, help=f"small jobs in a round; default: {Sizes.jobs}")
+    parser.add_argument("--parts", help=f"of {', '.join(PARTS)}; default: all")
+    parser.add_argument("--out", type=Path, help="folder of the results; default: bench/runs/DATE-MACHINE/pool")
+    parser.add_argument("--json", type=Path, help="keep the figures of all rounds in this file as well")
+    parser.add_argument("--again", type=Path, metavar="FOLDER", help="make charts and summary from its raw results")
     options = parser.parse_args()
-    found = measure(options.jobs, options.rounds)
+    if options.again:
+        show.again(options.again.resolve())
+        return
+    names = options.parts.split(",") if options.parts else list(PARTS)
+    unknown = [name for name in names if name not in PARTS]
+    if unknown:
+        raise fail(f"unknown: {', '.join(unknown)} (parts: {', '.join(PARTS)})", 2)
+    if options.rounds < 1:
+        raise fail("--rounds has to be 1 or more", 2)
+    sizes = QUICK if options.quick else Sizes()
+    if options.jobs:
+        sizes = dataclasses.replace(sizes, jobs=options.jobs)
+    try:
+        results = run([PARTS[name] for name in names], sizes, 1 if options.quick else options.rounds)
+    except WrongCount as error:
+        raise fail(str(error)) from None
+    whole = not (options.quick or options.parts or options.jobs)
+    default = HERE / "runs" if whole else HERE.parent / "build" / "bench"
+    folder = (options.out or default / machine.folder_name(results.facts) / "pool").resolve()
+    tag = f"{sys.version_info[0]}.{sys.version_info[1]}{'t' if FREE_THREADED else ''}"
+    show.keep(folder, tag, results)
     if options.json:
-        options.json.write_text(json.dumps({"python": platform.python_version(), "rounds": found}, indent=1))
-    raise SystemExit(0 if report(found) else 1)
+        options.json.write_text(json.dumps(results.to_json(), indent=1))
+    show.print_all(results)
+    verdicts = judge_counts(results) if options.quick else judge(results)
+    if options.quick:
+        print("\na quick run shows that everything works; it judges the counts alone")
+    report.print_verdicts([verdict for verdict in verdicts if verdict.value != NOT_CHOSEN])
+    print(f"\nresults: {folder}/summary.md, {tag}.json, {tag}.svg")
+    if whole and options.out is None:
+        show.update_readme(folder)
+    missed = [verdict for verdict in verdicts if verdict.met is False]
+    if missed:
+        raise fail(f"{len(missed)} targets missed: {'; '.join(verdict.what for verdict in missed)}")
 
 
 if __name__ == "__main__":

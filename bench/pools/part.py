@@ -1,0 +1,136 @@
+"""What a part of the pool's comparison is: contenders that do the same work in turns, and how their table looks."""
+
+from __future__ import annotations
+
+import gc
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+WORKERS = 2
+
+#: What one round found: for each row its figures by name, or what went wrong.
+Round = dict[str, "dict[str, float] | str"]
+
+#: The row that most others are compared with.
+STOCK = "ThreadPoolExecutor.submit"
+
+
+#: What the names of logspool's own rows begin with.
+OWN = ("Pool", "Results", "Semaphore", "as_completed, native", "as_completed, stdlib's on Pool")
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much work each part does in a round."""
+
+    jobs: int = 50_000
+    pairs: int = 200_000
+    # Chosen: a round of each contender lasts a quarter of a second; in one of 20 ms all differences are noise.
+    compressed: int = 6_000
+    single: int = 1_500
+    generators: int = 1_000
+    cpu_jobs: int = 20_000
+    timers: int = 10_000
+    # A thread for each timer, or a kilobyte for each job, is shown with fewer.
+    few_timers: int = 1_000
+    many_timers: int = 1_000_000
+    delays: tuple[float, float] = (1.5, 3.5)
+    pending: int = 1_000_000
+    few_pending: int = 100_000
+    guarded: int = 1_000_000
+    few_guarded: int = 20_000
+
+
+QUICK = Sizes(
+    jobs=1_000,
+    pairs=20_000,
+    compressed=100,
+    single=50,
+    generators=20,
+    cpu_jobs=500,
+    timers=500,
+    few_timers=50,
+    many_timers=10_000,
+    delays=(0.5, 0.8),
+    pending=10_000,
+    few_pending=2_000,
+    guarded=4_000,
+    few_guarded=2_000,
+)
+
+
+@dataclass(frozen=True)
+class Column:
+    """One figure of a part's table."""
+
+    figure: str
+    head: str
+    places: int = 2
+
+
+@dataclass(frozen=True)
+class Part:
+    """One question, the contenders that answer it and the columns of the answer."""
+
+    name: str
+    title: str
+    #: Yields round after round; closing it ends the contenders' threads.
+    rounds: Callable[[Sizes], Iterator[Round]]
+    columns: tuple[Column, ...]
+    #: What the first column is compared with, if anything.
+    reference: str | None = None
+    #: Rounds at most, for what takes long and spreads little.
+    most_rounds: int | None = None
+    #: Said below the table.
+    note: str = ""
+    #: Why the part cannot be measured here.
+    missing: Callable[[], str | None] = lambda: None
+
+
+@dataclass
+class Row:
+    """One contender: does `count` jobs and returns the sum of their results."""
+
+    name: str
+    run: Callable[[int], int]
+    #: Part of the jobs; slow ones do fewer.
+    share: float = 1.0
+
+
+class WrongCount(Exception):
+    """A contender did other work than it was given: its time means nothing."""
+
+
+def turns(rows: list[Row]) -> list[Row]:
+    """Return the contenders in another order each time, so that no one always follows the same one."""
+    return random.sample(rows, len(rows))
+
+
+def seconds(row: Row, count: int, expected: int) -> float:
+    """Have a contender do `count` jobs and return how long it took, its sum checked."""
+    # What the one before left to the collector is not this one's.
+    gc.collect()
+    began = time.perf_counter()
+    total = row.run(count)
+    took = time.perf_counter() - began
+    same(row.name, total, expected)
+    return took
+
+
+def same(row: str, found: int, expected: int) -> None:
+    """Insist on a count or a sum."""
+    if found != expected:
+        raise WrongCount(f"{row}: {found}, expected {expected}")
+
+
+def own(row: str) -> bool:
+    """Say whether a row is logspool's."""
+    return row.startswith(OWN)
+
+
+def percentile(values: list[float], part: float) -> float:
+    """Return a point of a distribution."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(part * len(ordered)))]

@@ -1,0 +1,41 @@
+"""What does a pair of acquire and release cost with a permit free?"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from logspool import pool as native
+from pools.part import Column, Part, Round, Sizes
+from pools.peer import fastthreadpool
+
+
+def _microseconds(semaphore: Any, pairs: int) -> float:
+    acquire, release = semaphore.acquire, semaphore.release
+    began = time.perf_counter()
+    for _ in range(pairs):
+        pass
+    empty = time.perf_counter()
+    for _ in range(pairs):
+        acquire()
+        release()
+    return (time.perf_counter() - empty - (empty - began)) / pairs * 1e6
+
+
+def _rounds(sizes: Sizes) -> Iterator[Round]:
+    kinds = {"Semaphore": native.Semaphore(1), "threading.Semaphore": threading.Semaphore(1)}
+    if fastthreadpool is not None:
+        kinds["fastthreadpool.Semaphore"] = fastthreadpool.Semaphore(1)
+    while True:
+        yield {name: {"us": _microseconds(semaphore, sizes.pairs)} for name, semaphore in kinds.items()}
+
+
+PART = Part(
+    "semaphores",
+    "A semaphore: a pair of acquire and release, the loop subtracted (us)",
+    _rounds,
+    (Column("us", "us per pair", 4),),
+    reference="threading.Semaphore",
+)
