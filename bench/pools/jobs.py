@@ -47,8 +47,9 @@ def _push(pool: native.Pool) -> Callable[[int], int]:
 
     def run(jobs: int) -> int:
         done.clear()
+        push, note = pool.push, done.append
         for number in range(jobs):
-            pool.push(done.append, number)
+            push(note, number)
         pool.wait_idle()
         return sum(done)
 
@@ -66,8 +67,9 @@ def _peer_rows() -> list[Row]:
     peer = fastthreadpool.Pool(WORKERS)
 
     def submit(jobs: int) -> int:
+        give = peer.submit
         for number in range(jobs):
-            peer.submit(work, number)
+            give(work, number)
         return taken(peer, jobs)
 
     def map_(jobs: int) -> int:
