@@ -190,6 +190,16 @@ pub unsafe fn call(function: *mut PyObject) -> *mut PyObject {
     unsafe { vectorcall(function, std::ptr::null(), 0, std::ptr::null_mut()) }
 }
 
+/// `function(argument)`
+///
+/// # Safety
+///
+/// As for [`str`].
+pub unsafe fn call_with(function: *mut PyObject, argument: *mut PyObject) -> *mut PyObject {
+    // SAFETY: passed on; one value.
+    unsafe { vectorcall(function, [argument].as_ptr(), 1, std::ptr::null_mut()) }
+}
+
 /// `object.name()`
 ///
 /// # Safety

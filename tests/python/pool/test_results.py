@@ -54,21 +54,32 @@ def test_a_worker_is_as_far_ahead_as_the_bound_says(pool):
 
 
 def test_what_a_job_raises_is_raised_where_its_value_would_have_come_and_others_go_on():
-    def fail():
-        yield 1
-        raise KeyError("why")
-
     with Pool(1) as pool:
         results = Results()
         into = pool.options(results=results)
-        into.push(fail)
+        into.push(fail_after, 1)
         into.push(numbers, 2)
-        assert next(results) == 1
+        assert next(results) == 0
         with pytest.raises(KeyError, match="why"):
             next(results)
 
         assert list(results) == [0, 1]
         assert pool.stats().failed == 1
+
+
+def test_a_stream_that_failed_never_looks_complete():
+    told = []
+    with Pool(1, done_callback=told.append, failed_callback=told.append) as pool:
+        stream = pool.stream(fail_after, 2)
+        assert [next(stream), next(stream)] == [0, 1]
+        with pytest.raises(KeyError, match="why"):
+            next(stream)
+    assert told == []
+
+
+def fail_after(count):
+    yield from range(count)
+    raise KeyError("why")
 
 
 def test_a_future_beside_results_has_what_the_generator_returns(pool):

@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use pyo3::prelude::*;
 
+use crate::leaving;
 use crate::object::Owned;
 
 /// How a job ended.
@@ -89,8 +90,12 @@ pub unsafe fn deliver(py: Python<'_>, event_loop: &Owned, future: Owned, how: En
         waiting.len() == 1
     };
     if first
-        && let Err(error) =
-            object.getattr(pyo3::intern!(py, "drain")).and_then(|drain| bridge.call_soon_threadsafe.call1(py, (drain,)))
+        && let Err(error) = object.getattr(pyo3::intern!(py, "drain")).and_then(|drain| {
+            // SAFETY: live objects, attached.
+            let called = unsafe { leaving::call_with(bridge.call_soon_threadsafe.as_ptr(), drain.as_ptr()) };
+            // SAFETY: a new reference or null with an error set.
+            unsafe { Owned::steal(called) }.map(drop).ok_or_else(|| PyErr::fetch(py))
+        })
     {
         // The loop is closed: nobody waits any more.
         let forgotten = mem::take(&mut *bridge.waiting());

@@ -52,8 +52,47 @@ pub unsafe fn run(job: Job, extra: &Arc<Extra>, shared: &Arc<Shared>) -> bool {
         }
         let turn = extra.turn.fetch_add(1, Ordering::Relaxed) + 1;
         let limit = extra.limit_ns.map(|time| timers::limit(py, shared, extra, turn, time));
-        let streams = extra.future.is_none() || extra.results.is_some() || extra.done.is_some();
-        let (mut outcome, mut streamed) = (None, false);
+        let (outcome, streamed) = outcome(&job, extra, turn);
+        if let Some(limit) = limit {
+            timers::forget_limit(limit);
+        }
+        let function = job.function();
+        // Before the end is told: who waits for it may expect the arguments to be free.
+        let again = extra.schedule.is_some().then_some(job);
+        // Else the time was over, and all were told.
+        let in_time = extra.turn.compare_exchange(turn, turn + 1, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        let good = match outcome {
+            _ if !in_time => true,
+            Ok(value) => {
+                drop(function);
+                let kept = extra.future.is_some().then(|| Owned::borrow(value.as_ptr()));
+                if !streamed {
+                    extra.give(py, value);
+                }
+                extra.end(kept);
+                true
+            }
+            Err(exception) => extra.fail(py, exception, function.as_ptr()),
+        };
+        if let (Some(schedule), Some(job)) = (&extra.schedule, again) {
+            let schedule = schedule.get();
+            schedule.advance();
+            if let Err(error) = schedule.wait(py, shared, job) {
+                error.write_unraisable(py, None);
+            }
+        }
+        good
+    }
+}
+
+/// Calls the function in the job's context, and takes what a generator yields. Gives what it returned or raised, and
+/// whether it was a generator.
+unsafe fn outcome(job: &Job, extra: &Extra, turn: u64) -> (Result<Owned, Owned>, bool) {
+    let streams = extra.future.is_none() || extra.results.is_some() || extra.done.is_some();
+    let (mut outcome, mut streamed) = (None, false);
+    // SAFETY: attached, as the caller of `run` says; all objects are owned.
+    unsafe {
+        let py = Python::assume_attached();
         job.in_context(|job| {
             let mut result = Owned::steal(job.call()).ok_or_else(|| job::caught());
             if let Ok(generator) = &result
@@ -68,42 +107,7 @@ pub unsafe fn run(job: Job, extra: &Arc<Extra>, shared: &Arc<Shared>) -> bool {
             outcome = Some(result);
         });
         // Nothing was called where the context could not be entered.
-        let outcome = outcome.unwrap_or_else(|| Err(job::caught()));
-        if let Some(limit) = limit {
-            timers::forget_limit(limit);
-        }
-        let again = extra.schedule.as_ref().map(|schedule| schedule.clone_ref(py));
-        let function = job.function();
-        let again = match again {
-            Some(schedule) => Some((schedule, job)),
-            None => {
-                // Before the end is told: who waits for it may expect the arguments to be free.
-                drop(job);
-                None
-            }
-        };
-        // Else the time was over, and all were told.
-        let in_time = extra.turn.compare_exchange(turn, turn + 1, Ordering::AcqRel, Ordering::Relaxed).is_ok();
-        let good = match outcome {
-            _ if !in_time => true,
-            Ok(value) => {
-                let kept = extra.future.is_some().then(|| Owned::borrow(value.as_ptr()));
-                if !streamed {
-                    extra.give(py, value);
-                }
-                extra.end(kept);
-                true
-            }
-            Err(exception) => extra.fail(py, exception, function.as_ptr()),
-        };
-        if let Some((schedule, job)) = again {
-            let schedule = schedule.get();
-            schedule.advance();
-            if let Err(error) = schedule.wait(py, shared, job) {
-                error.write_unraisable(py, None);
-            }
-        }
-        good
+        (outcome.unwrap_or_else(|| Err(job::caught())), streamed)
     }
 }
 
@@ -133,11 +137,8 @@ pub unsafe fn stream(generator: *mut PyObject, mut each: impl FnMut(Owned) -> bo
                     if each(value) {
                         continue;
                     }
-                    let py = Python::assume_attached();
-                    let closed = Bound::from_borrowed_ptr(py, generator).call_method0(pyo3::intern!(py, "close"));
-                    return closed
-                        .map(|value| Owned::of(&value))
-                        .map_err(|error| Owned::borrow(error.into_value(py).as_ptr()));
+                    let close = pyo3::intern!(Python::assume_attached(), "close");
+                    return Owned::steal(leaving::method(generator, close.as_ptr())).ok_or_else(|| job::caught());
                 }
                 leaving::Step::Returns(value) => return Owned::steal(value).ok_or_else(|| job::caught()),
                 leaving::Step::Raises => return Err(job::caught()),
@@ -254,8 +255,7 @@ impl Extra {
 pub unsafe fn call_back(callback: &Owned, value: &Owned) {
     // SAFETY: as the caller says.
     unsafe {
-        let called = leaving::vectorcall(callback.as_ptr(), [value.as_ptr()].as_ptr(), 1, std::ptr::null_mut());
-        if Owned::steal(called).is_none() {
+        if Owned::steal(leaving::call_with(callback.as_ptr(), value.as_ptr())).is_none() {
             ffi::PyErr_WriteUnraisable(callback.as_ptr());
         }
     }

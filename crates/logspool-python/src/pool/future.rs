@@ -306,7 +306,7 @@ unsafe fn call_one_back(object: *mut PyObject, callback: *mut PyObject) {
         if let Ok(completions) = Borrowed::from_ptr(py, callback).cast_exact::<Completions>() {
             return completions.get().add(Bound::from_borrowed_ptr(py, object).unbind());
         }
-        if Owned::steal(leaving::vectorcall(callback, [object].as_ptr(), 1, ptr::null_mut())).is_some() {
+        if Owned::steal(leaving::call_with(callback, object)).is_some() {
             return;
         }
         let error = PyErr::fetch(py);

@@ -202,8 +202,12 @@ pub fn run(py: Python<'_>, start_worker: &Bound<'_, PyAny>) {
     loop {
         match leaving::outside(py, || wait(timers)) {
             Call::Worker(pool) => {
-                if let Err(error) = start_worker.call1((pool,)) {
-                    error.write_unraisable(py, Some(start_worker));
+                let started = pool.into_pyobject(py).map(|pool| {
+                    // SAFETY: live objects, attached.
+                    unsafe { Owned::steal(leaving::call_with(start_worker.as_ptr(), pool.as_ptr())) }
+                });
+                if !matches!(started, Ok(Some(_))) {
+                    PyErr::fetch(py).write_unraisable(py, Some(start_worker));
                 }
             }
             // SAFETY: attached.

@@ -87,11 +87,11 @@ fn extra(
     let nobody = Wishes::default();
     let own = own.unwrap_or(&nobody);
     // Those of the pool are for jobs that nobody else asks about.
-    let pool_for = |others: bool| if future.is_some() || others { &nobody } else { pool };
+    let pool = if future.is_some() || own.results.is_some() { &nobody } else { pool };
     let kept = |callback: Option<&Py<PyAny>>| callback.map(|callback| Owned::of(callback.bind(py)));
     Target::Extra(Arc::new(Extra {
-        done: kept(own.done.as_ref().or(pool_for(own.results.is_some()).done.as_ref())),
-        failed: kept(own.failed.as_ref().or(pool_for(false).failed.as_ref())),
+        done: kept(own.done.as_ref().or(pool.done.as_ref())),
+        failed: kept(own.failed.as_ref().or(pool.failed.as_ref())),
         results: own.results.as_ref().map(|results| results.get().sender()),
         limit_ns: own.limit_ns,
         schedule,

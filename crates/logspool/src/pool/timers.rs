@@ -296,4 +296,46 @@ mod tests {
         assert_eq!(vec!["even"; 5], timers.remove_all_after_fork(|_| true));
         assert!(timers.is_empty());
     }
+
+    #[test]
+    fn each_timer_of_many_threads_is_due_once_or_was_taken_out() {
+        const EACH: u64 = 3_000;
+        let timers = Timers::default();
+        let (due, removed) = std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| {
+                let mut sum = 0;
+                loop {
+                    match timers.next(Now::read(), false) {
+                        Next::Due(0) => return sum,
+                        Next::Due(value) => sum += value,
+                        Next::Sleep(ticket, time) => {
+                            timers.sleep(ticket, time);
+                        }
+                        Next::Leave => unreachable!("it never idles"),
+                    }
+                }
+            });
+            let adding: Vec<_> = (0..3)
+                .map(|thread| {
+                    let timers = &timers;
+                    scope.spawn(move || {
+                        let now = crate::clock::monotonic_ns();
+                        let add = |value: u64| {
+                            let key = timers.key(Clock::Steady, now + value * 7919 % 20_000_000);
+                            timers.add(key, value);
+                            key
+                        };
+                        let keys: Vec<_> = (1..=EACH).map(|number| add(number * 3 + thread)).collect();
+                        keys.into_iter().step_by(2).filter_map(|key| timers.remove(key)).sum::<u64>()
+                    })
+                })
+                .collect();
+            let removed: u64 = adding.into_iter().map(|thread| thread.join().unwrap()).sum();
+            timers.add(timers.key(Clock::Steady, crate::clock::monotonic_ns() + 30_000_000), 0);
+            (waiting.join().unwrap(), removed)
+        });
+        let all: u64 = (0..3).flat_map(|thread| (1..=EACH).map(move |number| number * 3 + thread)).sum();
+        assert_eq!(all, due + removed);
+        assert!(timers.is_empty());
+    }
 }
