@@ -1,0 +1,19 @@
+"""fastthreadpool's names and call shapes over `logspool.pool`: change the import, keep the program.
+
+    from logspool.pool import compat as fastthreadpool
+
+    pool = fastthreadpool.Pool()
+    pool.map(abs, range(-5, 5))
+    pool.shutdown()
+    print(sum(pool.done))
+
+New programs use `logspool.pool.Pool`, whose jobs cost less and have futures.
+"""
+
+from logspool._native import Semaphore
+from logspool.pool.compat._jobs import PoolStopped
+from logspool.pool.compat._outcomes import PoolCallback
+from logspool.pool.compat._pool import Pool, Shutdown
+from logspool.pool.compat._timed import TimerObj
+
+__all__ = ["Pool", "PoolCallback", "PoolStopped", "Semaphore", "Shutdown", "TimerObj"]

@@ -1,0 +1,136 @@
+"""Jobs: from those that give them to the workers that do them."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from inspect import isgeneratorfunction
+from types import GeneratorType
+from typing import Any
+
+from logspool.pool._pool import BrokenPool
+from logspool.pool._pool import Pool as Workers
+from logspool.pool.compat._outcomes import Outcomes
+
+#: Function, `done_callback`, positional arguments, keywords.
+Job = tuple[Callable[..., Any], Any, tuple[Any, ...], dict[str, Any]]
+
+
+class PoolStopped(RuntimeError):
+    """The pool takes no more jobs, because it was shut down."""
+
+
+class Jobs:
+    """The part of `Pool` that takes jobs and does them."""
+
+    def __init__(self, outcomes: Outcomes, open_workers: Callable[[], Workers], *, default: bool) -> None:
+        #: `done_callback` of jobs that have none.
+        self._default = default
+        self._outcomes, self._open_workers = outcomes, open_workers
+        self._numbers = itertools.count(1)
+        self._next_number = _next_of(self._numbers)
+        # A job is here until a worker takes it out; one that is gone by then was cancelled.
+        self._waiting: dict[int, Job] = {}
+        self._begun: set[int] = set()
+        self._open()
+
+    def _open(self) -> None:
+        self._is_shutdown = self._skipping = False
+        self._broken: BaseException | None = None
+        self._workers = self._open_workers()
+        self._outcomes.open()
+
+    def _submit(self, give: Callable[..., Any], job: Job) -> int:
+        number = self._next_number()
+        self._waiting[number] = job
+        try:
+            self._give(give, self._run, number)
+        except BaseException:
+            self._waiting.pop(number, None)
+            raise
+        return number
+
+    def _give(self, method: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a method of the workers and say why where it refuses."""
+        if self._broken is not None:
+            raise BrokenPool("init_callback failed, the pool is not usable anymore") from self._broken
+        try:
+            return method(*arguments)
+        except RuntimeError as error:
+            if self._is_shutdown:
+                raise PoolStopped("the pool was shut down; clear() opens it again") from error
+            raise
+
+    def _pending(self) -> int:
+        # In this order: a job is among those that run before it leaves those that wait.
+        waiting = len(self._waiting)
+        return waiting + len(self._begun)
+
+    def _stop(self, soon: bool) -> None:
+        self._is_shutdown = True
+        self._workers.shutdown(wait=False)
+        if soon:
+            self._skipping = True
+            self._waiting.clear()
+            self._outcomes.done.lift(self._workers._max_workers)
+
+    def _begin_anew_after_fork(self) -> None:
+        self._next_number = _next_of(self._numbers)
+        self._waiting.clear()
+        self._begun.clear()
+
+    # From here on in the workers.
+
+    def _run(self, number: int, due: Job | None = None) -> None:
+        self._begun.add(number)
+        try:
+            job = due or self._waiting.pop(number, None)
+            if job is None:
+                return
+            if self._broken is None:
+                self._do(number, *job)
+            else:
+                self._outcomes.failure(number, self._broken, *job[2:])
+        finally:
+            self._begun.discard(number)
+            if not (self._waiting or self._begun):
+                self._outcomes.wake()
+
+    def _do_now(self, job: Job) -> None:
+        self._run(self._next_number(), job)
+
+    def _do(self, number: int, fn: Callable[..., Any], take: Any, args: Any, kwargs: dict[str, Any]) -> None:
+        try:
+            value = fn(*args, **kwargs)
+            values = value if isinstance(value, GeneratorType) and isgeneratorfunction(fn) else (value,)
+            for each in values:
+                if take is True:
+                    self._outcomes.result(number, each)
+                elif take:
+                    take(each)
+        except BaseException as error:
+            self._outcomes.failure(number, error, args, kwargs)
+
+    def _do_part(self, fn: Callable[..., Any], items: list[Any], take: Any, unpack: bool | None) -> None:
+        """Do a part of a `map`."""
+        for item in items:
+            if self._skipping:
+                break
+            unpacked = isinstance(item, (tuple, list)) if unpack is None else unpack
+            # Unpacked in the call: what cannot be unpacked is a failure of its item.
+            self._do(0, fn, take, item if unpacked else (item,), {})
+
+
+def _next_of(numbers: Iterator[int]) -> Callable[[], int]:
+    """Return a function that gives each number to one thread."""
+    if sys.version_info >= (3, 14) or not hasattr(sys, "_is_gil_enabled") or sys._is_gil_enabled():
+        return numbers.__next__
+    lock = threading.Lock()
+
+    def next_number() -> int:
+        with lock:
+            return next(numbers)
+
+    return next_number
