@@ -44,7 +44,8 @@ class Pool(PoolCore, Executor):
       those that run, too.
     - `context`: `"none"`, or `"copy"` to run each job in a copy of its caller's `contextvars` context.
     - `done_callback(result)` and `failed_callback(exception)` are called in the worker for each job that has neither a
-      future nor `results` nor callbacks of its own. Without the second, exceptions of such jobs go to `sys.unraisablehook`.
+      future nor `results` nor callbacks of its own. Without the second, exceptions of such jobs go to
+      `sys.unraisablehook`.
 
     Raises `ValueError` and `TypeError` for options that do not fit.
     """
