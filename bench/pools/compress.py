@@ -23,6 +23,8 @@ LISTS, RECORDS = 64, 20
 #: A round of a contender is cut into as many turns, so that a slow moment of the machine meets all of them.
 TURNS = 6
 SLICES = "threads over slices"
+#: Like the slices, the caller waits once; with `result` after `result` it is woken for each job.
+WAITED = "Pool.submit, then wait"
 
 Records = list[dict[str, Any]]
 
@@ -65,6 +67,15 @@ def _submit(pool: Any) -> Callable[[list[Records]], int]:
     return lambda jobs: sum([future.result() for future in [pool.submit(pack, records) for records in jobs]])
 
 
+def _submit_and_wait(pool: Any) -> Callable[[list[Records]], int]:
+    def run(jobs: list[Records]) -> int:
+        futures = [pool.submit(pack, records) for records in jobs]
+        concurrent.futures.wait(futures)
+        return sum([future.result() for future in futures])
+
+    return run
+
+
 def _peer_calls() -> dict[str, Callable[[list[Records]], int]]:
     peer = fastthreadpool.Pool(WORKERS)
 
@@ -95,8 +106,10 @@ def _rounds(sizes: Sizes) -> Iterator[Round]:
             "for loop": lambda jobs: sum(map(pack, jobs)),
             SLICES: _slices,
             "Pool.submit": _submit(own),
+            WAITED: _submit_and_wait(own),
             "Pool.map": lambda jobs: sum(own.map(pack, jobs)),
             STOCK: _submit(stock),
+            f"{STOCK}, then wait": _submit_and_wait(stock),
             "ThreadPoolExecutor.map": lambda jobs: sum(stock.map(pack, jobs)),
             "ThreadPool.map_async": lambda jobs: sum(simple.map_async(pack, jobs).get()),
         }
@@ -117,5 +130,6 @@ PART = Part(
     _rounds,
     (Column("us", "us per job", 1),),
     reference=SLICES,
-    note="zlib works without the GIL, pickle with it.",
+    note="zlib works without the GIL, pickle with it. Who takes result after result is woken for each, and takes the "
+    "workers' cores; `then wait` waits for all of them first.",
 )

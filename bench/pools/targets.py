@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pools import timers
-from pools.compress import SLICES
+from pools.compress import SLICES, WAITED
 from pools.exclusion import NONE
 from pools.idle import LOCK
 from pools.part import STOCK, own
@@ -58,7 +58,7 @@ TARGETS = [
         figure="start_p50_us",
         at_most=1.2,
     ),
-    _ratio("compress, submit against threads over slices", "compress", "Pool.submit", SLICES, at_most=1.03),
+    _ratio("compress, submit and wait against threads over slices", "compress", WAITED, SLICES, at_most=1.03),
     _ratio("compress, map against threads over slices", "compress", "Pool.map", SLICES, at_most=1.03),
     _ratio(
         "jobs of 5 us without the GIL, 2 workers against 1",
