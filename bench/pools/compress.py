@@ -67,10 +67,10 @@ def _submit(pool: Any) -> Callable[[list[Records]], int]:
     return lambda jobs: sum([future.result() for future in [pool.submit(pack, records) for records in jobs]])
 
 
-def _submit_and_wait(pool: Any) -> Callable[[list[Records]], int]:
+def _submit_and_wait(pool: Any, wait: Callable[[list[Any]], object]) -> Callable[[list[Records]], int]:
     def run(jobs: list[Records]) -> int:
         futures = [pool.submit(pack, records) for records in jobs]
-        concurrent.futures.wait(futures)
+        wait(futures)
         return sum([future.result() for future in futures])
 
     return run
@@ -106,10 +106,10 @@ def _rounds(sizes: Sizes) -> Iterator[Round]:
             "for loop": lambda jobs: sum(map(pack, jobs)),
             SLICES: _slices,
             "Pool.submit": _submit(own),
-            WAITED: _submit_and_wait(own),
+            WAITED: _submit_and_wait(own, lambda _: own.wait_idle()),
             "Pool.map": lambda jobs: sum(own.map(pack, jobs)),
             STOCK: _submit(stock),
-            f"{STOCK}, then wait": _submit_and_wait(stock),
+            f"{STOCK}, then wait": _submit_and_wait(stock, concurrent.futures.wait),
             "ThreadPoolExecutor.map": lambda jobs: sum(stock.map(pack, jobs)),
             "ThreadPool.map_async": lambda jobs: sum(simple.map_async(pack, jobs).get()),
         }

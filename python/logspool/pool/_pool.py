@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import os
+import sys
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, _base
@@ -41,7 +43,8 @@ class Pool(PoolCore, Executor):
       `"raise"` (`queue.Full`), `"drop_oldest"` (the job that waited longest is cancelled) or `"caller_runs"`.
     - `idle_timeout`: seconds after which a thread without work ends, None for never.
     - `at_exit`: what the end of the interpreter does: `"finish"` all jobs, `"cancel"` those that wait, or `"abandon"`
-      those that run, too.
+      those that run, too. It waits `exit_timeout` seconds at most, None for as long as it takes, and says on stderr
+      what it left undone.
     - `context`: `"none"`, or `"copy"` to run each job in a copy of its caller's `contextvars` context.
     - `done_callback(result)` and `failed_callback(exception)` are called in the worker for each job that has neither a
       future nor `results` nor callbacks of its own. Without the second, exceptions of such jobs go to
@@ -62,6 +65,7 @@ class Pool(PoolCore, Executor):
         overflow: str = "block",
         idle_timeout: float | None = 60.0,
         at_exit: str = "finish",
+        exit_timeout: float | None = None,
         context: str = "none",
         done_callback: Callable[[Any], object] | None = None,
         failed_callback: Callable[[BaseException], object] | None = None,
@@ -79,7 +83,10 @@ class Pool(PoolCore, Executor):
             raise ValueError(f"at_exit is {at_exit!r}, expected one of {', '.join(map(repr, _AT_EXIT))}")
         self._max_workers = max_workers
         self._queue_size = queue_size
+        if exit_timeout is not None and not exit_timeout >= 0:
+            raise ValueError(f"exit_timeout is {exit_timeout}, expected 0 or more seconds, or None")
         self._at_exit = at_exit
+        self._exit_timeout = exit_timeout
         self._number = next(_numbers)
         self._thread_name_prefix = thread_name_prefix or f"Pool-{self._number}"
         self._thread_numbers = itertools.count()
@@ -163,11 +170,24 @@ class Pool(PoolCore, Executor):
         """
         self._close(cancel_futures)
         if wait:
-            if threading.current_thread() in self._threads:
-                raise RuntimeError("a job cannot wait for the end of its own pool: use shutdown(wait=False)")
-            self._wait_for_end()
-            for thread in self._threads:
-                thread.join()
+            self._join(None)
+
+    def _join(self, timeout: float | None) -> bool:
+        """Wait for the jobs and the threads. Returns False where `timeout` seconds were over first."""
+        if threading.current_thread() in self._threads:
+            raise RuntimeError("a job cannot wait for the end of its own pool: use shutdown(wait=False)")
+        deadline = None if timeout is None else time.monotonic() + timeout
+
+        def left() -> float | None:
+            return None if deadline is None else max(0.0, deadline - time.monotonic())
+
+        # For jobs whose worker could not be started.
+        self.resize(self._max_workers)
+        # First the jobs: one that was just due may still wait for its thread.
+        ended = self._wait_for_end(left())
+        for thread in self._threads:
+            thread.join(left())
+        return ended and not any(thread.is_alive() for thread in self._threads)
 
     def resize(self, max_workers: int) -> None:
         """Set the most threads there may be; those too many end after their job."""
@@ -313,9 +333,20 @@ def _end_all() -> None:
         # The end of a program waits for no time to come.
         pool._cancel_timers()
         pool.shutdown(wait=False, cancel_futures=pool._at_exit != "finish")
+    began = time.monotonic()
     for pool in pools:
-        if pool._at_exit != "abandon":
-            pool.shutdown()
+        if pool._at_exit == "abandon":
+            continue
+        timeout = pool._exit_timeout
+        # The time of all pools runs from here, not from the end of the one before.
+        left = None if timeout is None else max(0.0, began + timeout - time.monotonic())
+        if not pool._join(left):
+            counts = pool.stats()
+            print(
+                f"logspool: {pool!r} did not end within exit_timeout={timeout} s: "
+                f"{counts.busy} jobs that run and {counts.depth} that wait are left undone",
+                file=sys.stderr,
+            )
 
 
 def _begin_anew_after_fork() -> None:

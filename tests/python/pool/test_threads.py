@@ -152,6 +152,32 @@ begun.wait()
     outcome.expect_success()
 
 
+def test_the_end_of_the_interpreter_waits_as_long_as_it_is_told(run_program):
+    body = """
+import threading
+from logspool.pool import Pool
+stuck, quick = Pool(1, "stuck", exit_timeout=0.2), Pool(1, "quick", exit_timeout=60)
+begun = threading.Event()
+stuck.push(lambda: (begun.set(), threading.Event().wait()))
+stuck.push(print, "never")
+begun.wait()
+for number in range(3):
+    quick.push(print, number)
+"""
+    outcome, _ = run_program(body)
+
+    assert outcome.expect_success().out == b"0\n1\n2\n"
+    said = b"did not end within exit_timeout=0.2 s: 1 jobs that run and 1 that wait are left undone"
+    assert outcome.err.count(b"exit_timeout") == 1
+    assert said in outcome.err
+
+
+def test_an_exit_timeout_below_zero_is_refused():
+    for value in (-1, float("nan")):
+        with pytest.raises(ValueError, match=f"exit_timeout is {value}, expected 0 or more seconds"):
+            Pool(1, exit_timeout=value)
+
+
 FORK = """
 import os, sys
 from logspool.pool import BrokenPool, Pool

@@ -289,9 +289,11 @@ impl PoolCore {
     }
 
     /// Wait for the jobs that were taken, those included that are not due.
-    fn _wait_for_end(&self, py: Python<'_>) -> PyResult<()> {
+    fn _wait_for_end(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
         let shared = self.shared()?;
-        waiting::wait(py, Deadline::None, |slice| shared.jobs.wait_for_end(slice)).map(drop)
+        let deadline = Deadline::after(timeout)?;
+        Ok(shared.jobs.wait_for_end(Duration::ZERO)
+            || waiting::wait(py, deadline, |slice| shared.jobs.wait_for_end(slice))?)
     }
 
     /// Wait until no job waits and none runs.

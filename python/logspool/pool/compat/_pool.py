@@ -251,18 +251,8 @@ class Pool(Timed):
 
 def _end(workers: Workers, deadline: float | None) -> bool:
     """Shut workers down and return whether they ended before the deadline."""
-
-    def left() -> float | None:
-        return None if deadline is None else max(0.0, deadline - time.monotonic())
-
     workers.shutdown(wait=False)
-    if threading.current_thread() in workers._threads:
-        raise RuntimeError("a job cannot wait for the end of its own pool: use shutdown_children()")
-    # First the jobs: one that was just due may still wait for its thread.
-    ended = workers.wait_idle(left())
-    for thread in workers._threads:
-        thread.join(left())
-    return ended and not any(thread.is_alive() for thread in workers._threads)
+    return workers._join(None if deadline is None else max(0.0, deadline - time.monotonic()))
 
 
 def _prepare(pool_reference: weakref.ref[Pool], init_callback: Callable[..., object], *init_args: Any) -> None:
