@@ -8,6 +8,7 @@
 //! Plans are made by too many calls for that. No thread begins one once the end has begun, and the end waits a
 //! moment for those that are being made ([`Stay`]).
 
+use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
 use pyo3::Python;
@@ -33,6 +34,14 @@ mod unwinding {
             count: usize,
             keywords: *mut PyObject,
         ) -> *mut PyObject;
+        #[cfg(not(Py_3_11))]
+        fn _PyObject_MakeTpCall(
+            state: *mut PyThreadState,
+            function: *mut PyObject,
+            arguments: *const *mut PyObject,
+            count: Py_ssize_t,
+            keywords: *mut PyObject,
+        ) -> *mut PyObject;
         pub fn PyObject_VectorcallMethod(
             name: *mut PyObject,
             arguments: *const *mut PyObject,
@@ -42,7 +51,8 @@ mod unwinding {
     }
     /// As `PyObject_Vectorcall`, which before 3.11 is no function but a look at the callable.
     #[cfg(not(Py_3_11))]
-    pub unsafe fn PyObject_Vectorcall(
+    #[allow(non_snake_case)]
+    pub unsafe extern "C-unwind" fn PyObject_Vectorcall(
         function: *mut PyObject,
         arguments: *const *mut PyObject,
         count: usize,
@@ -56,8 +66,11 @@ mod unwinding {
                 Some(call) => {
                     std::mem::transmute::<super::ffi::vectorcallfunc, Call>(call)(function, arguments, count, keywords)
                 }
-                // No function of `logging` is without it.
-                None => super::ffi::PyObject_Vectorcall(function, arguments, count, keywords),
+                None => {
+                    let positional = super::ffi::PyVectorcall_NARGS(count);
+                    let state = super::ffi::PyThreadState_Get();
+                    _PyObject_MakeTpCall(state, function, arguments, positional, keywords)
+                }
             }
         }
     }
@@ -88,6 +101,34 @@ fn guarded<T>(call: impl FnOnce() -> T) -> T {
     result
 }
 
+// A function of [`unwinding`] as a pointer that the compiler knows nothing about. PyO3 declares the same symbols as not
+// unwinding; where both declarations meet in one unit of code or at the linker, that one wins, and a guard next to a
+// call by name is left out as one that never runs.
+
+#[inline(always)]
+fn opaque1<A, R>(function: unsafe extern "C-unwind" fn(A) -> R) -> unsafe extern "C-unwind" fn(A) -> R {
+    black_box(function)
+}
+
+#[inline(always)]
+fn opaque2<A, B, R>(function: unsafe extern "C-unwind" fn(A, B) -> R) -> unsafe extern "C-unwind" fn(A, B) -> R {
+    black_box(function)
+}
+
+#[inline(always)]
+fn opaque3<A, B, C, R>(
+    function: unsafe extern "C-unwind" fn(A, B, C) -> R,
+) -> unsafe extern "C-unwind" fn(A, B, C) -> R {
+    black_box(function)
+}
+
+#[inline(always)]
+fn opaque4<A, B, C, D, R>(
+    function: unsafe extern "C-unwind" fn(A, B, C, D) -> R,
+) -> unsafe extern "C-unwind" fn(A, B, C, D) -> R {
+    black_box(function)
+}
+
 /// `str(object)`
 ///
 /// # Safety
@@ -95,7 +136,7 @@ fn guarded<T>(call: impl FnOnce() -> T) -> T {
 /// A live object; attached. The result is a new reference, or null with an error set.
 pub unsafe fn str(object: *mut PyObject) -> *mut PyObject {
     // SAFETY: passed on.
-    guarded(|| unsafe { unwinding::PyObject_Str(object) })
+    guarded(|| unsafe { opaque1(unwinding::PyObject_Str)(object) })
 }
 
 /// `object.name`
@@ -105,7 +146,7 @@ pub unsafe fn str(object: *mut PyObject) -> *mut PyObject {
 /// As for [`str`]; `name` is a `str`.
 pub unsafe fn attribute(object: *mut PyObject, name: *mut PyObject) -> *mut PyObject {
     // SAFETY: passed on.
-    guarded(|| unsafe { unwinding::PyObject_GetAttr(object, name) })
+    guarded(|| unsafe { opaque2(unwinding::PyObject_GetAttr)(object, name) })
 }
 
 /// `bool(object)`: 0, 1, or -1 with an error set.
@@ -115,7 +156,7 @@ pub unsafe fn attribute(object: *mut PyObject, name: *mut PyObject) -> *mut PyOb
 /// A live object; attached.
 pub unsafe fn is_true(object: *mut PyObject) -> i32 {
     // SAFETY: passed on.
-    guarded(|| unsafe { unwinding::PyObject_IsTrue(object) })
+    guarded(|| unsafe { opaque1(unwinding::PyObject_IsTrue)(object) })
 }
 
 /// `isinstance(object, class)`: 0, 1, or -1 with an error set.
@@ -125,7 +166,7 @@ pub unsafe fn is_true(object: *mut PyObject) -> i32 {
 /// Live objects; attached.
 pub unsafe fn is_instance(object: *mut PyObject, class: *mut PyObject) -> i32 {
     // SAFETY: passed on.
-    guarded(|| unsafe { unwinding::PyObject_IsInstance(object, class) })
+    guarded(|| unsafe { opaque2(unwinding::PyObject_IsInstance)(object, class) })
 }
 
 /// `left % right`
@@ -135,7 +176,7 @@ pub unsafe fn is_instance(object: *mut PyObject, class: *mut PyObject) -> i32 {
 /// As for [`str`].
 pub unsafe fn remainder(left: *mut PyObject, right: *mut PyObject) -> *mut PyObject {
     // SAFETY: passed on.
-    guarded(|| unsafe { unwinding::PyNumber_Remainder(left, right) })
+    guarded(|| unsafe { opaque2(unwinding::PyNumber_Remainder)(left, right) })
 }
 
 /// What a generator does when it is asked for a value.
@@ -156,7 +197,7 @@ pub enum Step {
 pub unsafe fn step(generator: *mut PyObject) -> Step {
     let mut value = std::ptr::null_mut();
     // SAFETY: passed on, with a place for the value.
-    let how = guarded(|| unsafe { unwinding::PyIter_Send(generator, ffi::Py_None(), &mut value) });
+    let how = guarded(|| unsafe { opaque3(unwinding::PyIter_Send)(generator, ffi::Py_None(), &mut value) });
     match how {
         ffi::PySendResult::PYGEN_NEXT => Step::Yields(value),
         ffi::PySendResult::PYGEN_RETURN => Step::Returns(value),
@@ -177,7 +218,7 @@ pub unsafe fn vectorcall(
     keywords: *mut PyObject,
 ) -> *mut PyObject {
     // SAFETY: passed on.
-    guarded(|| unsafe { unwinding::PyObject_Vectorcall(function, arguments, count, keywords) })
+    guarded(|| unsafe { opaque4(unwinding::PyObject_Vectorcall)(function, arguments, count, keywords) })
 }
 
 /// `function()`
@@ -207,7 +248,9 @@ pub unsafe fn call_with(function: *mut PyObject, argument: *mut PyObject) -> *mu
 /// As for [`str`]; `name` is a `str`.
 pub unsafe fn method(object: *mut PyObject, name: *mut PyObject) -> *mut PyObject {
     // SAFETY: passed on; one value, the object itself.
-    guarded(|| unsafe { unwinding::PyObject_VectorcallMethod(name, [object].as_ptr(), 1, std::ptr::null_mut()) })
+    guarded(|| unsafe {
+        opaque4(unwinding::PyObject_VectorcallMethod)(name, [object].as_ptr(), 1, std::ptr::null_mut())
+    })
 }
 
 /// `object.name(argument)`
@@ -218,7 +261,7 @@ pub unsafe fn method(object: *mut PyObject, name: *mut PyObject) -> *mut PyObjec
 pub unsafe fn method_of_one(object: *mut PyObject, name: *mut PyObject, argument: *mut PyObject) -> *mut PyObject {
     let values = [object, argument];
     // SAFETY: passed on; two values.
-    guarded(|| unsafe { unwinding::PyObject_VectorcallMethod(name, values.as_ptr(), 2, std::ptr::null_mut()) })
+    guarded(|| unsafe { opaque4(unwinding::PyObject_VectorcallMethod)(name, values.as_ptr(), 2, std::ptr::null_mut()) })
 }
 
 /// Leaves the interpreter for its lifetime: other threads run while this one waits.
@@ -239,7 +282,7 @@ impl Detached {
 impl Drop for Detached {
     fn drop(&mut self) {
         // SAFETY: the state that `new` saved, on the same thread.
-        guarded(|| unsafe { unwinding::PyEval_RestoreThread(self.0) });
+        guarded(|| unsafe { opaque1(unwinding::PyEval_RestoreThread)(self.0) });
     }
 }
 

@@ -172,6 +172,39 @@ for number in range(3):
     assert said in outcome.err
 
 
+@pytest.mark.parametrize("callback", [True, False])
+def test_threads_that_come_back_into_an_ending_interpreter_do_not_abort_it(run_program, callback):
+    body = """
+import sys, threading, time
+from logspool.pool import Pool
+
+class Late:
+    def __del__(self, sleep=time.sleep):
+        sleep(1)
+
+class SlowToStart(Pool):
+    def _start_worker(self):
+        starting.set()
+        time.sleep(0.3)
+
+# `sys` goes last: meanwhile a worker and the thread of the timers come back.
+sys.late = Late()
+called, starting = threading.Event(), threading.Event()
+if CALLBACK:
+    pool = Pool(1, at_exit="abandon")
+    limited = pool.options(timeout=0.01, failed_callback=lambda error: (called.set(), time.sleep(0.3)))
+    limited.push(time.sleep, 0.4)
+    called.wait()
+else:
+    pool = SlowToStart(1, at_exit="abandon")
+    pool.submit_later(0.01, int)
+    starting.wait()
+""".replace("CALLBACK", str(callback))
+    outcome, _ = run_program(body)
+
+    assert outcome.expect_success().err == b""
+
+
 def test_an_exit_timeout_below_zero_is_refused():
     for value in (-1, float("nan")):
         with pytest.raises(ValueError, match=f"exit_timeout is {value}, expected 0 or more seconds"):
