@@ -232,35 +232,68 @@ fn attributes() -> Vec<ffi::PyGetSetDef> {
     ]
 }
 
-/// Makes the type. Called once, with `concurrent.futures` imported by then.
-pub fn make(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
-    let (base, size) = future::connect(py)?;
-    let members: &'static mut [ffi::PyMemberDef] = Box::leak(future::members().into_boxed_slice());
-    let methods: &'static mut [ffi::PyMethodDef] = Box::leak(methods().into_boxed_slice());
-    let attributes: &'static mut [ffi::PyGetSetDef] = Box::leak(attributes().into_boxed_slice());
-    let mut slots = [
+/// What a native type adds to its base, a class in Python or a type made in this way. Each table ends with zeros.
+pub struct Addition {
+    /// With the module.
+    pub name: &'static CStr,
+    pub doc: &'static CStr,
+    /// Of an object, the base's fields included.
+    pub size: c_int,
+    pub flags: std::ffi::c_ulong,
+    pub members: Vec<ffi::PyMemberDef>,
+    pub methods: Vec<ffi::PyMethodDef>,
+    pub attributes: Vec<ffi::PyGetSetDef>,
+    /// In the place of the base's.
+    pub init: Option<ffi::initproc>,
+}
+
+/// Makes a type. Called once for each.
+///
+/// # Errors
+///
+/// CPython cannot make it.
+pub fn derive<'py>(base: &Bound<'py, PyAny>, addition: Addition) -> PyResult<Bound<'py, PyType>> {
+    let members = Box::leak(addition.members.into_boxed_slice());
+    let methods = Box::leak(addition.methods.into_boxed_slice());
+    let attributes = Box::leak(addition.attributes.into_boxed_slice());
+    let mut slots = vec![
         ffi::PyType_Slot { slot: ffi::Py_tp_members, pfunc: members.as_mut_ptr().cast() },
         ffi::PyType_Slot { slot: ffi::Py_tp_methods, pfunc: methods.as_mut_ptr().cast() },
         ffi::PyType_Slot { slot: ffi::Py_tp_getset, pfunc: attributes.as_mut_ptr().cast() },
-        ffi::PyType_Slot { slot: ffi::Py_tp_init, pfunc: init as *mut c_void },
-        ffi::PyType_Slot {
-            slot: ffi::Py_tp_doc,
-            pfunc: c"The future result of a job of `logspool.pool.Pool`.".as_ptr().cast_mut().cast(),
-        },
-        ffi::PyType_Slot { slot: 0, pfunc: ptr::null_mut() },
+        ffi::PyType_Slot { slot: ffi::Py_tp_doc, pfunc: addition.doc.as_ptr().cast_mut().cast() },
     ];
+    slots.extend(addition.init.map(|init| ffi::PyType_Slot { slot: ffi::Py_tp_init, pfunc: init as *mut c_void }));
+    slots.push(ffi::PyType_Slot { slot: 0, pfunc: ptr::null_mut() });
     let mut spec = ffi::PyType_Spec {
-        name: c"logspool.pool.Future".as_ptr(),
-        basicsize: size,
+        name: addition.name.as_ptr(),
+        basicsize: addition.size,
         itemsize: 0,
-        flags: (ffi::Py_TPFLAGS_DEFAULT | ffi::Py_TPFLAGS_BASETYPE) as _,
+        flags: addition.flags as _,
         slots: slots.as_mut_ptr(),
     };
     // SAFETY: the definitions live for good; attached.
     unsafe {
         let made = ffi::PyType_FromSpecWithBases(&mut spec, base.as_ptr());
-        Ok(Bound::from_owned_ptr_or_err(py, made)?.cast_into_unchecked())
+        Ok(Bound::from_owned_ptr_or_err(base.py(), made)?.cast_into_unchecked())
     }
+}
+
+/// Makes the type, with `concurrent.futures` imported by then.
+fn make(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
+    let (base, size) = future::connect(py)?;
+    derive(
+        &base,
+        Addition {
+            name: c"logspool.pool.Future",
+            doc: c"The future result of a job of `logspool.pool.Pool`.",
+            size,
+            flags: ffi::Py_TPFLAGS_DEFAULT | ffi::Py_TPFLAGS_BASETYPE,
+            members: future::members(),
+            methods: methods(),
+            attributes: attributes(),
+            init: Some(init),
+        },
+    )
 }
 
 static CLASS: OnceLock<Owned> = OnceLock::new();

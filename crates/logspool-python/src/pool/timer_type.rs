@@ -13,6 +13,7 @@ use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
+use super::future_type::Addition;
 use super::{future, future_type, timers};
 use crate::object::{self, Owned};
 
@@ -97,7 +98,7 @@ fn make(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
     let base = unsafe { Bound::from_borrowed_ptr(py, future_type::class(py)?.as_ptr()) };
     let offset: usize = base.getattr("__basicsize__")?.extract::<usize>()?.next_multiple_of(align_of::<Fields>());
     OFFSET.store(offset, Ordering::Relaxed);
-    let members = Box::leak(Box::new([
+    let members = vec![
         ffi::PyMemberDef {
             // With a space: cannot be written in Python.
             name: c" pool".as_ptr(),
@@ -107,8 +108,8 @@ fn make(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
             doc: ptr::null(),
         },
         ffi::PyMemberDef { name: ptr::null(), type_code: 0, offset: 0, flags: 0, doc: ptr::null() },
-    ]));
-    let methods = Box::leak(Box::new([
+    ];
+    let methods = vec![
         future_type::plain(
             c"cancel",
             cancel,
@@ -116,33 +117,24 @@ fn make(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
             c"cancel($self)\n--\n\nCancel the job if it has not begun. Return whether it is cancelled.",
         ),
         ffi::PyMethodDef::zeroed(),
-    ]));
-    let attributes = Box::leak(Box::new([
+    ];
+    let attributes = vec![
         future_type::attribute(c"when", when),
         ffi::PyGetSetDef { name: ptr::null(), get: None, set: None, doc: ptr::null(), closure: ptr::null_mut() },
-    ]));
-    let mut slots = [
-        ffi::PyType_Slot { slot: ffi::Py_tp_members, pfunc: members.as_mut_ptr().cast() },
-        ffi::PyType_Slot { slot: ffi::Py_tp_methods, pfunc: methods.as_mut_ptr().cast() },
-        ffi::PyType_Slot { slot: ffi::Py_tp_getset, pfunc: attributes.as_mut_ptr().cast() },
-        ffi::PyType_Slot {
-            slot: ffi::Py_tp_doc,
-            pfunc: c"The future of a job that is done later.".as_ptr().cast_mut().cast(),
-        },
-        ffi::PyType_Slot { slot: 0, pfunc: ptr::null_mut() },
     ];
-    let mut spec = ffi::PyType_Spec {
-        name: c"logspool.pool.Timer".as_ptr(),
-        basicsize: c_int::try_from(offset + size_of::<Fields>())?,
-        itemsize: 0,
-        flags: ffi::Py_TPFLAGS_DEFAULT as _,
-        slots: slots.as_mut_ptr(),
-    };
-    // SAFETY: the definitions live for good; attached.
-    unsafe {
-        let made = ffi::PyType_FromSpecWithBases(&mut spec, base.as_ptr());
-        Ok(Bound::from_owned_ptr_or_err(py, made)?.cast_into_unchecked())
-    }
+    future_type::derive(
+        &base,
+        Addition {
+            name: c"logspool.pool.Timer",
+            doc: c"The future of a job that is done later.",
+            size: c_int::try_from(offset + size_of::<Fields>())?,
+            flags: ffi::Py_TPFLAGS_DEFAULT,
+            members,
+            methods,
+            attributes,
+            init: None,
+        },
+    )
 }
 
 static CLASS: OnceLock<Owned> = OnceLock::new();
