@@ -191,6 +191,10 @@ impl State {
         matches!(&self.verdict, Verdict::Adopted(adoption) if adoption.turns())
     }
 
+    fn take_sink(&self) -> Option<(u64, u32)> {
+        self.sink.lock().expect("no panic happens while it is held").take()
+    }
+
     /// The sink, if it is open.
     pub fn open_sink(&self) -> Option<u32> {
         let sink = *self.sink.lock().expect("no panic happens while it is held");
@@ -211,7 +215,7 @@ pub fn state(describe: &Bound<'_, PyAny>, handler: &Bound<'_, PyAny>) -> PyResul
     let followed = known.as_ref().is_some_and(|old| follow(old, handler, epoch));
     let mut new = State::describe(describe, handler, epoch)?;
     if let Some(old) = &known {
-        let sink = old.sink.lock().expect("no panic happens while it is held").take();
+        let sink = old.take_sink();
         // The sink of a forked child's parent may have gone over to a file that the child does not have open.
         let left = old.turns() && sink.is_some_and(|(generation, _)| generation != pipeline::generation());
         match (&old.verdict, &new.verdict) {
@@ -342,8 +346,6 @@ pub unsafe fn release(py: Python<'_>, handler: *mut PyObject, timeout: Duration)
     if known(handler).is_none() {
         return;
     }
-    // First: no call may queue by an old plan once the waiting begins.
-    environment::bump();
     let entry = with_table(|table| {
         let entry = table.states.remove(&(handler as usize));
         if let Some(entry) = &entry {
@@ -352,7 +354,7 @@ pub unsafe fn release(py: Python<'_>, handler: *mut PyObject, timeout: Duration)
         entry
     });
     if let Some(entry) = entry {
-        let sink = entry.state.sink.lock().expect("no panic happens while it is held").take();
+        let sink = entry.state.take_sink();
         close(py, sink, timeout);
         if entry.state.turns() && sink.is_some() {
             // SAFETY: a live object, as the caller says.
@@ -367,9 +369,8 @@ pub fn release_all(py: Python<'_>, timeout: Duration) {
         table.by_reference.clear();
         std::mem::take(&mut table.states)
     });
-    environment::bump();
     for entry in entries.into_values() {
-        let sink = entry.state.sink.lock().expect("no panic happens while it is held").take();
+        let sink = entry.state.take_sink();
         close(py, sink, timeout);
         if entry.state.turns() && sink.is_some() {
             // SAFETY: our own weak reference, made by `weak_reference`; calling it gives its object or `None`.
@@ -392,13 +393,13 @@ pub unsafe fn forget(reference: *mut PyObject) {
         table.states.remove(&address)
     });
     let Some(entry) = gone else { return };
-    let sink = entry.state.sink.lock().expect("no panic happens while it is held").take();
+    let sink = entry.state.take_sink();
+    // Plans keep the handler's stream, and with it a descriptor, until they are made again.
+    environment::bump();
     if let Some((generation, id)) = sink.filter(|(generation, _)| *generation == pipeline::generation()) {
         pipeline::retire_sink(id);
         with_table(|table| table.orphans.push((generation, id)));
     }
-    // Plans keep the handler's stream, and with it a descriptor, until they are made again.
-    environment::bump();
     // SAFETY: attached, as the caller says.
     unsafe { crate::plans::forget_all() };
 }
@@ -418,7 +419,11 @@ pub unsafe fn await_orphans() {
     }
 }
 
+/// Closes a sink that was taken out of its handler's state.
 fn close(py: Python<'_>, sink: Option<(u64, u32)>, timeout: Duration) {
+    // Whoever reads this epoch does not find the sink in the state any more, and who read an older one goes back
+    // before it pushes: nobody pushes to a closed sink.
+    environment::bump();
     let Some((generation, id)) = sink else { return };
     if generation == pipeline::generation() {
         outside(py, || pipeline::close_sink(id, timeout));

@@ -116,8 +116,10 @@ unsafe fn queue_line(method: Method, handler: *mut PyObject, record: *mut PyObje
             // The stock `emit` of a subclass has just decided about a rollover: the sink must not do so again.
             return Line::StockAfterQueue;
         }
+        // Read before the sink is: one that is closed from here on moves it.
+        let epoch = environment::epoch();
         let Ok(sink) = state.sink() else { return Line::Stock };
-        let made_under = MadeUnder { epoch: environment::epoch(), generation: pipeline::generation() };
+        let made_under = MadeUnder { epoch, generation: pipeline::generation() };
         if adoption.may_go_by_value() {
             match crate::record::queue(&state, adoption, sink, handler, record, made_under) {
                 ByValue::Done => return Line::Queued,

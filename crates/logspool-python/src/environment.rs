@@ -9,7 +9,10 @@
 //! Atomics outside `queue`: epoch and recorded versions are read without a lock by every logging call.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicPtr, AtomicU64, AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
+};
 
 use pyo3::ffi::{self, PyObject};
 
@@ -18,15 +21,16 @@ use crate::object::Owned;
 /// Moves whenever something changed that a plan may depend on. Plans of an older epoch are made again.
 static EPOCH: AtomicU64 = AtomicU64::new(1);
 
-/// The current epoch.
+/// The current epoch. What was changed before it began is seen by whoever reads it.
 #[inline(always)]
 pub fn epoch() -> u64 {
-    EPOCH.load(Relaxed)
+    // Acquire pairs with the Release in `bump`.
+    EPOCH.load(Acquire)
 }
 
 /// Makes every plan stale.
 pub fn bump() {
-    EPOCH.fetch_add(1, Relaxed);
+    EPOCH.fetch_add(1, Release);
 }
 
 /// Most dicts that can be watched: logging, time, threading, `_levelToName`, with room for two more.

@@ -353,9 +353,10 @@ mod turn {
     /// The thread whose turn it is, or 0.
     static HOLDER: AtomicUsize = AtomicUsize::new(0);
 
-    /// How often and how long a thread waits. Chosen: a line takes microseconds; a handler may also wait for another
-    /// thread that logs, so nobody waits for good.
-    const LOOKS: usize = 100;
+    /// How often and how long a thread waits: a second in all. Chosen: a line takes microseconds, and a thread that is
+    /// kept from the processor tens of milliseconds; a handler may also wait for another thread that logs, so nobody
+    /// waits for good.
+    const LOOKS: usize = 10_000;
     const PAUSE: Duration = Duration::from_micros(100);
 
     pub struct Turn(bool);

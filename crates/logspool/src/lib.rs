@@ -4,6 +4,7 @@
 //! `collector` (batches, one order) -> [`mod@format`] -> `writer` (one thread per sink).
 //! No Python, no async runtime, no HTTP here.
 
+mod barrier;
 pub mod pool;
 pub mod queue;
 mod sync;

@@ -6,6 +6,7 @@
 //! waited for, nothing of it is freed.
 
 mod admission;
+mod door;
 mod life;
 mod options;
 mod outlets;
@@ -14,9 +15,10 @@ mod refused;
 mod routes;
 
 pub use admission::{Push, Refusal, Room, Waiter, make_room, push, refuse};
+pub use door::{end, go_on};
 pub use life::{
-    after_fork_in_child, after_fork_in_parent, before_fork, configure, drain, end, flush, generation, go_on,
-    install_signal_drain, is_running,
+    after_fork_in_child, after_fork_in_parent, before_fork, configure, drain, flush, generation, install_signal_drain,
+    is_running,
 };
 pub use options::{Durability, Fallback, Options, OptionsError, QUEUE_BYTES};
 pub use outlets::{close_sink, define_format, define_route, define_site, open_sink, retire_sink, snapshot, turns};

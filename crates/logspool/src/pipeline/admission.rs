@@ -6,7 +6,8 @@ use std::sync::atomic::{Ordering, fence};
 use std::time::{Duration, Instant};
 
 use super::Pipeline;
-use super::life::{current, existing, options, wait_for_death};
+use super::door::wait_for_death;
+use super::life::{current, existing, options};
 use crate::generation;
 use crate::queue::cursor::state;
 use crate::queue::producer::{ERROR, LargeRecord, Obstacle, Producer, wake_collector};

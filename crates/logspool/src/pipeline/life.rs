@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::Pipeline;
 use super::options::{Durability, Options, OptionsError};
+use super::{Pipeline, door};
+use crate::barrier;
 use crate::clock;
 use crate::collector::{Collector, Turn};
 use crate::gate::Gate;
@@ -430,72 +431,27 @@ pub fn drain(timeout: Duration) -> u64 {
     left
 }
 
-/// [`drain`] at the very end of the process: the calls of all other threads wait for the end from here on.
-///
-/// So no record is accepted behind the back of the drain, which no later start would find. The calling thread may
-/// still log; [`go_on`] lets the others go on where the end does not come.
-pub fn end(timeout: Duration) -> u64 {
-    if existing().is_none() {
-        return 0;
-    }
-    close_the_door(thread_id());
-    std::thread::sleep(SETTLE);
-    drain(timeout)
-}
-
-/// Takes [`end`] back.
-pub fn go_on() {
-    DYING.store(0, Ordering::Release);
-}
-
-/// How long a push that passed its check may take to publish. Chosen: it takes nanoseconds.
-const SETTLE: Duration = Duration::from_millis(1);
-
-/// The process that is about to end, in the upper half, and the thread that ends it: other callers wait for that.
-static DYING: AtomicU64 = AtomicU64::new(0);
-
-fn thread_id() -> u32 {
-    // SAFETY: gettid has no preconditions.
-    unsafe { libc::syscall(libc::SYS_gettid) as u32 }
-}
-
-/// Async-signal-safe. Every push takes its slow way from here on, and waits there.
-fn close_the_door(ender: u32) {
-    DYING.store(u64::from(std::process::id()) << 32 | u64::from(ender), Ordering::Release);
-    generation::advance();
-}
-
-/// Holds the caller back while the process ends.
-pub(super) fn wait_for_death() {
-    loop {
-        let dying = DYING.load(Ordering::Acquire);
-        // A child that was forked meanwhile has the word and does not die.
-        if dying == 0 || dying >> 32 != u64::from(std::process::id()) || dying as u32 == thread_id() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
 /// Milliseconds that the signal handler waits.
 static SIGNAL_TIMEOUT_MS: AtomicU64 = AtomicU64::new(0);
+
+/// How long the signal handler waits for pushes: the one that it interrupted itself does not end.
+///
+/// Chosen: a thread that does not get to run for so long is rare even on a busy machine, and nobody notices the time
+/// at the end of a process.
+const SIGNAL_PATIENCE: Duration = Duration::from_millis(50);
 
 /// Drains, then ends the process as the signal would have. Only async-signal-safe steps.
 extern "C" fn drain_and_die(signal: libc::c_int) {
     if let Some(pipeline) = existing()
         && pipeline.collector_runs.load(Ordering::Acquire)
     {
-        // No call may return from here on: its line would miss the drain. No thread has the id 0.
-        close_the_door(0);
-        let settle = libc::timespec { tv_sec: 0, tv_nsec: i64::from(SETTLE.subsec_nanos()) };
-        // SAFETY: nanosleep is async-signal-safe.
-        unsafe { libc::nanosleep(&settle, std::ptr::null_mut()) };
+        // No call may return from here on: its line would miss the drain. The interrupted thread's own push, if it is
+        // in one, goes on for nobody.
+        door::shut_for_good(pipeline, door::NOBODY, SIGNAL_PATIENCE);
         let ticket = pipeline.request();
         let end = clock::monotonic_ns() + SIGNAL_TIMEOUT_MS.load(Ordering::Relaxed) * 1_000_000;
-        let pause = libc::timespec { tv_sec: 0, tv_nsec: 200_000 };
         while pipeline.answered.load(Ordering::Acquire) < ticket && clock::monotonic_ns() < end {
-            // SAFETY: nanosleep is async-signal-safe and `pause` is valid.
-            unsafe { libc::nanosleep(&pause, std::ptr::null_mut()) };
+            barrier::pause(Duration::from_micros(200));
         }
         if pipeline.answered.load(Ordering::Acquire) >= ticket {
             unlink_in_handler(pipeline);

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::Pipeline;
 use super::life::{current, existing};
+use super::{Pipeline, door};
 use crate::clock;
 use crate::definition::{RouteDefinition, SinkDefinition, SiteDefinition};
 use crate::format::{Format, FormatSpec};
@@ -108,6 +108,9 @@ pub fn turns(sink: u32) -> Option<Arc<AtomicU64>> {
 
 /// Waits until everything queued before is written to `sink`, then releases it.
 ///
+/// A push of another thread that is under way counts as one before. What a shell keeps of the sink's id must be void
+/// by now: a push that takes its slow way from here on finds that out before it tries again.
+///
 /// Returns whether all was written within `timeout`. What was not stays in the queue for as long as the sink takes,
 /// or for the next start where the process ends before; for a terminal or pipe it is counted as dropped. Call without
 /// an interpreter lock.
@@ -115,6 +118,7 @@ pub fn close_sink(sink: u32, timeout: Duration) -> bool {
     let Some(pipeline) = existing() else { return true };
     let Some(outlet) = pipeline.outlet(sink) else { return true };
     let deadline = Instant::now() + timeout;
+    door::settle(pipeline);
     let done = pipeline.flush_until(Some(&outlet), Some(deadline));
     if !outlet.remove_user() {
         return done;
@@ -144,6 +148,7 @@ pub fn close_sink(sink: u32, timeout: Duration) -> bool {
 pub fn retire_sink(sink: u32) {
     let Some(pipeline) = existing() else { return };
     let Some(outlet) = pipeline.outlet(sink) else { return };
+    door::settle(pipeline);
     if !outlet.remove_user() {
         return;
     }

@@ -1,4 +1,4 @@
-//! The positions of one lane and the four orderings that make it a queue.
+//! The positions of one lane and the orderings that make it a queue.
 //!
 //! A single-producer single-consumer byte ring (Lamport 1983, with cached limits as in FastForward-style
 //! queues), grown at most once by a second ring. Positions are bytes since the lane was made; they never
@@ -10,9 +10,11 @@
 //! | [`PUBLISH`] `head` store | [`OBSERVE`] `head` load | the record's bytes, and `switch` if it was set | `popped_is_whole`, `growth_is_seen` |
 //! | [`RELEASE`] `tail` store | [`REUSE`] `tail` load | that the reader is done with the bytes | `space_is_not_reused_early` |
 //! | [`HAND_OVER`] `state` store | [`CLAIM`] `state` exchange | the leaving thread's `head` | `next_owner_continues` |
+//! | [`CLOSE`] `busy` store | [`AWAIT`] `busy` load | the `head` of the last record of a window | `no_record_comes_behind_a_shut_door` |
 //!
 //! Each can be weakened with `--cfg weaken="NAME"`; `make loom` checks that its model then fails.
 
+use crate::barrier;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// Release: whoever sees the new `head` also sees the bytes before it.
@@ -27,6 +29,11 @@ pub const REUSE: Ordering = if cfg!(weaken = "reuse") { Ordering::Relaxed } else
 pub const HAND_OVER: Ordering = if cfg!(weaken = "hand_over") { Ordering::Relaxed } else { Ordering::Release };
 /// Acquire: see [`HAND_OVER`].
 pub const CLAIM: Ordering = if cfg!(weaken = "claim") { Ordering::Relaxed } else { Ordering::Acquire };
+
+/// Release: whoever sees that a window is closed sees the record that it published.
+pub const CLOSE: Ordering = if cfg!(weaken = "close") { Ordering::Relaxed } else { Ordering::Release };
+/// Acquire: see [`CLOSE`].
+pub const AWAIT: Ordering = if cfg!(weaken = "await") { Ordering::Relaxed } else { Ordering::Acquire };
 
 /// Value of [`ProducerCursor::switch`] while a lane has only its first ring.
 pub const NOT_GROWN: u64 = u64::MAX;
@@ -111,6 +118,41 @@ impl ProducerCursor {
             busy: AtomicU32::new(0),
             shared_lock: AtomicU32::new(0),
         }
+    }
+
+    /// Whether a push is between reserve and publish: this thread's own, which a signal handler interrupted, or the
+    /// one of another thread that shares the lane.
+    #[inline]
+    pub fn is_busy(&self) -> bool {
+        self.busy.load(Ordering::Relaxed) != 0
+    }
+
+    /// Opens the window in which a record is written, unless `may` says no then.
+    ///
+    /// Who makes `may` say no, passes [`barrier::heavy`] and then finds no window open ([`Self::has_no_window`]) knows
+    /// that no further record is published (model: `no_record_comes_behind_a_shut_door`).
+    #[inline]
+    pub fn open_window(&self, may: impl FnOnce() -> bool) -> bool {
+        self.busy.store(1, Ordering::Relaxed);
+        barrier::light();
+        let may = may();
+        if !may {
+            self.close_window();
+        }
+        may
+    }
+
+    /// Closes the window: the record is published, or there is none.
+    #[inline]
+    pub fn close_window(&self) {
+        // Release pairs with the Acquire in `has_no_window`.
+        self.busy.store(0, CLOSE);
+    }
+
+    /// Whether no window is open; what was written in earlier ones is published.
+    #[inline]
+    pub fn has_no_window(&self) -> bool {
+        self.busy.load(AWAIT) == 0
     }
 
     /// Makes everything written before position `head` visible to the consumer.

@@ -5,6 +5,7 @@ use loom::sync::Arc;
 use loom::thread;
 
 use super::cursor::{ConsumerCursor, LaneState, NOT_GROWN, ProducerCursor, state};
+use crate::barrier;
 use crate::sync::{AtomicU32, Ordering};
 
 /// A lane of two one-record rings.
@@ -150,5 +151,32 @@ fn next_owner_continues() {
             reached.store(true, std::sync::atomic::Ordering::Relaxed);
         }
         leaving.join().unwrap();
+    });
+}
+
+#[test]
+fn no_record_comes_behind_a_shut_door() {
+    model_that_reaches(|reached| {
+        let lane = Lane::new();
+        let open = Arc::new(AtomicU32::new(1));
+        let producer = {
+            let (lane, open) = (lane.clone(), open.clone());
+            thread::spawn(move || {
+                if lane.producer.open_window(|| open.load(Ordering::Relaxed) == 1) {
+                    lane.write_first(7);
+                    lane.producer.publish(8);
+                    lane.producer.close_window();
+                }
+            })
+        };
+        open.store(0, Ordering::Relaxed);
+        barrier::heavy();
+        let shut = lane.producer.has_no_window();
+        let published = lane.producer.published();
+        producer.join().unwrap();
+        if shut {
+            assert_eq!(published, lane.producer.published(), "a record was published behind the shut door");
+            reached.fetch_or(published == 8, std::sync::atomic::Ordering::Relaxed);
+        }
     });
 }

@@ -4,7 +4,7 @@
 //! interpreter lock away happens before. A `Producer` belongs to one thread and one turn of the process
 //! (see `generation.rs`); it is never touched under another turn.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::cursor::NOT_GROWN;
 use crate::clock;
@@ -139,7 +139,7 @@ impl Producer {
                 return Some(Obstacle::Contended);
             }
             self.head = self.lane().producer.head.load(Ordering::Relaxed);
-        } else if lane.producer.busy.load(Ordering::Relaxed) != 0 {
+        } else if lane.producer.is_busy() {
             return Some(Obstacle::Reentrant);
         }
         self.refresh();
@@ -238,7 +238,7 @@ impl Producer {
     fn push_inline(&mut self, mut head: Head, value_bytes: usize, fill: impl FnOnce(*mut u8)) -> Result<(), Obstacle> {
         // SAFETY: the turn is current, so the segment is mapped.
         let lane = unsafe { &*self.lane };
-        if lane.producer.busy.load(Ordering::Relaxed) != 0 && !self.shared {
+        if lane.producer.is_busy() && !self.shared {
             return Err(Obstacle::Reentrant);
         }
         if self.shared {
@@ -276,9 +276,11 @@ impl Producer {
                 return Err(Obstacle::Full);
             }
         }
-        // The window: a signal handler that logs on this thread must find it marked.
-        lane.producer.busy.store(1, Ordering::Relaxed);
-        compiler_fence(Ordering::SeqCst);
+        // The window: a signal handler that logs on this thread must find it marked, and who ends this turn waits
+        // for its end.
+        if !lane.producer.open_window(|| self.is_current()) {
+            return Err(Obstacle::Turn);
+        }
         head.len = record_bytes as u32;
         head.ticks = clock::ticks();
         // SAFETY: `limit` says that `skipped + needed` bytes from `head` on are free and they lie inside the
@@ -294,8 +296,7 @@ impl Producer {
         }
         self.head += skipped + needed;
         lane.producer.publish(self.head);
-        compiler_fence(Ordering::SeqCst);
-        lane.producer.busy.store(0, Ordering::Relaxed);
+        lane.producer.close_window();
         Ok(())
     }
 

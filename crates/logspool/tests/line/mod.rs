@@ -50,10 +50,16 @@ pub fn route_to(name: &str, sink: u32) -> u32 {
 
 /// Logs one message. Returns whether it was accepted.
 pub fn log(route: u32, level: u16, message: &str) -> bool {
+    log_around(route, level, message, || {})
+}
+
+/// As [`log`]; runs `inside` after the room is reserved and before the record is published.
+pub fn log_around(route: u32, level: u16, message: &str, inside: impl Fn()) -> bool {
     let head = Head { len: 0, site: 0, route, level, flags: 0, ticks: 0 };
     let mut waited = Duration::ZERO;
     loop {
         let pushed = pipeline::push(head, 5 + message.len(), |place| {
+            inside();
             // SAFETY: `push` gives room for the five and the message's bytes.
             unsafe {
                 place.write(tag::MESSAGE);

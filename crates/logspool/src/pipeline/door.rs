@@ -1,0 +1,86 @@
+//! Shutting the door: after it no record comes that was pushed under what held before.
+//!
+//! A push looks at the turn (`generation.rs`) inside the window in which it writes. Who moves the turn and then waits
+//! until no window is open knows that every push under the old turn is published, and every later one takes its slow
+//! way first, where it learns what has changed. So a sink is closed, and the process ended, behind the last record
+//! for it, however long the thread that pushes it is kept from the processor.
+//!
+//! Atomics outside `queue` and `stats`: the word that says that the process ends, which threads on their slow way read.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::Pipeline;
+use super::life::{drain, existing};
+use crate::barrier;
+use crate::clock::monotonic_ns;
+use crate::generation;
+
+/// How long a push that passed its look at the turn may take to publish. Chosen: it takes nanoseconds, and a hundred
+/// times the longest pause of a thread that another one of its processor keeps waiting.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Between two looks. Chosen: a push that is under way takes less, and a thread that waits for the processor more.
+const PAUSE: Duration = Duration::from_micros(50);
+
+/// Lets every push take its slow way once, and waits for those that are under way. Async-signal-safe.
+pub(super) fn shut(pipeline: &Pipeline, patience: Duration) {
+    generation::advance();
+    barrier::heavy();
+    let end = monotonic_ns() + patience.as_nanos() as u64;
+    let lanes = pipeline.segment.header().lanes.load(Ordering::Acquire) as usize;
+    for index in 0..lanes {
+        while !pipeline.segment.lane(index).producer.has_no_window() && monotonic_ns() < end {
+            barrier::pause(PAUSE);
+        }
+    }
+}
+
+/// Waits until no push is under way that began under what the caller has just changed.
+pub(super) fn settle(pipeline: &Pipeline) {
+    shut(pipeline, PATIENCE);
+}
+
+/// [`drain`] at the very end of the process: the calls of all other threads wait for the end from here on.
+///
+/// So no record is accepted behind the back of the drain, which no later start would find. The calling thread may
+/// still log; [`go_on`] lets the others go on where the end does not come.
+pub fn end(timeout: Duration) -> u64 {
+    let Some(pipeline) = existing() else { return 0 };
+    shut_for_good(pipeline, thread_id(), PATIENCE);
+    drain(timeout)
+}
+
+/// Takes [`end`] back.
+pub fn go_on() {
+    DYING.store(0, Ordering::Release);
+}
+
+/// The process that is about to end, in the upper half, and the thread that ends it: other callers wait for that.
+static DYING: AtomicU64 = AtomicU64::new(0);
+
+/// The id of no thread.
+pub(super) const NOBODY: u32 = 0;
+
+fn thread_id() -> u32 {
+    // SAFETY: gettid has no preconditions.
+    unsafe { libc::syscall(libc::SYS_gettid) as u32 }
+}
+
+/// Every push but the ender's waits on its slow way from here on. Async-signal-safe.
+pub(super) fn shut_for_good(pipeline: &Pipeline, ender: u32, patience: Duration) {
+    DYING.store(u64::from(std::process::id()) << 32 | u64::from(ender), Ordering::Release);
+    shut(pipeline, patience);
+}
+
+/// Holds the caller back while the process ends.
+pub(super) fn wait_for_death() {
+    loop {
+        let dying = DYING.load(Ordering::Acquire);
+        // A child that was forked meanwhile has the word and does not die.
+        if dying == 0 || dying >> 32 != u64::from(std::process::id()) || dying as u32 == thread_id() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
