@@ -69,6 +69,8 @@ names! {
     flush = "flush",
     thread = "thread",
     thread_name = "threadName",
+    refusal = "_refusal",
+    start_worker = "_start_worker",
 }
 
 /// The method that answers whether a level is enabled: where it is patched, only stock logging asks it.

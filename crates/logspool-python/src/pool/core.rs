@@ -10,7 +10,7 @@ use std::time::Duration;
 use logspool::clock;
 use logspool::meters::HistogramCounts;
 use logspool::pool::metrics::PoolReading;
-use logspool::pool::{Counts, Jobs, Times};
+use logspool::pool::{Counts, Jobs, Times, times};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -106,7 +106,7 @@ impl Shared {
     fn oldest_age(&self) -> f64 {
         let now = clock::ticks();
         let oldest = self.jobs.oldest(|job| job.since);
-        oldest.map_or(0.0, |since| Times::new().seconds(since, now))
+        oldest.map_or(0.0, |since| times::seconds(since, now))
     }
 
     /// The context that a job taken now runs in.
@@ -152,6 +152,18 @@ impl PoolCore {
         // SAFETY: null, or what `_open` or `_after_fork` put there, which stays until the drop.
         unsafe { self.shared.load(Ordering::Acquire).as_ref() }
             .ok_or_else(|| PyRuntimeError::new_err("Pool.__init__() was not called"))
+    }
+
+    /// Waits, unless it is so already, until `waited` says that it came true. False: the time was over first.
+    fn wait_for(
+        &self,
+        py: Python<'_>,
+        timeout: Option<f64>,
+        waited: impl Fn(&Jobs<Job>, Duration) -> bool + Sync,
+    ) -> PyResult<bool> {
+        let jobs = &self.shared()?.jobs;
+        let deadline = Deadline::after(timeout)?;
+        Ok(waited(jobs, Duration::ZERO) || waiting::wait(py, deadline, |slice| waited(jobs, slice))?)
     }
 
     /// What an operator watches, under this name.
@@ -290,19 +302,13 @@ impl PoolCore {
 
     /// Wait for the jobs that were taken, those included that are not due.
     fn _wait_for_end(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
-        let shared = self.shared()?;
-        let deadline = Deadline::after(timeout)?;
-        Ok(shared.jobs.wait_for_end(Duration::ZERO)
-            || waiting::wait(py, deadline, |slice| shared.jobs.wait_for_end(slice))?)
+        self.wait_for(py, timeout, Jobs::wait_for_end)
     }
 
     /// Wait until no job waits and none runs.
     #[pyo3(signature = (timeout=None))]
     fn wait_idle(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
-        let shared = self.shared()?;
-        let deadline = Deadline::after(timeout)?;
-        Ok(shared.jobs.wait_for_rest(Duration::ZERO)
-            || waiting::wait(py, deadline, |slice| shared.jobs.wait_for_rest(slice))?)
+        self.wait_for(py, timeout, Jobs::wait_for_rest)
     }
 
     /// Set how many workers there may be. Return how many have to be started.

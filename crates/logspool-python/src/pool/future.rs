@@ -8,10 +8,12 @@
 //!
 //! The state is the core's [`Promise`]: whoever ends a future writes the result first.
 
+mod library;
+mod telling;
+
 use std::ffi::{CStr, c_int};
 use std::mem::offset_of;
 use std::ptr;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use logspool::pool::{Promise, State};
@@ -20,10 +22,12 @@ use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use super::completions::Completions;
 use super::waiting::{self, Deadline};
 use crate::leaving;
 use crate::object::{self, Owned};
+use library::library;
+pub use telling::{add_done_callback, callbacks};
+use telling::{call_back, call_method, tell_of_cancellation, tell_waiters};
 
 /// What stands behind the fields of the base class. Zeroed memory is a pending future.
 #[repr(C)]
@@ -41,37 +45,6 @@ struct Fields {
 
 /// Where [`Fields`] lie in an object.
 static OFFSET: AtomicUsize = AtomicUsize::new(0);
-
-/// What the type needs of the standard library.
-struct Library {
-    future: Owned,
-    invalid_state: Owned,
-    cancelled: Owned,
-    timed_out: Owned,
-    condition: Owned,
-    logger: Owned,
-}
-
-static LIBRARY: OnceLock<Library> = OnceLock::new();
-
-fn library() -> &'static Library {
-    LIBRARY.get().expect("futures exist only after `init`")
-}
-
-impl Library {
-    fn new(py: Python<'_>) -> PyResult<Self> {
-        let futures = py.import("concurrent.futures")?;
-        let get = |name: &str| futures.getattr(name).map(|found| Owned::of(&found));
-        Ok(Self {
-            future: get("Future")?,
-            invalid_state: Owned::of(&py.import("concurrent.futures._base")?.getattr("InvalidStateError")?),
-            cancelled: get("CancelledError")?,
-            timed_out: get("TimeoutError")?,
-            condition: Owned::of(&py.import("threading")?.getattr("Condition")?),
-            logger: Owned::of(&py.import("concurrent.futures._base")?.getattr("LOGGER")?),
-        })
-    }
-}
 
 /// The fields of a future.
 ///
@@ -233,95 +206,6 @@ unsafe fn end(object: *mut PyObject, to: State, store: impl FnOnce()) -> bool {
     }
 }
 
-/// Tells `wait` and `as_completed` of the standard library. The condition is held.
-unsafe fn tell_waiters(object: *mut PyObject, how: &CStr) {
-    // SAFETY: a live future, attached.
-    unsafe {
-        let Some(waiters) = held(&fields(object).waiters) else { return };
-        // A copy: a waiter takes itself off the list.
-        let Some(waiters) = Owned::steal(ffi::PyList_AsTuple(waiters.as_ptr())) else {
-            return ffi::PyErr_WriteUnraisable(object);
-        };
-        let Some(how) = Owned::steal(ffi::PyUnicode_InternFromString(how.as_ptr())) else {
-            return ffi::PyErr_WriteUnraisable(object);
-        };
-        for index in 0..ffi::PyTuple_GET_SIZE(waiters.as_ptr()) {
-            let waiter = ffi::PyTuple_GET_ITEM(waiters.as_ptr(), index);
-            if Owned::steal(leaving::method_of_one(waiter, how.as_ptr(), object)).is_none() {
-                ffi::PyErr_WriteUnraisable(waiter);
-            }
-        }
-    }
-}
-
-/// Tells those who wait for a cancelled job, once.
-unsafe fn tell_of_cancellation(object: *mut PyObject) {
-    // SAFETY: a live future, attached.
-    unsafe {
-        let fields = fields(object);
-        let condition = held(&fields.condition);
-        if let Some(condition) = &condition {
-            call_method(condition, c"acquire");
-        }
-        if fields.promise.note_told() {
-            tell_waiters(object, c"add_cancelled");
-        }
-        if let Some(condition) = &condition {
-            call_method(condition, c"release");
-        }
-    }
-}
-
-/// `object.name()`; what it raises goes to `sys.unraisablehook`.
-unsafe fn call_method(object: &Owned, name: &CStr) {
-    // SAFETY: attached.
-    unsafe {
-        let done = Owned::steal(ffi::PyUnicode_InternFromString(name.as_ptr()))
-            .and_then(|name| Owned::steal(leaving::method(object.as_ptr(), name.as_ptr())));
-        if done.is_none() {
-            ffi::PyErr_WriteUnraisable(object.as_ptr());
-        }
-    }
-}
-
-/// Calls the callbacks of a future, one or a list of them.
-unsafe fn call_back(object: *mut PyObject, callbacks: &Owned) {
-    // SAFETY: a live future and what its field held; attached. Nobody else has the list any more.
-    unsafe {
-        let callbacks = callbacks.as_ptr();
-        if ffi::PyList_CheckExact(callbacks) == 0 {
-            return call_one_back(object, callbacks);
-        }
-        for index in 0..ffi::PyList_GET_SIZE(callbacks) {
-            call_one_back(object, ffi::PyList_GET_ITEM(callbacks, index));
-        }
-    }
-}
-
-/// Calls a callback; what it raises is logged, as the standard library does it.
-unsafe fn call_one_back(object: *mut PyObject, callback: *mut PyObject) {
-    // SAFETY: live objects, attached.
-    unsafe {
-        let py = Python::assume_attached();
-        if let Ok(completions) = Borrowed::from_ptr(py, callback).cast_exact::<Completions>() {
-            return completions.get().add(Bound::from_borrowed_ptr(py, object).unbind());
-        }
-        if Owned::steal(leaving::call_with(callback, object)).is_some() {
-            return;
-        }
-        let error = PyErr::fetch(py);
-        let logger = Bound::from_borrowed_ptr(py, library().logger.as_ptr());
-        let future = Bound::from_borrowed_ptr(py, object);
-        let keywords = pyo3::types::PyDict::new(py);
-        let logged = keywords
-            .set_item("exc_info", error.value(py))
-            .and_then(|()| logger.call_method("error", ("exception calling callback for %r", future), Some(&keywords)));
-        if let Err(error) = logged {
-            error.write_unraisable(py, Some(&logger));
-        }
-    }
-}
-
 /// Waits for the end of a future. `Ok(false)`: the time was over first.
 unsafe fn wait(py: Python<'_>, object: *mut PyObject, timeout: Option<f64>) -> PyResult<bool> {
     // SAFETY: the caller holds a reference to the live future.
@@ -437,49 +321,6 @@ pub fn c_name(state: State) -> &'static CStr {
     }
 }
 
-/// Calls `callback` at the end, or now where that was already.
-pub unsafe fn add_done_callback(py: Python<'_>, object: *mut PyObject, callback: *mut PyObject) -> PyResult<()> {
-    // SAFETY: as the caller says.
-    unsafe {
-        let fields = fields(object);
-        let mut list: Option<Owned> = None;
-        loop {
-            let locked = fields.promise.lock(true);
-            if fields.promise.state().is_done() {
-                drop(locked);
-                call_one_back(object, callback);
-                return Ok(());
-            }
-            let found = fields.callbacks.load(Ordering::Relaxed);
-            if found.is_null() {
-                fields.callbacks.store(callback, Ordering::Relaxed);
-                ffi::Py_INCREF(callback);
-                return Ok(());
-            }
-            if ffi::PyList_CheckExact(found) != 0 {
-                let failed = ffi::PyList_Append(found, callback) != 0;
-                drop(locked);
-                return if failed { Err(PyErr::fetch(py)) } else { Ok(()) };
-            }
-            if let Some(list) = list.take() {
-                // The first callback and its reference go into the list, the list into the field.
-                let failed = ffi::PyList_Append(list.as_ptr(), found) != 0;
-                if failed {
-                    drop(locked);
-                    return Err(PyErr::fetch(py));
-                }
-                fields.callbacks.store(list.as_ptr(), Ordering::Relaxed);
-                std::mem::forget(list);
-                ffi::Py_DECREF(found);
-                continue;
-            }
-            drop(locked);
-            // Made without the lock: an allocation may collect garbage and run anything.
-            list = Some(Owned::steal(ffi::PyList_New(0)).ok_or_else(|| PyErr::fetch(py))?);
-        }
-    }
-}
-
 /// Ends a future for its owner outside of the pool.
 pub unsafe fn set(py: Python<'_>, object: *mut PyObject, value: Owned, failed: bool) -> PyResult<()> {
     // SAFETY: as the caller says.
@@ -577,36 +418,9 @@ unsafe fn made_on_demand(
     }
 }
 
-/// The callbacks so far, as a new list.
-pub unsafe fn callbacks(py: Python<'_>, object: *mut PyObject) -> PyResult<Owned> {
-    // SAFETY: as the caller says.
-    unsafe {
-        let fields = fields(object);
-        let found = {
-            let _locked = fields.promise.lock(false);
-            held(&fields.callbacks)
-        };
-        let list = pyo3::types::PyList::empty(py);
-        if let Some(found) = found {
-            let found = Bound::from_borrowed_ptr(py, found.as_ptr());
-            match found.cast_exact::<pyo3::types::PyList>() {
-                Ok(many) => many.iter().try_for_each(|each| list.append(each))?,
-                Err(_) => list.append(found)?,
-            }
-        }
-        Ok(Owned::of(list.as_any()))
-    }
-}
-
 /// Reads what the type needs of the standard library. Returns the base class and the size of an object.
 pub fn connect(py: Python<'_>) -> PyResult<(Bound<'_, PyAny>, c_int)> {
-    let library = match LIBRARY.get() {
-        Some(library) => library,
-        None => {
-            let made = Library::new(py)?;
-            LIBRARY.get_or_init(|| made)
-        }
-    };
+    let library = library::connect(py)?;
     // SAFETY: a live object, attached.
     let base = unsafe { Bound::from_borrowed_ptr(py, library.future.as_ptr()) };
     let size: usize = base.cast::<PyType>()?.getattr("__basicsize__")?.extract()?;

@@ -20,6 +20,8 @@ use super::schedule::Schedule;
 use super::view::{self, View, Wishes};
 use super::waiting::{self, Deadline};
 use super::{future, future_type, timer_type, timers};
+use crate::leaving;
+use crate::names::names;
 use crate::object::{Call, Owned};
 
 /// Where a call comes in: a pool, or a view of one with options of its own.
@@ -58,7 +60,7 @@ impl<'a> Origin<'a> {
     }
 
     fn refusal(&self) -> PyErr {
-        self.pool.call_method0("_refusal").map_or_else(|error| error, PyErr::from_value)
+        ask(self, &names().refusal).map_or_else(|error| error, PyErr::from_value)
     }
 }
 
@@ -137,7 +139,14 @@ unsafe fn take(
 /// Has the Python half start a worker.
 #[cold]
 fn start_worker(origin: &Origin<'_>) -> PyResult<()> {
-    origin.pool.call_method0("_start_worker").map(drop)
+    ask(origin, &names().start_worker).map(drop)
+}
+
+/// Calls a method of the Python half.
+fn ask<'py>(origin: &Origin<'py>, method: &Owned) -> PyResult<Bound<'py, PyAny>> {
+    let py = origin.pool.py();
+    // SAFETY: a live pool and a `str`; attached. A new reference, or null with an error set.
+    unsafe { Bound::from_owned_ptr_or_err(py, leaving::method(origin.pool.as_ptr(), method.as_ptr())) }
 }
 
 /// Does with a job that was refused what the pool's policy says.

@@ -14,7 +14,7 @@ mod promise;
 mod semaphore;
 pub mod timers;
 #[cfg(not(loom))]
-mod times;
+pub mod times;
 
 pub use channel::Channel;
 pub use jobs::{Counts, Jobs};

@@ -61,6 +61,16 @@ impl Series {
     }
 }
 
+fn ns_per_tick() -> f64 {
+    static NS_PER_TICK: OnceLock<f64> = OnceLock::new();
+    *NS_PER_TICK.get_or_init(|| clock::first_point().ns_per_tick)
+}
+
+/// How long a time in ticks is, in seconds.
+pub fn seconds(from: u64, to: u64) -> f64 {
+    to.saturating_sub(from) as f64 * ns_per_tick() / 1e9
+}
+
 /// The times of the jobs of one worker.
 #[derive(Debug)]
 pub struct Times {
@@ -78,9 +88,7 @@ impl Default for Times {
 impl Times {
     /// Nothing counted. The first one of a process takes a tenth of a millisecond, to learn how long a tick is.
     pub fn new() -> Self {
-        static NS_PER_TICK: OnceLock<f64> = OnceLock::new();
-        let ns_per_tick = *NS_PER_TICK.get_or_init(|| clock::first_point().ns_per_tick);
-        Self { wait: Series::new(), run: Series::new(), ns_per_tick }
+        Self { wait: Series::new(), run: Series::new(), ns_per_tick: ns_per_tick() }
     }
 
     /// Counts a job that was taken, begun and ended at these [`clock::ticks`]. To be called by one thread.
@@ -90,11 +98,6 @@ impl Times {
         let ns = |from: u64, to: u64| (to.saturating_sub(from) as f64 * self.ns_per_tick) as u64;
         self.wait.note(ns(taken, begun));
         self.run.note(ns(begun, ended));
-    }
-
-    /// How long a time in ticks is, in seconds.
-    pub fn seconds(&self, from: u64, to: u64) -> f64 {
-        to.saturating_sub(from) as f64 * self.ns_per_tick / 1e9
     }
 
     /// The histograms of waiting and of running, in seconds, over several workers.
