@@ -353,6 +353,7 @@ pub unsafe fn release(py: Python<'_>, handler: *mut PyObject, timeout: Duration)
         }
         entry
     });
+    environment::bump();
     if let Some(entry) = entry {
         let sink = entry.state.take_sink();
         close(py, sink, timeout);
@@ -369,6 +370,7 @@ pub fn release_all(py: Python<'_>, timeout: Duration) {
         table.by_reference.clear();
         std::mem::take(&mut table.states)
     });
+    environment::bump();
     for entry in entries.into_values() {
         let sink = entry.state.take_sink();
         close(py, sink, timeout);
@@ -421,10 +423,10 @@ pub unsafe fn await_orphans() {
 
 /// Closes a sink that was taken out of its handler's state.
 fn close(py: Python<'_>, sink: Option<(u64, u32)>, timeout: Duration) {
+    let Some((generation, id)) = sink else { return };
     // Whoever reads this epoch does not find the sink in the state any more, and who read an older one goes back
     // before it pushes: nobody pushes to a closed sink.
     environment::bump();
-    let Some((generation, id)) = sink else { return };
     if generation == pipeline::generation() {
         outside(py, || pipeline::close_sink(id, timeout));
         ids::forget_routes(id);

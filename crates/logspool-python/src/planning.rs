@@ -160,22 +160,22 @@ pub unsafe fn open_streams(logger: *mut PyObject, level: u16) -> Made {
 }
 
 fn make_locked(adopt: &Adopt, logger: &Bound<'_, PyAny>) -> PyResult<Made> {
-    // Defining the first id begins the pipeline (again, in a forked child): ids of a plan are of one generation.
     for _ in 0..3 {
-        let generation = pipeline::generation();
-        let made = make_once(adopt, logger, generation);
-        if pipeline::generation() == generation || made.is_err() {
+        // Read first: a change from here on makes the plan stale, not wrong.
+        let under = MadeUnder { epoch: environment::epoch(), generation: pipeline::generation() };
+        let made = make_once(adopt, logger, under);
+        // Defining the first id begins the pipeline (again, in a forked child), and giving up the sink that a handler
+        // had makes what was known of it void.
+        if under.holds() || made.is_err() {
             return made;
         }
     }
     Ok(Made::NotNow)
 }
 
-fn make_once(adopt: &Adopt, logger: &Bound<'_, PyAny>, generation: u64) -> PyResult<Made> {
+fn make_once(adopt: &Adopt, logger: &Bound<'_, PyAny>, under: MadeUnder) -> PyResult<Made> {
     let py = logger.py();
-    // Read first: a change from here on makes the plan stale, not wrong.
-    let epoch = environment::epoch();
-    let world = world(adopt, py, epoch)?;
+    let world = world(adopt, py, under.epoch)?;
     let mut builder = Builder {
         adopt,
         world: &world,
@@ -216,7 +216,7 @@ fn make_once(adopt: &Adopt, logger: &Bound<'_, PyAny>, generation: u64) -> PyRes
         builder.stock_above(opens_from, "a file is opened with its first record");
     }
     let streams = std::mem::take(&mut builder.streams).into_boxed_slice();
-    let route = builder.route(&name, epoch, generation, StreamList::of(&streams));
+    let route = builder.route(&name, under, StreamList::of(&streams));
     let counts = plans::counts(&name);
     *counts.reason.lock().unwrap_or_else(PoisonError::into_inner) = builder.reason.clone();
     hooks::watch(builder.kept.iter().map(|kept| kept.as_ptr() as usize));
@@ -227,7 +227,7 @@ fn make_once(adopt: &Adopt, logger: &Bound<'_, PyAny>, generation: u64) -> PyRes
     builder.kept.append(&mut builder.held);
     let plan = Plan {
         logger: own as usize,
-        epoch,
+        epoch: under.epoch,
         disabled: disabled && gate_open,
         level_cache: level_cache.filter(|_| gate_open).map(|cache| own_reference(&cache)),
         gates_version: AtomicU64::new(0),
@@ -464,7 +464,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn route(&mut self, name: &str, epoch: u64, generation: u64, streams: StreamList) -> Option<Route> {
+    fn route(&mut self, name: &str, made_under: MadeUnder, streams: StreamList) -> Option<Route> {
         if self.stock_from == 0 {
             return None;
         }
@@ -481,7 +481,7 @@ impl Builder<'_> {
         };
         Some(Route {
             id,
-            made_under: MadeUnder { epoch, generation },
+            made_under,
             needs: self.needs,
             lowest,
             stock_from: self.stock_from,
