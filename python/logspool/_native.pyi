@@ -246,21 +246,20 @@ class PoolCore:
         Raises `ValueError` and `TypeError` for options that do not fit.
         """
 
+    def run(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> asyncio.Future[_T]:
+        """Call `fn(*args, **kwargs)` in a worker and return an awaitable for the running asyncio event loop.
+
+        Results that are ready at the same time reach the loop with one wake-up. The loop never waits for room in the
+        queue: with `overflow="block"` these jobs go beyond `queue_size`. A job whose awaitable is cancelled before it
+        begins is not done. Raises `RuntimeError` without a running loop and after `shutdown`.
+        """
+
     def cancel(self) -> int:
         """Cancel the jobs that wait for a worker. Returns how many."""
 
     def wait_idle(self, timeout: float | None = None) -> bool:
         """Wait until no job waits and none runs. Returns False where `timeout` seconds were over first."""
 
-    def _push_for(
-        self,
-        event_loop: EventLoop,
-        future: asyncio.Future[_T],
-        fn: Callable[_P, _T],
-        /,
-        *args: _P.args,
-        **kwargs: _P.kwargs,
-    ) -> None: ...
     def _open(
         self,
         most_workers: int,

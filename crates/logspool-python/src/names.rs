@@ -69,6 +69,8 @@ names! {
     flush = "flush",
     thread = "thread",
     thread_name = "threadName",
+    create_future = "create_future",
+    event_loop_of = "_event_loop_of",
     refusal = "_refusal",
     start_worker = "_start_worker",
 }

@@ -4,6 +4,7 @@
 //! reference count or where an object lives in a structure of ours.
 
 use std::ptr::{self, NonNull};
+use std::sync::atomic::Ordering::Relaxed;
 
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
@@ -42,6 +43,39 @@ impl Owned {
         }
     }
 
+    /// Makes a new reference that another thread will drop; see [`lend`].
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::borrow`].
+    #[inline]
+    pub unsafe fn lent(object: *mut PyObject) -> Self {
+        // SAFETY: the caller says it is live.
+        unsafe {
+            lend(object);
+            Self(NonNull::new_unchecked(object))
+        }
+    }
+
+    /// The same reference, to be dropped by another thread; see [`lend`].
+    ///
+    /// # Safety
+    ///
+    /// Attached.
+    #[inline]
+    pub unsafe fn handed_over(self) -> Self {
+        #[cfg(Py_GIL_DISABLED)]
+        // SAFETY: a live object. While no reference is in the shared count, and the counts are not merged, this one is
+        // the owner's.
+        unsafe {
+            if (*self.as_ptr()).ob_ref_shared.load(Relaxed) == 0 {
+                // `self` is dropped: one local reference less.
+                return Self::lent(self.as_ptr());
+            }
+        }
+        self
+    }
+
     /// Makes a new reference of PyO3's.
     pub fn of(object: &Bound<'_, PyAny>) -> Self {
         // SAFETY: a live object, attached.
@@ -67,6 +101,56 @@ impl Drop for Owned {
     fn drop(&mut self) {
         // SAFETY: one reference is ours; see the type's doc for why the thread is attached.
         unsafe { ffi::Py_DECREF(self.as_ptr()) }
+    }
+}
+
+/// Counts a reference that another thread will give back.
+///
+/// Free-threaded builds count the references of the thread that made an object apart from those of all others (biased
+/// reference counting: Choi, Shull and Torrellas 2018, PEP 703). A reference that the one takes and another gives
+/// back makes the second count negative: the object then goes through a list to its owner, which stops in the middle
+/// of what it does to merge the two. So it is counted with those of the others from the start. That is what
+/// `Py_INCREF` does in every other thread.
+///
+/// # Safety
+///
+/// `object` points to a live object and the thread is attached.
+#[inline]
+pub unsafe fn lend(object: *mut PyObject) {
+    #[cfg(not(Py_GIL_DISABLED))]
+    // SAFETY: as the caller says.
+    unsafe {
+        ffi::Py_INCREF(object);
+    }
+    #[cfg(Py_GIL_DISABLED)]
+    // SAFETY: as the caller says; an immortal object is not counted.
+    unsafe {
+        /// `_Py_REF_SHARED_SHIFT` of CPython 3.13 and 3.14: two flags stand below the count.
+        const ONE: isize = 1 << 2;
+        if (*object).ob_ref_local.load(Relaxed) != u32::MAX {
+            (*object).ob_ref_shared.fetch_add(ONE, Relaxed);
+        }
+    }
+}
+
+#[repr(C)]
+struct WeakHead {
+    head: PyObject,
+    wr_object: *mut PyObject,
+}
+
+/// The object that a weak reference points to, as an address to compare only.
+///
+/// # Safety
+///
+/// A weak reference.
+#[inline(always)]
+pub unsafe fn referent(reference: &Owned) -> *mut PyObject {
+    // SAFETY: `wr_object` is the first field of `PyWeakReference` in every version; it is `None` once the
+    // object is gone, so an address that was used again never compares equal.
+    unsafe {
+        let field = &raw const (*reference.as_ptr().cast::<WeakHead>()).wr_object;
+        (*field.cast::<std::sync::atomic::AtomicPtr<PyObject>>()).load(Relaxed)
     }
 }
 

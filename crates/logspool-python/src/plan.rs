@@ -15,7 +15,7 @@ use pyo3::ffi::{self, PyObject};
 
 use crate::environment;
 use crate::fields::{self, Shown};
-use crate::object::Owned;
+use crate::object::{self, Owned};
 use crate::queueing::MadeUnder;
 use crate::stream::Word;
 
@@ -269,7 +269,7 @@ impl ListShape {
                 return false;
             }
             let items = (*list).ob_item;
-            self.items.iter().enumerate().all(|(index, item)| *items.add(index) == referent(item))
+            self.items.iter().enumerate().all(|(index, item)| *items.add(index) == object::referent(item))
         }
     }
 
@@ -292,28 +292,11 @@ impl ListShape {
                     ffi::PyErr_Clear();
                     return false;
                 }
-                let same = found == referent(item);
+                let same = found == object::referent(item);
                 ffi::Py_DECREF(found);
                 same
             })
         }
-    }
-}
-
-#[repr(C)]
-struct WeakHead {
-    head: PyObject,
-    wr_object: *mut PyObject,
-}
-
-/// The object that a weak reference points to, as an address to compare only.
-#[inline(always)]
-unsafe fn referent(reference: &Owned) -> *mut PyObject {
-    // SAFETY: `wr_object` is the first field of `PyWeakReference` in every version; it is `None` once the
-    // object is gone, so an address that was used again never compares equal.
-    unsafe {
-        let field = &raw const (*reference.as_ptr().cast::<WeakHead>()).wr_object;
-        (*field.cast::<std::sync::atomic::AtomicPtr<PyObject>>()).load(Relaxed)
     }
 }
 

@@ -95,29 +95,8 @@ class Pool(PoolCore, Executor):
         self._threads: frozenset[threading.Thread] = frozenset()
         self._threads_lock = threading.Lock()
         self._broken: str | None = None
-        # Loops of several threads take turns here; each finds its own in the table of all.
-        self._last_loop: tuple[Callable[[], Any], Any] = (_no_loop, None)
         self._open(max_workers, queue_size, overflow, context, idle_timeout, done_callback, failed_callback)
         _pools.add(self)
-
-    def run(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> asyncio.Future[_T]:
-        """Call `fn(*args, **kwargs)` in a worker and return an awaitable for the running asyncio event loop.
-
-        Results that are ready at the same time reach the loop with one wake-up. The loop never waits for room in the
-        queue: with `overflow="block"` these jobs go beyond `queue_size`. A job whose awaitable is cancelled before it
-        begins is not done. Raises `RuntimeError` without a running loop and after `shutdown`.
-        """
-        # Here and not above: it takes longer to import than all of this package.
-        import asyncio
-
-        asyncio_loop = asyncio.get_running_loop()
-        known, event_loop = self._last_loop
-        if known() is not asyncio_loop:
-            event_loop = _event_loop_of(asyncio_loop)
-            self._last_loop = (weakref.ref(asyncio_loop), event_loop)
-        future: asyncio.Future[_T] = asyncio_loop.create_future()
-        self._push_for(event_loop, future, fn, *args, **kwargs)
-        return future
 
     def map(
         self,
@@ -230,6 +209,15 @@ class Pool(PoolCore, Executor):
         with self._threads_lock:
             self._threads -= {thread}
 
+    @staticmethod
+    def _event_loop_of(asyncio_loop: asyncio.AbstractEventLoop) -> EventLoop:
+        """Return the way to an event loop, the same each time. Called by native code."""
+        with _event_loops_lock:
+            found = _event_loops.get(asyncio_loop)
+            if found is None:
+                found = _event_loops[asyncio_loop] = EventLoop(_call_soon(weakref.ref(asyncio_loop)))
+            return found
+
     def _refusal(self) -> BaseException:
         """Return why no more jobs are taken. Called by native code."""
         if self._broken is not None:
@@ -237,19 +225,6 @@ class Pool(PoolCore, Executor):
         if _exiting:
             return RuntimeError("cannot schedule new futures after interpreter shutdown")
         return RuntimeError("cannot schedule new futures after shutdown")
-
-
-def _no_loop() -> None:
-    """Stand for a weak reference to a loop before there is one."""
-
-
-def _event_loop_of(asyncio_loop: asyncio.AbstractEventLoop) -> EventLoop:
-    """Return the way to an event loop, the same each time."""
-    with _event_loops_lock:
-        found = _event_loops.get(asyncio_loop)
-        if found is None:
-            found = _event_loops[asyncio_loop] = EventLoop(_call_soon(weakref.ref(asyncio_loop)))
-        return found
 
 
 def _call_soon(reference: weakref.ref[asyncio.AbstractEventLoop]) -> Callable[[Callable[[], object]], None]:

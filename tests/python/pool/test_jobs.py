@@ -1,5 +1,6 @@
 """Jobs: what goes in, what comes out, where failures go."""
 
+import asyncio
 import concurrent.futures
 import contextvars
 import gc
@@ -133,6 +134,43 @@ def test_arguments_and_results_are_freed(pool):
     gc.collect()
 
     assert (gone(), made[0](), result()) == (None, None, None)
+
+
+@pytest.mark.parametrize("verb", ["submit", "push", "push_many", "run"])
+def test_every_reference_that_a_job_takes_comes_back(pool, verb):
+    class Thing:
+        pass
+
+    things = [Thing() for _ in range(4)]
+    made = []
+
+    def job(first, *_rest, **_keywords):
+        made.append(weakref.ref(result := Thing()))
+        return first if len(made) % 2 else result
+
+    async def run_all(count):
+        await asyncio.gather(*(pool.run(job, *things[:3], last=things[3]) for _ in range(count)))
+
+    def give(count):
+        if verb == "submit":
+            for future in [pool.submit(job, *things[:3], last=things[3]) for _ in range(count)]:
+                future.result()
+        elif verb == "push":
+            for _ in range(count):
+                pool.push(job, *things[:3], last=things[3])
+        elif verb == "push_many":
+            pool.push_many(job, *([thing] * count for thing in things))
+        else:
+            asyncio.run(run_all(count))
+        assert pool.wait_idle(60)
+        gc.collect()
+
+    give(10)
+    before = [sys.getrefcount(each) for each in [*things, job]]
+    give(1000)
+
+    assert [sys.getrefcount(each) for each in [*things, job]] == before
+    assert [reference() for reference in made if reference() is not None] == []
 
 
 def test_a_pool_that_nobody_holds_does_its_jobs_and_its_threads_end():

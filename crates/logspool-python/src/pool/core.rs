@@ -23,7 +23,9 @@ use super::view::{self, View, Wishes};
 use super::waiting::{self, Deadline};
 use super::worker::Worker;
 use super::{future_type, intake, timer_type, timers};
-use crate::object::Owned;
+use crate::leaving;
+use crate::names::names;
+use crate::object::{self, Owned};
 
 /// What happens to a job when as many wait as may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,7 +129,12 @@ pub struct PoolCore {
     shared: AtomicPtr<Arc<Shared>>,
     /// Callbacks for all jobs; set by `_open`.
     wishes: OnceLock<Wishes>,
+    /// Loops of several threads take turns here; each finds its own in the table of all.
+    last_loop: Mutex<Option<LastLoop>>,
 }
+
+/// A weak reference to an asyncio event loop, and the way to it.
+struct LastLoop(Owned, Owned);
 
 impl Drop for PoolCore {
     fn drop(&mut self) {
@@ -196,6 +203,28 @@ impl PoolCore {
         self.wishes.get().ok_or_else(|| PyRuntimeError::new_err("Pool.__init__() was not called"))
     }
 
+    /// The way to an asyncio event loop, for a worker to drop.
+    pub fn way_to(slf: Borrowed<'_, '_, Self>, asyncio_loop: &Owned) -> PyResult<Owned> {
+        let last_loop = || slf.get().last_loop.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: live objects, attached.
+        unsafe {
+            if let Some(LastLoop(reference, event_loop)) = &*last_loop()
+                && object::referent(reference) == asyncio_loop.as_ptr()
+            {
+                return Ok(Owned::lent(event_loop.as_ptr()));
+            }
+            let event_loop =
+                leaving::method_of_one(slf.as_ptr(), names().event_loop_of.as_ptr(), asyncio_loop.as_ptr());
+            let event_loop = Owned::steal(event_loop).ok_or_else(|| PyErr::fetch(slf.py()))?;
+            let reference = Owned::steal(ffi::PyWeakref_NewRef(asyncio_loop.as_ptr(), ptr::null_mut()))
+                .ok_or_else(|| PyErr::fetch(slf.py()))?;
+            let for_job = Owned::lent(event_loop.as_ptr());
+            let before = last_loop().replace(LastLoop(reference, event_loop));
+            drop(before);
+            Ok(for_job)
+        }
+    }
+
     /// Returns what was there before, which is never freed: others may be reading it.
     fn set_shared(&self, shared: Shared) -> Option<&'static Arc<Shared>> {
         let before = self.shared.swap(Box::into_raw(Box::new(Arc::new(shared))), Ordering::AcqRel);
@@ -209,7 +238,7 @@ impl PoolCore {
     #[new]
     #[pyo3(signature = (*_arguments, **_keywords))]
     fn new(_arguments: &Bound<'_, PyTuple>, _keywords: Option<&Bound<'_, PyDict>>) -> Self {
-        Self { shared: AtomicPtr::new(ptr::null_mut()), wishes: OnceLock::new() }
+        Self { shared: AtomicPtr::new(ptr::null_mut()), wishes: OnceLock::new(), last_loop: Mutex::new(None) }
     }
 
     /// Begin to take jobs.

@@ -4,8 +4,9 @@
 //! one call per job, as the standard library does it, the wake-ups cost ten times what the jobs do.
 
 use std::mem;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
+use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
 
 use crate::leaving;
@@ -53,6 +54,20 @@ impl EventLoop {
             }
         }
     }
+}
+
+/// `asyncio.get_running_loop`
+///
+/// # Errors
+///
+/// What the import raises: it takes longer than that of this package, so it comes with the first job for a loop.
+pub fn running(py: Python<'_>) -> PyResult<*mut PyObject> {
+    static FUNCTION: OnceLock<Owned> = OnceLock::new();
+    if let Some(function) = FUNCTION.get() {
+        return Ok(function.as_ptr());
+    }
+    let function = Owned::of(&py.import("asyncio")?.getattr("get_running_loop")?);
+    Ok(FUNCTION.get_or_init(|| function).as_ptr())
 }
 
 /// Ends an asyncio future that was not cancelled meanwhile.

@@ -14,12 +14,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::core::{Overflow, PoolCore, Shared};
-use super::event_loop::EventLoop;
 use super::job::{Job, Target};
 use super::schedule::Schedule;
 use super::view::{self, View, Wishes};
 use super::waiting::{self, Deadline};
-use super::{future, future_type, timer_type, timers};
+use super::{event_loop, future, future_type, timer_type, timers};
 use crate::leaving;
 use crate::names::names;
 use crate::object::{Call, Owned};
@@ -91,24 +90,30 @@ pub unsafe fn submit(origin: Origin<'_>, method: &str, call: Call) -> PyResult<O
         take(&origin, method, call, false, || {
             let class = future_type::class(py)?;
             let future = Owned::steal(future::allocate(class.as_ptr().cast())).ok_or_else(|| PyErr::fetch(py))?;
-            // One reference for the job, one for the caller.
-            made = Some(Owned::borrow(future.as_ptr()));
-            origin.target(Some(future), None)
+            let for_job = Owned::lent(future.as_ptr());
+            made = Some(future);
+            origin.target(Some(for_job), None)
         })?;
     }
     Ok(made.expect("a job that was taken has its future"))
 }
 
-/// `_push_for(event_loop, future, fn, ...)`
-pub unsafe fn push_for(origin: Origin<'_>, call: Call) -> PyResult<()> {
-    // SAFETY: as the caller says.
+/// `run(fn, ...)`
+pub unsafe fn run(origin: Origin<'_>, call: Call) -> PyResult<Owned> {
+    let py = origin.pool.py();
+    if call.count < 1 {
+        return Err(no_function("run"));
+    }
+    let fetched = || PyErr::fetch(py);
+    // SAFETY: live objects, attached.
     unsafe {
-        let is_loop = |value| Borrowed::from_ptr(origin.pool.py(), value).cast_exact::<EventLoop>().is_ok();
-        if call.count < 3 || !is_loop(*call.arguments) {
-            return Err(no_function("run"));
-        }
-        let waiting = Box::new((Owned::borrow(*call.arguments.add(1)), Owned::borrow(*call.arguments)));
-        take(&origin, "run", call.rest().rest(), true, || Ok(Target::Loop(waiting)))
+        let asyncio_loop = Owned::steal(leaving::call(event_loop::running(py)?)).ok_or_else(fetched)?;
+        let way = PoolCore::way_to(origin.pool, &asyncio_loop)?;
+        let future = leaving::method(asyncio_loop.as_ptr(), names().create_future.as_ptr());
+        let future = Owned::steal(future).ok_or_else(fetched)?;
+        let waiting = Box::new((Owned::borrow(future.as_ptr()), way));
+        take(&origin, "run", call, true, || Ok(Target::Loop(waiting)))?;
+        Ok(future)
     }
 }
 

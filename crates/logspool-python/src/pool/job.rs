@@ -11,7 +11,7 @@ use super::event_loop::{self, End};
 use super::extra::{self, Extra};
 use super::future;
 use crate::leaving;
-use crate::object::{Call, Owned};
+use crate::object::{self, Call, Owned};
 
 /// Values that a job holds without the heap.
 const FEW: usize = 3;
@@ -34,12 +34,12 @@ impl Values {
                 let mut few = [ptr::null_mut(); FEW];
                 for (index, place) in few.iter_mut().enumerate().take(count) {
                     *place = *values.add(index);
-                    ffi::Py_INCREF(*place);
+                    object::lend(*place);
                 }
                 return Self::Few(count as u8, few);
             }
             let many: Box<[*mut PyObject]> = std::slice::from_raw_parts(values, count).into();
-            many.iter().for_each(|&each| ffi::Py_INCREF(each));
+            many.iter().for_each(|&each| object::lend(each));
             Self::Many(many)
         }
     }
@@ -102,9 +102,9 @@ impl Job {
             let keywords = call.keywords;
             let named = if keywords.is_null() { 0 } else { ffi::PyTuple_GET_SIZE(keywords) as usize };
             Self {
-                function: Owned::borrow(*call.arguments),
+                function: Owned::lent(*call.arguments),
                 values: Values::copy(call.arguments.add(1), call.count - 1 + named),
-                keywords: (named > 0).then(|| Owned::borrow(keywords)),
+                keywords: (named > 0).then(|| Owned::lent(keywords)),
                 context,
                 target,
                 since,
@@ -164,7 +164,7 @@ impl Job {
                 }
                 (Target::Future(future), Some(result)) => {
                     drop(function);
-                    future::finish_with(future.as_ptr(), result);
+                    future::finish_with(future.as_ptr(), result.handed_over());
                     true
                 }
                 (Target::Future(future), None) => {
@@ -174,7 +174,8 @@ impl Job {
                     true
                 }
                 (Target::Loop(waiting), result) => {
-                    let how = result.map_or_else(|| End::Exception(caught()), End::Result);
+                    let how =
+                        result.map_or_else(|| End::Exception(caught()), |result| End::Result(result.handed_over()));
                     let (future, event_loop) = *waiting;
                     event_loop::deliver(Python::assume_attached(), &event_loop, future, how);
                     true

@@ -80,7 +80,7 @@ verb!(submit_later, |origin, call| intake::submit_due(origin, Due::Later, call))
 verb!(submit_at, |origin, call| intake::submit_due(origin, Due::At, call));
 verb!(schedule, |origin, call| intake::schedule(origin, false, call));
 verb!(schedule_with_delay, |origin, call| intake::schedule(origin, true, call));
-verb!(push_for, |origin, call| intake::push_for(origin, call));
+verb!(run, |origin, call| intake::run(origin, call));
 
 /// Name, function and documentation of a method.
 type Verb = (&'static CStr, Function, &'static CStr);
@@ -100,7 +100,7 @@ fn common<S: Source>() -> [Verb; 6] {
 pub fn init(py: Python<'_>) -> PyResult<()> {
     let own: [Verb; 2] = [
         (c"submit_first", submit_first::<PoolCore>, c"submit_first($self, fn, /, *args, **kwargs)\n--\n\nAs `submit`, before all jobs that wait."),
-        (c"_push_for", push_for::<PoolCore>, c"_push_for($self, event_loop, future, fn, /, *args, **kwargs)\n--\n\nCall `fn(*args, **kwargs)` in a worker and end an asyncio future with what comes of it."),
+        (c"run", run::<PoolCore>, c"run($self, fn, /, *args, **kwargs)\n--\n\nCall `fn(*args, **kwargs)` in a worker and return an awaitable for the running asyncio event loop."),
     ];
     let add = |class: Bound<'_, PyType>, verbs: &[Verb]| {
         verbs.iter().try_for_each(|(name, function, doc)| fast::add(&class, name, *function, doc))
