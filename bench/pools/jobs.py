@@ -63,6 +63,21 @@ def _gather(call: Callable[[int], Any]) -> Callable[[int], int]:
     return lambda jobs: asyncio.run(main(jobs))
 
 
+def _gather_alone(jobs: int) -> int:
+    async def main() -> int:
+        asyncio_loop = asyncio.get_running_loop()
+        futures = [asyncio_loop.create_future() for _ in range(jobs)]
+
+        def end() -> None:
+            for number, future in enumerate(futures):
+                future.set_result(number)
+
+        asyncio_loop.call_soon(end)
+        return sum(await asyncio.gather(*futures))
+
+    return asyncio.run(main())
+
+
 def _peer_rows() -> list[Row]:
     peer = fastthreadpool.Pool(WORKERS)
 
@@ -101,6 +116,7 @@ def _rounds(sizes: Sizes) -> Iterator[Round]:
             Row("ThreadPoolExecutor.map", lambda jobs: sum(stock.map(work, range(jobs))), 0.2),
             Row("as_completed, stdlib", _completed(stock, concurrent.futures.as_completed), 0.1),
             Row("run_in_executor, gather", _gather(in_executor), 0.2),
+            Row("gather, no threads", _gather_alone, 0.2),
             Row("ThreadPool.map_async", lambda jobs: sum(simple.map_async(work, range(jobs)).get())),
         ]
         if fastthreadpool is not None:
@@ -122,4 +138,5 @@ PART = Part(
     _rounds,
     (Column("us", "us per job", 3),),
     reference=STOCK,
+    note="gather, no threads: futures that the loop ends itself; what asyncio alone takes, with any pool.",
 )
