@@ -129,7 +129,7 @@ impl ProducerCursor {
 
     /// Opens the window in which a record is written, unless `may` says no then.
     ///
-    /// Who makes `may` say no, passes [`barrier::heavy`] and then finds no window open ([`Self::has_no_window`]) knows
+    /// Who makes `may` say no, passes `barrier::heavy` and then finds no window open ([`Self::has_no_window`]) knows
     /// that no further record is published (model: `no_record_comes_behind_a_shut_door`).
     #[inline]
     pub fn open_window(&self, may: impl FnOnce() -> bool) -> bool {
