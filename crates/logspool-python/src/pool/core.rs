@@ -204,22 +204,28 @@ impl PoolCore {
     }
 
     /// The way to an asyncio event loop, for a worker to drop.
+    ///
+    /// # Errors
+    ///
+    /// What the Python half raises.
     pub fn way_to(slf: Borrowed<'_, '_, Self>, asyncio_loop: &Owned) -> PyResult<Owned> {
-        let last_loop = || slf.get().last_loop.lock().unwrap_or_else(PoisonError::into_inner);
+        let fetched = || PyErr::fetch(slf.py());
+        // Never waited for: in a forked child nobody might be left to unlock it.
+        let last_loop = || slf.get().last_loop.try_lock();
         // SAFETY: live objects, attached.
         unsafe {
-            if let Some(LastLoop(reference, event_loop)) = &*last_loop()
+            if let Ok(found) = last_loop()
+                && let Some(LastLoop(reference, event_loop)) = &*found
                 && object::referent(reference) == asyncio_loop.as_ptr()
             {
                 return Ok(Owned::lent(event_loop.as_ptr()));
             }
-            let event_loop =
-                leaving::method_of_one(slf.as_ptr(), names().event_loop_of.as_ptr(), asyncio_loop.as_ptr());
-            let event_loop = Owned::steal(event_loop).ok_or_else(|| PyErr::fetch(slf.py()))?;
-            let reference = Owned::steal(ffi::PyWeakref_NewRef(asyncio_loop.as_ptr(), ptr::null_mut()))
-                .ok_or_else(|| PyErr::fetch(slf.py()))?;
-            let for_job = Owned::lent(event_loop.as_ptr());
-            let before = last_loop().replace(LastLoop(reference, event_loop));
+            let way = leaving::method_of_one(slf.as_ptr(), names().event_loop_of.as_ptr(), asyncio_loop.as_ptr());
+            let way = Owned::steal(way).ok_or_else(fetched)?;
+            let reference = ffi::PyWeakref_NewRef(asyncio_loop.as_ptr(), ptr::null_mut());
+            let reference = Owned::steal(reference).ok_or_else(fetched)?;
+            let for_job = Owned::lent(way.as_ptr());
+            let before = last_loop().ok().and_then(|mut place| place.replace(LastLoop(reference, way)));
             drop(before);
             Ok(for_job)
         }
