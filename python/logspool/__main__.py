@@ -90,10 +90,10 @@ def main(arguments: Sequence[str]) -> int:
             command,
             "that command belongs to the service, the package logspool-server, which is not installed",
         )
-    from logspool._options import nearest
+    from logspool._options import meant
 
-    near = nearest(command, [*_HELP, *_SERVICE])
-    return _messages.usage("", f"no command is named {command!r}; the nearest one is {near!r} (mend: --help)")
+    known = meant(command, [*_HELP, *_SERVICE])
+    return _messages.usage("", f"no command is named {command!r}; {known} (mend: --help)")
 
 
 if __name__ == "__main__":

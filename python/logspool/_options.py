@@ -38,14 +38,18 @@ LATER = {"checkpoint_every": 50, "durability_timeout": 5.0, "spool_dir": None, "
 def unknown_option(owner: str, names: Iterable[str], valid: Iterable[str]) -> TypeError:
     """Return the error for options that `owner` does not have, naming the nearest one that it has."""
     name = min(names)
-    return TypeError(f"{owner} has no option {name!r}; the nearest one is {nearest(name, valid)!r}")
+    return TypeError(f"{owner} has no option {name!r}; {meant(name, valid)}")
 
 
-def nearest(name: str, valid: Iterable[str]) -> str:
-    """Return the valid name that is most like `name`."""
+def meant(name: str, valid: Iterable[str]) -> str:
+    """Say which valid name is most like `name`, or all of them where none is like it."""
     import difflib
 
-    return difflib.get_close_matches(name, list(valid), n=1, cutoff=0.0)[0]
+    by_folded = {each.casefold(): each for each in valid}
+    near = difflib.get_close_matches(name.casefold(), list(by_folded), n=1, cutoff=0.5)
+    if near:
+        return f"the nearest one is {by_folded[near[0]]!r}"
+    return f"there are {', '.join(by_folded.values())}" if by_folded else "there is none"
 
 
 def named_only(function: _Function) -> _Function:
@@ -171,8 +175,8 @@ def _levels(value: Any) -> list[int] | None:
         if isinstance(level, str):
             number = logging._nameToLevel.get(level)
             if number is None:
-                near = nearest(level, logging._nameToLevel)
-                raise ValueError(f"blocking_levels: no level is named {level!r}; the nearest name is {near!r}")
+                known = meant(level, logging._nameToLevel)
+                raise ValueError(f"blocking_levels: no level is named {level!r}; {known}")
             level = number
         if isinstance(level, bool) or not isinstance(level, int):
             raise TypeError(f"blocking_levels: a level is a name or a number, not {level!r}")

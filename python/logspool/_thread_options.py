@@ -4,13 +4,14 @@ Every function returns the value in the form the rest of the code trusts, or rai
 given, what is allowed and, for names, the nearest valid one.
 """
 
-import difflib
 import logging
 import logging.config
 import math
 import threading
 from collections.abc import Collection, Mapping
 from typing import Any
+
+from logspool._options import meant
 
 #: Records in the queue. Chosen: that of backgroundlog; about 1.5 MB of ordinary records.
 DEFAULT_QUEUE_SIZE = 1000
@@ -19,10 +20,10 @@ DEFAULT_QUEUE_SIZE = 1000
 #: queue of ordinary records takes, so that only unusually long messages meet it.
 DEFAULT_QUEUE_BYTES = 16 * 1024 * 1024
 
-#: Seconds a record may wait before the writer looks (DESIGN 5.1).
+#: Seconds a record may wait before the writer looks.
 DEFAULT_FLUSH_INTERVAL = 0.5
 
-#: Seconds for the drain at exit, in `close()` and in `flush()` (DESIGN 5.1).
+#: Seconds for the drain at exit, in `close()` and in `flush()`.
 DEFAULT_SHUTDOWN_TIMEOUT = 5.0
 
 #: Levels that wait for room. Chosen: that of backgroundlog.
@@ -60,7 +61,7 @@ def checked_handler(value: object) -> logging.Handler:
         if named is not None:
             return named
         known = [name for name in list(handlers) if name]
-        raise ValueError(f"wrapped_handler: no handler is named {value!r}{_nearest(value, known)}{_ORDER}")
+        raise ValueError(f"wrapped_handler: no handler is named {value!r}; {meant(value, known)}{_ORDER}")
     if isinstance(value, logging.config.ConvertingDict):
         configurator: Any = value.configurator  # type: ignore[attr-defined]
         if any(entry is value for entry in configurator.config["handlers"].values()):
@@ -88,7 +89,7 @@ def _checked_level(item: object) -> int:
         numbers = logging._nameToLevel
         if item in numbers:
             return numbers[item]
-        raise ValueError(f"blocking_levels: unknown level {item!r}{_nearest(item, list(numbers))}")
+        raise ValueError(f"blocking_levels: no level is named {item!r}; {meant(item, numbers)}")
     if isinstance(item, int) and not isinstance(item, bool) and item >= 0:
         return int(item)
     raise ValueError(f"blocking_levels: {item!r} is no level: give a name or a number from 0 up")
@@ -137,9 +138,3 @@ def checked_choice(name: str, value: object, choices: tuple[str, ...]) -> str:
         return str(value)
     works = " or ".join(repr(choice) for choice in choices)
     raise ValueError(f"{name}={value!r} does not work here: only {works} does")
-
-
-def _nearest(given: str, known: list[str]) -> str:
-    by_folded = {name.casefold(): name for name in known}
-    matches = difflib.get_close_matches(given.casefold(), list(by_folded), n=1, cutoff=0.0)
-    return f", did you mean {by_folded[matches[0]]!r}?" if matches else ""

@@ -47,6 +47,7 @@ def test_every_command_has_its_help(command, name):
     ("arguments", "expected"),
     [
         (["rnu"], b"no command is named 'rnu'; the nearest one is 'run'"),
+        (["xyzzy"], b"no command is named 'xyzzy'; there are "),
         (["serve"], b"belongs to the service, the package logspool-server"),
         (["run"], b"name a script, or -m and a module"),
         (["run", "--fast", "x.py"], b"no option is named '--fast'"),

@@ -71,7 +71,7 @@ def test_dict_config_builds_a_handler_described_inside(tmp_path):
 
 def test_a_wrong_name_is_reported_with_the_nearest():
     logging.config.dictConfig({"version": 1, "handlers": {"file": {"class": "logging.NullHandler"}}})
-    with pytest.raises(ValueError, match="no handler is named 'fil', did you mean 'file'"):
+    with pytest.raises(ValueError, match="no handler is named 'fil'; the nearest one is 'file'"):
         ThreadHandler("fil")
 
 

@@ -1,4 +1,4 @@
-"""Behaviours 1 to 18 of `research/python-loggers.md` section 7, in their order there, on a FileHandler."""
+"""The first eighteen behaviours of stock logging that programs lean on, on a FileHandler."""
 
 import os
 import sys

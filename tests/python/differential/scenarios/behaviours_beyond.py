@@ -1,4 +1,4 @@
-"""Behaviours 19 to 31 of `research/python-loggers.md` section 7, and the habits that stand around them."""
+"""The other behaviours of stock logging that programs lean on, and the habits that stand around them."""
 
 # ruff: noqa: PLE1205, PLE1206
 
