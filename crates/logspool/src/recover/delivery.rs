@@ -37,6 +37,12 @@ const PIECE_BYTES: usize = 1024 * 1024;
 /// Chosen: as long as the longest record; a batch of more than that may leave the beginning of a line behind.
 const FIRST_PIECE_BYTES: usize = MAX_BLOB_BYTES;
 
+/// The same for what was never batched, of which there may be much: a kill between an append and its mark repeats
+/// one piece.
+///
+/// Chosen: about the lines of a batch of short records, so that no kill repeats more than one of a writer would.
+const REST_PIECE_BYTES: usize = 16 * 1024;
+
 /// One wanted sink.
 #[derive(Debug)]
 pub struct Output {
@@ -222,9 +228,13 @@ impl Visit for Delivery<'_> {
         self.damage.records += u64::from(!taken.whole);
         for at in 0..self.outputs.len() {
             let output = &self.outputs[at];
-            // What was never batched was never handed to a writer, so no kill tore it.
-            let is_first = output.target.is_none() && self.batch != REST;
-            if output.chunk.bytes.len() >= if is_first { FIRST_PIECE_BYTES } else { PIECE_BYTES } {
+            let piece_bytes = match (self.batch, &output.target) {
+                // Never handed to a writer, so no kill tore it.
+                (REST, _) => REST_PIECE_BYTES,
+                (_, None) => FIRST_PIECE_BYTES,
+                (_, Some(_)) => PIECE_BYTES,
+            };
+            if output.chunk.bytes.len() >= piece_bytes {
                 self.append(at, self.batch);
             }
         }
