@@ -1,0 +1,38 @@
+//! How many pickled log records does one core read in a second?
+//!
+//! `cargo bench -p logspool-server --bench pickle`. Prints the median and the spread of seven rounds. Each record is
+//! the one that `SocketHandler` sends for a call with one argument; its message is checked every time.
+
+use std::time::Instant;
+
+use logspool_server::decoders::log_record;
+use logspool_server::decoders::pickle::Limits;
+
+const RECORDS: usize = 500_000;
+const ROUNDS: usize = 7;
+
+fn main() {
+    let corpus = include_str!("../tests/corpus/pickles-3.11.txt");
+    let hex = corpus.lines().next().and_then(|line| line.split('\t').nth(1)).expect("the corpus has a record");
+    let frame: Vec<u8> =
+        (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hex")).collect();
+    let mut rates: Vec<f64> = (0..ROUNDS).map(|_| round(&frame)).collect();
+    rates.sort_by(f64::total_cmp);
+    println!(
+        "{} bytes a record: {:.2} million records a second ({:.2} to {:.2})",
+        frame.len(),
+        rates[ROUNDS / 2],
+        rates[0],
+        rates[ROUNDS - 1]
+    );
+}
+
+/// Millions of records a second.
+fn round(frame: &[u8]) -> f64 {
+    let began = Instant::now();
+    for _ in 0..RECORDS {
+        let record = log_record::read(std::hint::black_box(frame), Limits::default()).expect("a record");
+        assert_eq!("hello world", record.message);
+    }
+    RECORDS as f64 / began.elapsed().as_secs_f64() / 1e6
+}

@@ -1,0 +1,112 @@
+//! What `logging.handlers.SocketHandler` and `DatagramHandler` send: the attributes of a `LogRecord`, pickled.
+//!
+//! `SocketHandler.makePickle` puts the arguments into the message before, and drops what the message was made from.
+//! A handler that overrides it may leave them: then they are kept as the field `args`.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use super::pickle::{self, Limits, PickleError};
+use crate::record::Record;
+use crate::value::Value;
+
+/// Why a frame is no record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LogRecordError {
+    /// It is no pickle.
+    Pickle(PickleError),
+    /// It is the pickle of something else.
+    NoRecord,
+}
+
+impl fmt::Display for LogRecordError {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pickle(error) => error.fmt(to),
+            Self::NoRecord => to.write_str("the pickle holds no dict with the attributes of a log record"),
+        }
+    }
+}
+
+impl std::error::Error for LogRecordError {}
+
+/// Reads one record, without the four bytes of its length.
+///
+/// # Errors
+///
+/// It is none.
+pub fn read(frame: &[u8], limits: Limits) -> Result<Record<'_>, LogRecordError> {
+    let pickle = pickle::read(frame, limits).map_err(LogRecordError::Pickle)?;
+    let mut record = Record::default();
+    let mut is_record = false;
+    for (name, value) in pickle.entries().ok_or(LogRecordError::NoRecord)? {
+        is_record |= matches!(&*name, "msg" | "levelno");
+        set(&mut record, name, value);
+    }
+    if is_record { Ok(record) } else { Err(LogRecordError::NoRecord) }
+}
+
+/// Puts an attribute where it belongs; one of another type than `logging` gives it becomes a field.
+fn set<'a>(record: &mut Record<'a>, name: Cow<'a, str>, value: Value<'a>) {
+    match (&*name, &value) {
+        // Says nothing, or what others say.
+        (
+            "args" | "exc_info" | "exc_text" | "stack_info" | "taskName" | "threadName" | "processName" | "thread"
+            | "process",
+            Value::Null,
+        )
+        | ("levelname" | "filename" | "module" | "msecs" | "relativeCreated" | "asctime" | "message", _) => {}
+        ("msg", Value::Text(_)) => record.message = into_text(value),
+        ("msg", _) => record.message = Cow::Owned(plain(&value)),
+        ("name", Value::Text(_)) => record.logger = into_text(value),
+        ("levelno", Value::Int(level)) => record.level = u16::try_from((*level).max(0)).unwrap_or(u16::MAX),
+        ("created", Value::Float(seconds)) => record.time_ns = nanoseconds(*seconds),
+        ("created", Value::Int(seconds)) => record.time_ns = seconds.checked_mul(1_000_000_000),
+        ("pathname", Value::Text(_)) => record.file = Some(into_text(value)),
+        ("lineno", Value::Int(line)) if u32::try_from(*line).is_ok() => record.line = u32::try_from(*line).ok(),
+        ("funcName", Value::Text(_)) => record.function = Some(into_text(value)),
+        ("process", Value::Int(id)) if *id >= 0 => record.process = u64::try_from(*id).ok(),
+        ("processName", Value::Text(_)) => record.process_name = Some(into_text(value)),
+        ("thread", Value::Int(id)) if *id >= 0 => record.thread = u64::try_from(*id).ok(),
+        ("threadName", Value::Text(_)) => record.thread_name = Some(into_text(value)),
+        ("taskName", Value::Text(_)) => record.task = Some(into_text(value)),
+        ("exc_text", Value::Text(_)) => record.exception = Some(into_text(value)),
+        ("stack_info", Value::Text(_)) => record.stack = Some(into_text(value)),
+        ("hostname", Value::Text(_)) if record.host.is_none() => record.host = Some(into_text(value)),
+        ("trace_id" | "otelTraceID", Value::Text(_)) => record.trace_id = Some(into_text(value)),
+        ("span_id" | "otelSpanID", Value::Text(_)) => record.span_id = Some(into_text(value)),
+        _ => record.fields.push((name, value)),
+    }
+}
+
+fn into_text(value: Value<'_>) -> Cow<'_, str> {
+    match value {
+        Value::Text(text) => text,
+        _ => Cow::Borrowed(""),
+    }
+}
+
+/// A message that is no text, as Python would print it where it can be told.
+fn plain(value: &Value<'_>) -> String {
+    match value {
+        Value::Null => "None".to_owned(),
+        Value::Bool(true) => "True".to_owned(),
+        Value::Bool(false) => "False".to_owned(),
+        Value::Int(value) => value.to_string(),
+        Value::Float(value) => format!("{value:?}"),
+        Value::Text(text) => text.clone().into_owned(),
+        Value::List(values) => format!("[{}]", values.iter().map(plain).collect::<Vec<_>>().join(", ")),
+        Value::Map(pairs) => {
+            let pairs: Vec<_> = pairs.iter().map(|(name, value)| format!("{name}: {}", plain(value))).collect();
+            format!("{{{}}}", pairs.join(", "))
+        }
+    }
+}
+
+/// Seconds since 1970 as Python's `time.time()` gives them; `None` where nanoseconds do not fit.
+fn nanoseconds(seconds: f64) -> Option<i64> {
+    let whole = seconds.floor();
+    // A double of this size stands for some 240 ns: the fraction is rounded to microseconds, as `datetime` does it.
+    let micros = ((seconds - whole) * 1e6).round() as i64;
+    (whole.abs() < 9e9).then(|| whole as i64 * 1_000_000_000 + micros * 1000)
+}

@@ -1,0 +1,453 @@
+//! The machine that a pickle is a program for.
+
+use std::borrow::Cow;
+
+use num_bigint::BigInt;
+
+use super::objects::Object;
+use super::{Id, Limits, Node, PickleError, Problem, text};
+
+/// The stack machine.
+pub struct Machine<'a> {
+    frame: &'a [u8],
+    at: usize,
+    nodes: Vec<Node<'a>>,
+    stack: Vec<Id>,
+    marks: Vec<usize>,
+    memo: Vec<Option<Id>>,
+    most_nodes: usize,
+}
+
+type Step<T> = Result<T, Problem>;
+
+impl<'a> Machine<'a> {
+    /// A machine in front of a frame.
+    pub fn new(frame: &'a [u8], limits: Limits) -> Self {
+        // A log record has some 24 keys; one node for six bytes.
+        let most = limits.items.min(frame.len() / 6);
+        Self {
+            frame,
+            at: 0,
+            nodes: Vec::with_capacity(most),
+            stack: Vec::with_capacity(64),
+            marks: Vec::new(),
+            memo: Vec::with_capacity(most),
+            // Keys count as well.
+            most_nodes: limits.items.saturating_mul(4),
+        }
+    }
+
+    /// Runs the pickle to its end. Returns all nodes, and which one it is.
+    pub fn run(mut self) -> Result<(Vec<Node<'a>>, Id), PickleError> {
+        loop {
+            let at = self.at;
+            match self.step() {
+                Ok(None) => {}
+                Ok(Some(root)) => return Ok((self.nodes, root)),
+                Err(problem) => return Err(PickleError { at, problem }),
+            }
+        }
+    }
+
+    fn bytes(&mut self, count: usize) -> Step<&'a [u8]> {
+        let end = self.at.checked_add(count).ok_or(Problem::Truncated)?;
+        let found = self.frame.get(self.at..end).ok_or(Problem::Truncated)?;
+        self.at = end;
+        Ok(found)
+    }
+
+    fn array<const COUNT: usize>(&mut self) -> Step<[u8; COUNT]> {
+        let bytes = self.bytes(COUNT)?;
+        bytes.try_into().map_err(|_| Problem::Truncated)
+    }
+
+    fn byte(&mut self) -> Step<u8> {
+        self.array::<1>().map(|[byte]| byte)
+    }
+
+    fn short(&mut self) -> Step<usize> {
+        self.byte().map(usize::from)
+    }
+
+    fn four(&mut self) -> Step<usize> {
+        self.array().map(|bytes| u32::from_le_bytes(bytes) as usize)
+    }
+
+    fn eight(&mut self) -> Step<usize> {
+        self.array().and_then(|bytes| usize::try_from(u64::from_le_bytes(bytes)).map_err(|_| Problem::Truncated))
+    }
+
+    fn line(&mut self) -> Step<&'a [u8]> {
+        let rest = &self.frame[self.at..];
+        let length = rest.iter().position(|byte| *byte == b'\n').ok_or(Problem::Truncated)?;
+        self.at += length + 1;
+        Ok(&rest[..length])
+    }
+
+    /// The text of a line that holds ASCII.
+    fn word(&mut self) -> Step<&'a str> {
+        self.line().and_then(|line| std::str::from_utf8(line).map(str::trim).map_err(|_| Problem::Malformed))
+    }
+
+    fn make(&mut self, node: Node<'a>) -> Step<Id> {
+        if self.nodes.len() >= self.most_nodes {
+            return Err(Problem::TooMany);
+        }
+        self.nodes.push(node);
+        Ok(self.nodes.len() as Id - 1)
+    }
+
+    fn push(&mut self, node: Node<'a>) -> Step<()> {
+        let id = self.make(node)?;
+        self.stack.push(id);
+        Ok(())
+    }
+
+    fn pop(&mut self) -> Step<Id> {
+        let floor = self.marks.last().copied().unwrap_or(0);
+        if self.stack.len() > floor { self.stack.pop().ok_or(Problem::Stack) } else { Err(Problem::Stack) }
+    }
+
+    fn top(&self) -> Step<Id> {
+        self.stack.last().copied().ok_or(Problem::Stack)
+    }
+
+    fn pop_to_mark(&mut self) -> Step<Vec<Id>> {
+        let mark = self.mark()?;
+        Ok(self.stack.split_off(mark))
+    }
+
+    fn put(&mut self, index: usize) -> Step<()> {
+        let top = self.top()?;
+        // Who counts pays with an instruction for each; so no number takes more memory than the frame.
+        if index > self.at {
+            return Err(Problem::Malformed);
+        }
+        if self.memo.len() <= index {
+            self.memo.resize(index + 1, None);
+        }
+        self.memo[index] = Some(top);
+        Ok(())
+    }
+
+    fn get(&mut self, index: usize) -> Step<()> {
+        let found = self.memo.get(index).copied().flatten().ok_or(Problem::Malformed)?;
+        self.stack.push(found);
+        Ok(())
+    }
+
+    /// Takes two values; the one that was pushed first is the first.
+    fn pop_two(&mut self) -> Step<(Id, Id)> {
+        let second = self.pop()?;
+        Ok((self.pop()?, second))
+    }
+
+    /// Adds what lies on the stack from `from` on to the list, the set, or the object that is one, below it.
+    fn append(&mut self, from: usize) -> Step<()> {
+        let target = self.below(from)?;
+        let items = self.stack.drain(from..);
+        match &mut self.nodes[target as usize] {
+            Node::Items(found) => found.extend(items),
+            Node::Object(object) => object.items.extend(items),
+            _ => return Err(Problem::Stack),
+        }
+        Ok(())
+    }
+
+    /// Sets the keys and values on the stack from `from` on in the dict, or the object that is one, below them.
+    fn set(&mut self, from: usize) -> Step<()> {
+        let target = self.below(from)?;
+        let pairs = pairs(&self.stack[from..])?;
+        match &mut self.nodes[target as usize] {
+            Node::Map(found) => found.extend(pairs),
+            Node::Object(object) => object.pairs.extend(pairs),
+            _ => return Err(Problem::Stack),
+        }
+        self.stack.truncate(from);
+        Ok(())
+    }
+
+    fn below(&self, from: usize) -> Step<Id> {
+        from.checked_sub(1).and_then(|at| self.stack.get(at)).copied().ok_or(Problem::Stack)
+    }
+
+    fn mark(&mut self) -> Step<usize> {
+        self.marks.pop().ok_or(Problem::Stack)
+    }
+
+    /// Where the last `count` values begin.
+    fn last(&self, count: usize) -> Step<usize> {
+        let floor = self.marks.last().copied().unwrap_or(0);
+        self.stack.len().checked_sub(count).filter(|from| *from >= floor).ok_or(Problem::Stack)
+    }
+
+    fn global(&mut self, module: Cow<'a, str>, name: Cow<'a, str>) -> Step<()> {
+        self.push(Node::Object(Box::new(Object::global(module, name))))
+    }
+
+    /// Notes a call of a class or function with arguments.
+    fn call(&mut self, function: Id, arguments: Id) -> Step<()> {
+        self.push(Node::Object(Box::new(Object::call(function, arguments))))
+    }
+
+    fn decimal(&mut self, text: &'a str) -> Step<()> {
+        let text = text.strip_suffix('L').unwrap_or(text);
+        if let Ok(small) = text.parse::<i64>() {
+            return self.push(Node::Int(small));
+        }
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(Problem::Malformed);
+        }
+        self.push(Node::Long(Cow::Borrowed(text)))
+    }
+
+    /// An integer in two's complement, the lowest byte first.
+    fn long(&mut self, bytes: &'a [u8]) -> Step<()> {
+        /// Chosen: that of CPython, beyond which writing an integer as decimals takes too long.
+        const MOST_BYTES: usize = 1786;
+        if bytes.len() > MOST_BYTES {
+            return self.push(Node::Long(Cow::Owned(format!("<int of {} bytes>", bytes.len()))));
+        }
+        let number = BigInt::from_signed_bytes_le(bytes);
+        let node = i64::try_from(&number).map_or_else(|_| Node::Long(Cow::Owned(number.to_string())), Node::Int);
+        self.push(node)
+    }
+
+    /// Runs one instruction. `Some`: it was the last one.
+    fn step(&mut self) -> Step<Option<Id>> {
+        let code = self.byte()?;
+        match code {
+            b'.' => return self.pop().map(Some),
+            b'(' => self.marks.push(self.stack.len()),
+            b'0' => {
+                if self.marks.last() == Some(&self.stack.len()) {
+                    self.marks.pop();
+                } else {
+                    self.pop()?;
+                }
+            }
+            b'1' => drop(self.pop_to_mark()?),
+            b'2' => {
+                let top = self.top()?;
+                self.stack.push(top);
+            }
+            // PROTO, FRAME: nothing depends on them.
+            0x80 => drop(self.byte()?),
+            0x95 => drop(self.array::<8>()?),
+
+            b'N' => self.push(Node::None)?,
+            0x88 => self.push(Node::Bool(true))?,
+            0x89 => self.push(Node::Bool(false))?,
+            b'K' => {
+                let number = self.byte()?.into();
+                self.push(Node::Int(number))?;
+            }
+            b'M' => {
+                let number = u16::from_le_bytes(self.array()?).into();
+                self.push(Node::Int(number))?;
+            }
+            b'J' => {
+                let number = i32::from_le_bytes(self.array()?).into();
+                self.push(Node::Int(number))?;
+            }
+            b'I' => match self.word()? {
+                "01" => self.push(Node::Bool(true))?,
+                "00" => self.push(Node::Bool(false))?,
+                digits => self.decimal(digits)?,
+            },
+            b'L' => {
+                let digits = self.word()?;
+                self.decimal(digits)?;
+            }
+            0x8a => {
+                let count = self.short()?;
+                let bytes = self.bytes(count)?;
+                self.long(bytes)?;
+            }
+            0x8b => {
+                let count = self.four()?;
+                let bytes = self.bytes(count)?;
+                self.long(bytes)?;
+            }
+            b'F' => {
+                let number = self.word()?.parse().map_err(|_| Problem::Malformed)?;
+                self.push(Node::Float(number))?;
+            }
+            b'G' => {
+                let number = f64::from_be_bytes(self.array()?);
+                self.push(Node::Float(number))?;
+            }
+
+            b'X' => {
+                let count = self.four()?;
+                self.push_utf8(count)?;
+            }
+            0x8c => {
+                let count = self.short()?;
+                self.push_utf8(count)?;
+            }
+            0x8d => {
+                let count = self.eight()?;
+                self.push_utf8(count)?;
+            }
+            b'V' => {
+                let line = self.line()?;
+                self.push(Node::Text(text::raw_unicode_escape(line)))?;
+            }
+            b'S' => {
+                let text = text::unquoted(self.line()?).ok_or(Problem::Malformed)?;
+                self.push(Node::Text(text))?;
+            }
+            b'T' => {
+                let count = self.four()?;
+                let bytes = self.bytes(count)?;
+                self.push(Node::Text(text::guessed(bytes)))?;
+            }
+            b'U' => {
+                let count = self.short()?;
+                let bytes = self.bytes(count)?;
+                self.push(Node::Text(text::guessed(bytes)))?;
+            }
+            b'B' => {
+                let count = self.four()?;
+                self.push_bytes(count)?;
+            }
+            b'C' => {
+                let count = self.short()?;
+                self.push_bytes(count)?;
+            }
+            0x8e | 0x96 => {
+                let count = self.eight()?;
+                self.push_bytes(count)?;
+            }
+
+            b']' | b')' | 0x8f => self.push(Node::Items(Vec::new()))?,
+            b'l' | b't' | 0x91 => {
+                let items = self.pop_to_mark()?;
+                self.push(Node::Items(items))?;
+            }
+            0x85..=0x87 => {
+                let from = self.last(usize::from(code - 0x84))?;
+                let items = self.stack.split_off(from);
+                self.push(Node::Items(items))?;
+            }
+            b'a' => {
+                let from = self.last(1)?;
+                self.append(from)?;
+            }
+            b'e' | 0x90 => {
+                let from = self.mark()?;
+                self.append(from)?;
+            }
+            b'}' => self.push(Node::Map(Vec::new()))?,
+            b'd' => {
+                let from = self.mark()?;
+                let pairs = pairs(&self.stack[from..])?.collect();
+                self.stack.truncate(from);
+                self.push(Node::Map(pairs))?;
+            }
+            b's' => {
+                let from = self.last(2)?;
+                self.set(from)?;
+            }
+            b'u' => {
+                let from = self.mark()?;
+                self.set(from)?;
+            }
+
+            b'p' => {
+                let index = self.word()?.parse().map_err(|_| Problem::Malformed)?;
+                self.put(index)?;
+            }
+            b'q' => {
+                let index = self.short()?;
+                self.put(index)?;
+            }
+            b'r' => {
+                let index = self.four()?;
+                self.put(index)?;
+            }
+            0x94 => self.put(self.memo.len())?,
+            b'g' => {
+                let index = self.word()?.parse().map_err(|_| Problem::Malformed)?;
+                self.get(index)?;
+            }
+            b'h' => {
+                let index = self.short()?;
+                self.get(index)?;
+            }
+            b'j' => {
+                let index = self.four()?;
+                self.get(index)?;
+            }
+
+            b'c' => {
+                let (module, name) = (self.line()?, self.line()?);
+                self.global(text::utf8(module), text::utf8(name))?;
+            }
+            0x93 => {
+                let (module, name) = self.pop_two()?;
+                let [module, name] = [module, name].map(|id| match &self.nodes[id as usize] {
+                    Node::Text(text) => Ok(text.clone()),
+                    _ => Err(Problem::Stack),
+                });
+                self.global(module?, name?)?;
+            }
+            b'R' | 0x81 => {
+                let (function, arguments) = self.pop_two()?;
+                self.call(function, arguments)?;
+            }
+            0x92 => {
+                // With keywords, which no type that is shown has.
+                self.pop()?;
+                let (function, arguments) = self.pop_two()?;
+                self.call(function, arguments)?;
+            }
+            b'o' => {
+                let parts = self.pop_to_mark()?;
+                let (class, arguments) = parts.split_first().ok_or(Problem::Stack)?;
+                let (class, arguments) = (*class, arguments.to_vec());
+                let arguments = self.make(Node::Items(arguments))?;
+                self.call(class, arguments)?;
+            }
+            b'i' => {
+                let (module, name) = (self.line()?, self.line()?);
+                let arguments = self.pop_to_mark()?;
+                let arguments = self.make(Node::Items(arguments))?;
+                let class = Node::Object(Box::new(Object::global(text::utf8(module), text::utf8(name))));
+                let class = self.make(class)?;
+                self.call(class, arguments)?;
+            }
+            b'b' => {
+                let state = self.pop()?;
+                let target = self.top()?;
+                if let Node::Object(object) = &mut self.nodes[target as usize] {
+                    object.state = Some(state);
+                }
+            }
+
+            b'P' | b'Q' | 0x82..=0x84 | 0x97 | 0x98 => return Err(Problem::Outside),
+            other => return Err(Problem::Unknown(other)),
+        }
+        Ok(None)
+    }
+
+    fn push_utf8(&mut self, count: usize) -> Step<()> {
+        let bytes = self.bytes(count)?;
+        self.push(Node::Text(text::utf8(bytes)))
+    }
+
+    fn push_bytes(&mut self, count: usize) -> Step<()> {
+        let bytes = self.bytes(count)?;
+        self.push(Node::Bytes(Cow::Borrowed(bytes)))
+    }
+}
+
+/// Keys and values, in turns.
+fn pairs(items: &[Id]) -> Step<impl Iterator<Item = (Id, Id)>> {
+    if items.len() % 2 != 0 {
+        return Err(Problem::Stack);
+    }
+    Ok(items.chunks_exact(2).map(|pair| (pair[0], pair[1])))
+}

@@ -1,0 +1,102 @@
+//! From a pickle's nodes to values, as far as the limits allow.
+
+use std::borrow::Cow;
+
+use super::{Id, Node, Pickle, objects};
+use crate::value::Value;
+
+/// What may still be shown of a pickle.
+pub struct Left {
+    items: usize,
+    bytes: usize,
+}
+
+/// Stands for what goes beyond the limits.
+const BEYOND: &str = "...";
+
+impl<'a> Pickle<'a> {
+    pub(super) fn node(&self, id: Id) -> &Node<'a> {
+        &self.nodes[id as usize]
+    }
+
+    fn left(&self) -> Left {
+        Left { items: self.limits.items, bytes: self.bytes.saturating_mul(self.limits.expansion) }
+    }
+
+    /// The whole of it as one value. What is too deep or too much is shown as `...`.
+    pub fn value(&self) -> Value<'a> {
+        self.show(self.root, self.limits.depth, &mut self.left())
+    }
+
+    /// The pairs of a dict whose keys are text, one after the other; `None`: it is no such dict.
+    ///
+    /// Keys of other types are left out, as `logging.makeLogRecord` cannot have made them.
+    pub fn entries(&self) -> Option<impl Iterator<Item = (Cow<'a, str>, Value<'a>)>> {
+        let Node::Map(pairs) = self.node(self.root) else { return None };
+        let mut left = self.left();
+        Some(pairs.iter().filter_map(move |(key, value)| match self.node(*key) {
+            Node::Text(key) => Some((key.clone(), self.show(*value, self.limits.depth, &mut left))),
+            _ => None,
+        }))
+    }
+
+    fn show(&self, id: Id, depth: usize, left: &mut Left) -> Value<'a> {
+        let Some((items, deeper)) = left.items.checked_sub(1).zip(depth.checked_sub(1)) else {
+            return Value::text(BEYOND);
+        };
+        left.items = items;
+        match self.node(id) {
+            Node::None => Value::Null,
+            Node::Bool(value) => Value::Bool(*value),
+            Node::Int(value) => Value::Int(*value),
+            Node::Float(value) => Value::Float(*value),
+            Node::Long(text) | Node::Text(text) => shown(text.clone(), left),
+            Node::Bytes(bytes) => shown(objects::bytes_text(bytes), left),
+            Node::Items(items) => self.show_items(items, deeper, left),
+            Node::Map(pairs) => self.show_map(pairs, deeper, left),
+            Node::Object(object) => self.show_object(object, deeper, left),
+        }
+    }
+
+    pub(super) fn show_items(&self, items: &[Id], deeper: usize, left: &mut Left) -> Value<'a> {
+        let mut values = Vec::new();
+        for item in items {
+            values.push(self.show(*item, deeper, left));
+            if left.items == 0 {
+                break;
+            }
+        }
+        Value::List(values)
+    }
+
+    pub(super) fn show_map(&self, pairs: &[(Id, Id)], deeper: usize, left: &mut Left) -> Value<'a> {
+        let mut values = Vec::new();
+        for (key, value) in pairs {
+            let key = match self.show(*key, 1, left) {
+                Value::Text(key) => key,
+                Value::Int(key) => Cow::Owned(key.to_string()),
+                Value::Float(key) => Cow::Owned(objects::float_text(key)),
+                Value::Bool(key) => Cow::Borrowed(if key { "True" } else { "False" }),
+                Value::Null => Cow::Borrowed("None"),
+                // A tuple.
+                Value::List(_) | Value::Map(_) => Cow::Borrowed(BEYOND),
+            };
+            values.push((key, self.show(*value, deeper, left)));
+            if left.items == 0 {
+                break;
+            }
+        }
+        Value::Map(values)
+    }
+}
+
+/// Text, if so much of it may still be shown.
+pub fn shown<'a>(text: Cow<'a, str>, left: &mut Left) -> Value<'a> {
+    match left.bytes.checked_sub(text.len()) {
+        Some(bytes) => {
+            left.bytes = bytes;
+            Value::Text(text)
+        }
+        None => Value::text(BEYOND),
+    }
+}

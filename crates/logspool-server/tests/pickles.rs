@@ -1,0 +1,178 @@
+//! Pickled log records: as CPython made them (`corpus/make_pickles.py`), and as nobody should make them.
+
+use logspool_server::decoders::log_record::{self, LogRecordError};
+use logspool_server::decoders::pickle::{self, Limits, Problem};
+use logspool_server::value::Value;
+
+fn bytes(hex: &str) -> Vec<u8> {
+    (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
+}
+
+/// Name, pickle and expected record of each case of a file.
+fn corpus(text: &str) -> impl Iterator<Item = (&str, Vec<u8>, serde_json::Value)> {
+    text.lines().map(|line| {
+        let mut parts = line.split('\t');
+        let mut part = || parts.next().unwrap();
+        (part(), bytes(part()), serde_json::from_str(part()).unwrap())
+    })
+}
+
+const FILES: [(&str, &str); 4] = [
+    ("3.10", include_str!("corpus/pickles-3.10.txt")),
+    ("3.11", include_str!("corpus/pickles-3.11.txt")),
+    ("3.12", include_str!("corpus/pickles-3.12.txt")),
+    ("3.13", include_str!("corpus/pickles-3.13.txt")),
+];
+
+#[test]
+fn records_are_understood_as_python_meant_them() {
+    for (version, text) in FILES {
+        let mut count = 0;
+        for (name, frame, expected) in corpus(text) {
+            let record = log_record::read(&frame, Limits::default()).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let found = serde_json::to_value(&record).unwrap();
+            assert_eq!(expected, found, "{version}, {name}");
+            count += 1;
+        }
+        assert!(count > 80, "{version}: {count} cases");
+    }
+}
+
+#[test]
+fn a_frame_that_is_cut_off_anywhere_is_an_error() {
+    let (_, frame, _) = corpus(FILES[1].1).next().unwrap();
+    for length in 0..frame.len() {
+        assert!(log_record::read(&frame[..length], Limits::default()).is_err(), "{length} bytes");
+    }
+}
+
+#[test]
+fn a_frame_with_any_byte_changed_is_a_record_or_an_error() {
+    for (_, mut frame, _) in corpus(FILES[1].1).filter(|(_, frame, _)| frame.len() < 2000) {
+        for at in 0..frame.len() {
+            let before = frame[at];
+            for changed in [0, 0xFF, before ^ 1, before ^ 0x80, b'.', b'(', b't', b'h', b'R', b'b'] {
+                frame[at] = changed;
+                if let Ok(record) = log_record::read(&frame, Limits::default()) {
+                    serde_json::to_string(&record).unwrap();
+                }
+            }
+            frame[at] = before;
+        }
+    }
+}
+
+fn problem(frame: &[u8]) -> Problem {
+    pickle::read(frame, Limits::default()).unwrap_err().problem
+}
+
+#[test]
+fn what_is_wrong_is_said_and_where() {
+    assert_eq!(Problem::Truncated, problem(b""));
+    assert_eq!(Problem::Unknown(0xFF), problem(b"\xFF"));
+    assert_eq!(Problem::Stack, problem(b"."));
+    assert_eq!(Problem::Stack, problem(b"NNs."));
+    assert_eq!(Problem::Malformed, problem(b"Ix\n."));
+    assert_eq!(Problem::Malformed, problem(b"h\x05."));
+    assert_eq!(Problem::Outside, problem(b"Psomewhere\n."));
+    assert_eq!(
+        "the instruction at byte 1 of the pickle finds other values than it wants",
+        pickle::read(b"}s.", Limits::default()).unwrap_err().to_string()
+    );
+    assert_eq!(Err(LogRecordError::NoRecord), log_record::read(b"].", Limits::default()));
+    assert_eq!(Err(LogRecordError::NoRecord), log_record::read(b"}.", Limits::default()));
+}
+
+#[test]
+fn a_length_beyond_the_frame_takes_no_memory() {
+    assert_eq!(Problem::Truncated, problem(b"X\xFF\xFF\xFF\xFFabc."));
+    assert_eq!(Problem::Truncated, problem(b"\x8d\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFFabc."));
+    assert_eq!(Problem::Malformed, problem(b"Nr\xFF\xFF\xFF\xFF."));
+}
+
+/// Values in a value.
+fn count(value: &Value<'_>) -> usize {
+    1 + match value {
+        Value::List(values) => values.iter().map(count).sum(),
+        Value::Map(pairs) => pairs.iter().map(|(_, value)| count(value)).sum(),
+        _ => 0,
+    }
+}
+
+#[test]
+fn a_memo_that_doubles_again_and_again_is_shown_as_far_as_allowed() {
+    // [[..., ...], the same]: 2^1000 values.
+    let mut frame = b"]q\x00".to_vec();
+    for index in 0..1000_u32 {
+        frame.extend(b"]");
+        frame.extend(b"r");
+        frame.extend((index + 1).to_le_bytes());
+        for _ in 0..2 {
+            frame.extend(b"j");
+            frame.extend(index.to_le_bytes());
+            frame.extend(b"a");
+        }
+    }
+    frame.extend(b".");
+    let pickle = pickle::read(&frame, Limits::default()).unwrap();
+
+    assert!(count(&pickle.value()) <= 3 * Limits::default().items);
+}
+
+#[test]
+fn text_that_is_shown_again_and_again_is_bounded() {
+    let mut frame = b"]q\x00X\x00\x00\x01\x00".to_vec();
+    frame.extend([b'x'; 65536]);
+    frame.extend(b"q\x01a");
+    for _ in 0..5000 {
+        frame.extend(b"h\x01a");
+    }
+    frame.extend(b".");
+    let pickle = pickle::read(&frame, Limits::default()).unwrap();
+    let shown = serde_json::to_string(&pickle.value()).unwrap();
+
+    assert!(shown.len() < 5 * frame.len() + 6 * 5000, "{} bytes from {}", shown.len(), frame.len());
+}
+
+#[test]
+fn a_list_in_itself_and_a_deep_one_end() {
+    let pickle = pickle::read(b"]q\x00h\x00a.", Limits::default()).unwrap();
+    assert_eq!(32, count(&pickle.value()) - 1);
+
+    let mut frame = vec![b']'; 5000];
+    frame.extend(vec![b'a'; 4999]);
+    frame.push(b'.');
+    assert!(pickle::read(&frame, Limits::default()).is_ok());
+}
+
+#[test]
+fn calls_of_calls_end() {
+    // f()()()...: each is the function of the next.
+    let mut frame = b"cm\nf\n".to_vec();
+    for _ in 0..5000 {
+        frame.extend(b")R");
+    }
+    frame.extend(b".");
+    let pickle = pickle::read(&frame, Limits::default()).unwrap();
+
+    assert_eq!(Value::text("<object>"), pickle.value());
+}
+
+#[test]
+fn more_values_than_allowed_are_an_error() {
+    let mut frame = b"](".to_vec();
+    frame.extend(vec![b'N'; 100_000]);
+    frame.extend(b"e.");
+
+    assert_eq!(Problem::TooMany, problem(&frame));
+}
+
+#[test]
+fn nothing_is_executed() {
+    let frame = b"cos\nsystem\n(S'touch /tmp/executed'\ntR.";
+
+    assert_eq!(
+        Value::text("<os.system('touch /tmp/executed')>"),
+        pickle::read(frame, Limits::default()).unwrap().value()
+    );
+}
