@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use super::pickle::{self, Limits, PickleError};
+use super::words::{self, into_text};
 use crate::record::Record;
 use crate::value::Value;
 
@@ -60,7 +61,7 @@ fn set<'a>(record: &mut Record<'a>, name: Cow<'a, str>, value: Value<'a>) {
         ("msg", _) => record.message = Cow::Owned(plain(&value)),
         ("name", Value::Text(_)) => record.logger = into_text(value),
         ("levelno", Value::Int(level)) => record.level = u16::try_from((*level).max(0)).unwrap_or(u16::MAX),
-        ("created", Value::Float(seconds)) => record.time_ns = nanoseconds(*seconds),
+        ("created", Value::Float(seconds)) => record.time_ns = words::of_float(*seconds),
         ("created", Value::Int(seconds)) => record.time_ns = seconds.checked_mul(1_000_000_000),
         ("pathname", Value::Text(_)) => record.file = Some(into_text(value)),
         ("lineno", Value::Int(line)) if u32::try_from(*line).is_ok() => record.line = u32::try_from(*line).ok(),
@@ -79,13 +80,6 @@ fn set<'a>(record: &mut Record<'a>, name: Cow<'a, str>, value: Value<'a>) {
     }
 }
 
-fn into_text(value: Value<'_>) -> Cow<'_, str> {
-    match value {
-        Value::Text(text) => text,
-        _ => Cow::Borrowed(""),
-    }
-}
-
 /// A message that is no text, as Python would print it where it can be told.
 fn plain(value: &Value<'_>) -> String {
     match value {
@@ -101,12 +95,4 @@ fn plain(value: &Value<'_>) -> String {
             format!("{{{}}}", pairs.join(", "))
         }
     }
-}
-
-/// Seconds since 1970 as Python's `time.time()` gives them; `None` where nanoseconds do not fit.
-fn nanoseconds(seconds: f64) -> Option<i64> {
-    let whole = seconds.floor();
-    // A double of this size stands for some 240 ns: the fraction is rounded to microseconds, as `datetime` does it.
-    let micros = ((seconds - whole) * 1e6).round() as i64;
-    (whole.abs() < 9e9).then(|| whole as i64 * 1_000_000_000 + micros * 1000)
 }

@@ -1,0 +1,109 @@
+//! GELF 1.0 and 1.1, the payload: a JSON object whose additional fields begin with an underscore.
+//!
+//! How it travels (chunks over UDP, compressed; NUL-ended over TCP) is not looked at here.
+
+use std::borrow::Cow;
+
+use super::json_line::{self, JsonLineError};
+use super::words::{self, into_text};
+use crate::record::Record;
+use crate::value::Value;
+
+/// Reads one message.
+///
+/// # Errors
+///
+/// It is no JSON object.
+pub fn read(message: &[u8]) -> Result<Record<'_>, JsonLineError> {
+    // A message without a level is an alert (GELF 1.1: "default is 1"), which no sender means: the usual reading is INFO.
+    let mut record = Record { level: 20, ..Record::default() };
+    let (mut short, mut full) = (None, None);
+    for (name, value) in json_line::object(message)? {
+        match (&*name, &value) {
+            ("version", _) => {}
+            ("host", Value::Text(_)) => record.host = Some(into_text(value)),
+            ("short_message", Value::Text(_)) => short = Some(into_text(value)),
+            ("full_message", Value::Text(_)) => full = Some(into_text(value)),
+            ("timestamp", _) if record.time_ns.is_none() && words::nanoseconds(&value).is_some() => {
+                record.time_ns = words::nanoseconds(&value);
+            }
+            ("level", Value::Int(severity)) if words::level_of_severity(*severity).is_some() => {
+                record.level = words::level_of_severity(*severity).unwrap_or_default();
+            }
+            ("facility" | "_logger" | "_logger_name", Value::Text(_)) if record.logger.is_empty() => {
+                record.logger = into_text(value);
+            }
+            ("file" | "_file", Value::Text(_)) if record.file.is_none() => record.file = Some(into_text(value)),
+            ("line" | "_line", Value::Int(line)) if record.line.is_none() => record.line = u32::try_from(*line).ok(),
+            ("_function", Value::Text(_)) if record.function.is_none() => record.function = Some(into_text(value)),
+            ("_pid", Value::Int(id)) if record.process.is_none() => record.process = u64::try_from(*id).ok(),
+            ("_thread_name", Value::Text(_)) if record.thread_name.is_none() => {
+                record.thread_name = Some(into_text(value));
+            }
+            ("_trace_id", Value::Text(_)) if record.trace_id.is_none() => record.trace_id = Some(into_text(value)),
+            ("_span_id", Value::Text(_)) if record.span_id.is_none() => record.span_id = Some(into_text(value)),
+            _ => record.fields.push((without_underscore(name), value)),
+        }
+    }
+    // The long form begins with the short one where a sender gives both; a traceback stands only in it.
+    match (short, full) {
+        (Some(short), Some(full)) => match full.strip_prefix(&*short) {
+            Some("") => record.message = short,
+            Some(rest) if rest.starts_with('\n') => {
+                record.exception = Some(Cow::Owned(rest[1..].to_owned()));
+                record.message = short;
+            }
+            _ => {
+                record.message = short;
+                record.fields.push((Cow::Borrowed("full_message"), Value::Text(full)));
+            }
+        },
+        (short, full) => record.message = short.or(full).unwrap_or_default(),
+    }
+    Ok(record)
+}
+
+fn without_underscore(name: Cow<'_, str>) -> Cow<'_, str> {
+    match name {
+        Cow::Borrowed(name) => Cow::Borrowed(name.strip_prefix('_').unwrap_or(name)),
+        Cow::Owned(name) => Cow::Owned(name.strip_prefix('_').map(str::to_owned).unwrap_or(name)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json(message: &str) -> serde_json::Value {
+        serde_json::to_value(read(message.as_bytes()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_message_of_the_specification_is_read() {
+        let message = r#"{"version":"1.1","host":"example.org","short_message":"A short message",
+            "full_message":"A short message\nBacktrace here\n\nmore stuff","timestamp":1385053862.3072,
+            "level":1,"_user_id":9001,"_some_info":"foo","_some_env_var":"bar"}"#;
+
+        assert_eq!(
+            serde_json::json!({
+                "time_ns": 1_385_053_862_307_200_000_i64, "level": 50, "logger": "", "message": "A short message",
+                "host": "example.org", "exception": "Backtrace here\n\nmore stuff",
+                "fields": {"user_id": 9001, "some_info": "foo", "some_env_var": "bar"},
+            }),
+            json(message)
+        );
+    }
+
+    #[test]
+    fn what_is_missing_or_odd_loses_nothing() {
+        assert_eq!(serde_json::json!({"level": 20, "logger": "", "message": ""}), json("{}"));
+        assert_eq!(
+            serde_json::json!({
+                "level": 20, "logger": "", "message": "short",
+                "fields": {"level": "high", "full_message": "another text", "host": 5},
+            }),
+            json(r#"{"short_message":"short","full_message":"another text","level":"high","host":5}"#)
+        );
+        assert!(read(b"no JSON").is_err());
+    }
+}

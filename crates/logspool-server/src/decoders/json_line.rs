@@ -1,0 +1,211 @@
+//! One JSON object a line, as JSON formatters of many libraries write it.
+//!
+//! The usual keys are known by all their usual names. The first key of a kind counts; another one, and one whose value
+//! does not fit, stays what it is: a field.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use super::words::{self, into_text};
+use crate::record::Record;
+use crate::value::Value;
+
+/// Why a line is no record.
+#[derive(Debug)]
+pub enum JsonLineError {
+    /// It is no JSON.
+    Json(serde_json::Error),
+    /// It is another JSON value than an object.
+    NoObject,
+}
+
+impl fmt::Display for JsonLineError {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Json(error) => write!(to, "the line is no JSON: {error}"),
+            Self::NoObject => to.write_str("the line holds no JSON object"),
+        }
+    }
+}
+
+impl std::error::Error for JsonLineError {}
+
+/// Reads one line.
+///
+/// # Errors
+///
+/// It is no JSON object. Objects in objects deeper than 128 are none (a limit of `serde_json`).
+pub fn read(line: &[u8]) -> Result<Record<'_>, JsonLineError> {
+    let mut record = Record::default();
+    let mut has = Has::default();
+    for (name, value) in object(line)? {
+        if let Some((name, value)) = set(&mut record, &mut has, name, value) {
+            record.fields.push((name, value));
+        }
+    }
+    Ok(record)
+}
+
+/// The keys and values of an object.
+pub fn object(line: &[u8]) -> Result<Vec<(Cow<'_, str>, Value<'_>)>, JsonLineError> {
+    match serde_json::from_slice(line).map_err(JsonLineError::Json)? {
+        Value::Map(pairs) => Ok(pairs),
+        _ => Err(JsonLineError::NoObject),
+    }
+}
+
+/// What has been set, where the record itself does not tell.
+#[derive(Default)]
+struct Has {
+    level: bool,
+    logger: bool,
+    message: bool,
+}
+
+/// Puts a value where it belongs; gives back what belongs nowhere.
+fn set<'a>(
+    record: &mut Record<'a>,
+    has: &mut Has,
+    name: Cow<'a, str>,
+    value: Value<'a>,
+) -> Option<(Cow<'a, str>, Value<'a>)> {
+    match &*name {
+        "time" | "timestamp" | "@timestamp" | "ts" | "created" | "asctime" if record.time_ns.is_none() => {
+            record.time_ns = words::nanoseconds(&value);
+            // A time that cannot be read is worth to be seen.
+            return record.time_ns.is_none().then_some((name, value));
+        }
+        "level" | "levelname" | "severity" | "levelno" | "log.level" if !has.level => {
+            let level = match &value {
+                Value::Int(number) => u16::try_from(*number).ok(),
+                Value::Text(text) => words::level(text),
+                _ => None,
+            };
+            let Some(level) = level else { return Some((name, value)) };
+            record.level = level;
+            has.level = true;
+        }
+        "line" | "lineno" if record.line.is_none() => {
+            let Value::Int(number) = value else { return Some((name, value)) };
+            record.line = u32::try_from(number).ok();
+        }
+        "process" | "pid" if record.process.is_none() => {
+            let Value::Int(number) = value else { return Some((name, value)) };
+            record.process = u64::try_from(number).ok();
+        }
+        "thread" if record.thread.is_none() => {
+            let Value::Int(number) = value else { return Some((name, value)) };
+            record.thread = u64::try_from(number).ok();
+        }
+        "message" | "msg" | "event" if !has.message && matches!(value, Value::Text(_)) => {
+            record.message = into_text(value);
+            has.message = true;
+        }
+        "logger" | "name" | "logger_name" if !has.logger && matches!(value, Value::Text(_)) => {
+            record.logger = into_text(value);
+            has.logger = true;
+        }
+        other => {
+            let Some(place) = text_of(record, other) else { return Some((name, value)) };
+            if place.is_some() || !matches!(value, Value::Text(_)) {
+                return Some((name, value));
+            }
+            *place = Some(into_text(value));
+        }
+    }
+    None
+}
+
+/// The part of a record that a key with text belongs to.
+fn text_of<'r, 'a>(record: &'r mut Record<'a>, name: &str) -> Option<&'r mut Option<Cow<'a, str>>> {
+    Some(match name {
+        "file" | "pathname" | "filename" => &mut record.file,
+        "function" | "funcName" | "func_name" => &mut record.function,
+        "host" | "hostname" => &mut record.host,
+        "process_name" | "processName" => &mut record.process_name,
+        "thread_name" | "threadName" => &mut record.thread_name,
+        "task" | "taskName" => &mut record.task,
+        "trace_id" | "traceId" | "trace.id" | "dd.trace_id" | "otelTraceID" => &mut record.trace_id,
+        "span_id" | "spanId" | "span.id" | "dd.span_id" | "otelSpanID" => &mut record.span_id,
+        "exception" | "exc_info" | "exc_text" | "stack_trace" | "error.stack_trace" => &mut record.exception,
+        "stack" | "stack_info" => &mut record.stack,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json(line: &str) -> serde_json::Value {
+        serde_json::to_value(read(line.as_bytes()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn what_logspool_writes_is_read_as_it_was_meant() {
+        let line = r#"{"time":"2023-11-14T22:13:20.125000Z","level":"WARNING","logger":"shop","message":"a \"b\"",
+            "file":"cart.py","line":42,"function":"pay","exception":"Traceback","stack":"Stack","user":7}"#;
+
+        assert_eq!(
+            serde_json::json!({
+                "time_ns": 1_700_000_000_125_000_000_i64, "level": 30, "logger": "shop", "message": "a \"b\"",
+                "file": "cart.py", "line": 42, "function": "pay", "exception": "Traceback", "stack": "Stack",
+                "fields": {"user": 7},
+            }),
+            json(line)
+        );
+    }
+
+    #[test]
+    fn what_others_write_is_known_by_their_names() {
+        let line = r#"{"@timestamp":1700000000125,"severity":"err","msg":"m","name":"n","pid":1,"thread":2,
+            "hostname":"h","traceId":"t","dd.span_id":"s","threadName":"T","taskName":"k","processName":"p"}"#;
+
+        assert_eq!(
+            serde_json::json!({
+                "time_ns": 1_700_000_000_125_000_000_i64, "level": 40, "logger": "n", "message": "m", "process": 1,
+                "thread": 2, "host": "h", "trace_id": "t", "span_id": "s", "thread_name": "T", "task": "k",
+                "process_name": "p",
+            }),
+            json(line)
+        );
+    }
+
+    #[test]
+    fn what_does_not_fit_and_what_comes_twice_is_a_field() {
+        let line = r#"{"level":"loud","level":10,"time":"soon","message":5,"event":"e","msg":"second","line":"x",
+            "host":null,"big":18446744073709551615,"list":[1.5,{"a":true}]}"#;
+
+        assert_eq!(
+            serde_json::json!({
+                "level": 10, "logger": "", "message": "e",
+                "fields": {
+                    "level": "loud", "time": "soon", "message": 5, "msg": "second", "line": "x", "host": null,
+                    "big": "18446744073709551615", "list": [1.5, {"a": true}],
+                },
+            }),
+            json(line)
+        );
+    }
+
+    #[test]
+    fn a_line_that_is_no_object_is_an_error_that_says_where() {
+        for line in ["", "{", "[1]", "12", "\"x\"", "{\"a\":1} trailing", "{\"a\":\"\u{1}\"}"] {
+            assert!(read(line.as_bytes()).is_err(), "{line}");
+        }
+        assert!(read(b"{\"a\":\"\xFF\"}").is_err());
+        assert!(read("[".repeat(100_000).as_bytes()).is_err());
+        assert_eq!("the line holds no JSON object", read(b"[]").unwrap_err().to_string());
+        assert_eq!(
+            "the line is no JSON: EOF while parsing an object at line 1 column 1",
+            read(b"{").unwrap_err().to_string()
+        );
+    }
+
+    #[test]
+    fn text_is_borrowed_where_it_can_be() {
+        let record = read(br#"{"message":"plain","logger":"esc\n"}"#).unwrap();
+        assert!(matches!(record.message, Cow::Borrowed("plain")));
+        assert!(matches!(record.logger, Cow::Owned(_)));
+    }
+}

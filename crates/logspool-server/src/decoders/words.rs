@@ -1,0 +1,123 @@
+//! What senders call their levels, and how they write the time.
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+
+use crate::value::Value;
+
+/// The number of a level by a name that some library gives it; `None`: no level is called that.
+pub fn level(name: &str) -> Option<u16> {
+    let mut lower = [0; 16];
+    let lower = lower.get_mut(..name.len())?;
+    lower.copy_from_slice(name.as_bytes());
+    lower.make_ascii_lowercase();
+    match &*lower {
+        b"notset" => Some(0),
+        b"trace" | b"finest" => Some(5),
+        b"debug" | b"fine" | b"dbg" => Some(10),
+        b"info" | b"information" | b"informational" | b"notice" | b"success" => Some(20),
+        b"warn" | b"warning" => Some(30),
+        b"error" | b"err" | b"severe" => Some(40),
+        b"critical" | b"crit" | b"fatal" | b"alert" | b"emerg" | b"emergency" | b"panic" => Some(50),
+        _ => None,
+    }
+}
+
+/// The number of a level by the severity of syslog (RFC 5424, 6.2.1): 0 emergency to 7 debug.
+pub fn level_of_severity(severity: i64) -> Option<u16> {
+    match severity {
+        0..=2 => Some(50),
+        3 => Some(40),
+        4 => Some(30),
+        5 | 6 => Some(20),
+        7 => Some(10),
+        _ => None,
+    }
+}
+
+/// A time in nanoseconds since 1970: text as RFC 3339 and ISO 8601 write it, without an offset in UTC; numbers in
+/// seconds, milliseconds, microseconds or nanoseconds, by their size.
+pub fn nanoseconds(value: &Value<'_>) -> Option<i64> {
+    match value {
+        Value::Text(text) => of_text(text),
+        // Seconds as a number are beyond this only after the year 5138.
+        Value::Int(number) => match number.unsigned_abs() {
+            0..100_000_000_000 => number.checked_mul(1_000_000_000),
+            100_000_000_000..100_000_000_000_000 => number.checked_mul(1_000_000),
+            100_000_000_000_000..100_000_000_000_000_000 => number.checked_mul(1_000),
+            _ => Some(*number),
+        },
+        Value::Float(number) => match number.abs() {
+            size if size < 1e11 => of_float(*number),
+            size if size < 1e14 => of_float(*number / 1e3),
+            size if size < 1e17 => of_float(*number / 1e6),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Seconds since 1970 as a double: one of today stands for some 240 ns, so it is rounded to microseconds.
+pub fn of_float(seconds: f64) -> Option<i64> {
+    let whole = seconds.floor();
+    let micros = ((seconds - whole) * 1e6).round() as i64;
+    // Nanoseconds fit up to the year 2262.
+    (whole.abs() < 9.2e9).then(|| whole as i64 * 1_000_000_000 + micros * 1_000)
+}
+
+fn of_text(text: &str) -> Option<i64> {
+    let text = text.trim();
+    let timestamp = match text.parse::<Timestamp>() {
+        Ok(timestamp) => timestamp,
+        Err(_) => text.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok()?.timestamp(),
+    };
+    i64::try_from(timestamp.as_nanosecond()).ok()
+}
+
+/// The text in a value; empty where it is none.
+pub fn into_text(value: Value<'_>) -> Cow<'_, str> {
+    match value {
+        Value::Text(text) => text,
+        _ => Cow::Borrowed(""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_have_many_names() {
+        assert_eq!(Some(30), level("Warning"));
+        assert_eq!(Some(50), level("FATAL"));
+        assert_eq!(None, level("a name that is far too long for any level"));
+        assert_eq!(None, level(""));
+        assert_eq!([Some(50), Some(20), Some(10), None], [0, 6, 7, 8].map(level_of_severity));
+    }
+
+    #[test]
+    fn times_are_read_in_the_ways_they_are_written() {
+        let expected = Some(1_700_000_000_125_000_000);
+        for text in [
+            "2023-11-14T22:13:20.125Z",
+            "2023-11-14T23:13:20.125+01:00",
+            "2023-11-14 22:13:20.125",
+            "2023-11-14 22:13:20,125",
+            " 2023-11-14T22:13:20.125 ",
+        ] {
+            assert_eq!(expected, nanoseconds(&Value::text(text)), "{text}");
+        }
+        assert_eq!(expected, nanoseconds(&Value::Float(1_700_000_000.125)));
+        assert_eq!(expected, nanoseconds(&Value::Int(1_700_000_000_125)));
+        assert_eq!(expected, nanoseconds(&Value::Float(1_700_000_000_125.0)));
+        assert_eq!(expected, nanoseconds(&Value::Int(1_700_000_000_125_000)));
+        assert_eq!(expected, nanoseconds(&Value::Int(1_700_000_000_125_000_000)));
+        assert_eq!(Some(-1_000_000_000), nanoseconds(&Value::Int(-1)));
+        for none in [Value::text("yesterday"), Value::Null, Value::Float(f64::NAN), Value::Float(1e300)] {
+            assert_eq!(None, nanoseconds(&none), "{none:?}");
+        }
+    }
+}
