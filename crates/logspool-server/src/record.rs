@@ -48,6 +48,34 @@ pub struct Record<'a> {
     pub fields: Vec<(Cow<'a, str>, Value<'a>)>,
 }
 
+impl Record<'_> {
+    /// The same, with text of its own.
+    pub fn into_owned(self) -> Record<'static> {
+        let text = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        let own = |found: Option<Cow<'_, str>>| found.map(text);
+        Record {
+            time_ns: self.time_ns,
+            level: self.level,
+            logger: text(self.logger),
+            message: text(self.message),
+            file: own(self.file),
+            line: self.line,
+            function: own(self.function),
+            host: own(self.host),
+            process: self.process,
+            process_name: own(self.process_name),
+            thread: self.thread,
+            thread_name: own(self.thread_name),
+            task: own(self.task),
+            trace_id: own(self.trace_id),
+            span_id: own(self.span_id),
+            exception: own(self.exception),
+            stack: own(self.stack),
+            fields: self.fields.into_iter().map(|(name, value)| (text(name), value.into_owned())).collect(),
+        }
+    }
+}
+
 impl Serialize for Record<'_> {
     fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(None)?;

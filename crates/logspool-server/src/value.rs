@@ -31,6 +31,22 @@ impl<'a> Value<'a> {
     pub fn text(text: impl Into<Cow<'a, str>>) -> Self {
         Self::Text(text.into())
     }
+
+    /// The same, with text of its own.
+    pub fn into_owned(self) -> Value<'static> {
+        match self {
+            Self::Null => Value::Null,
+            Self::Bool(value) => Value::Bool(value),
+            Self::Int(value) => Value::Int(value),
+            Self::Float(value) => Value::Float(value),
+            Self::Text(text) => Value::Text(Cow::Owned(text.into_owned())),
+            Self::List(values) => Value::List(values.into_iter().map(Self::into_owned).collect()),
+            Self::Map(pairs) => {
+                let owned = |(name, value): (Cow<'a, str>, Self)| (Cow::Owned(name.into_owned()), value.into_owned());
+                Value::Map(pairs.into_iter().map(owned).collect())
+            }
+        }
+    }
 }
 
 impl Serialize for Value<'_> {

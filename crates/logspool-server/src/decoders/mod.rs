@@ -4,4 +4,5 @@ pub mod gelf;
 pub mod json_line;
 pub mod log_record;
 pub mod pickle;
+pub mod syslog;
 pub mod words;

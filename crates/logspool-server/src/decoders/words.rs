@@ -2,9 +2,7 @@
 
 use std::borrow::Cow;
 
-use jiff::Timestamp;
-use jiff::civil::DateTime;
-use jiff::tz::TimeZone;
+use chrono::{DateTime, FixedOffset, NaiveDateTime};
 
 use crate::value::Value;
 
@@ -70,11 +68,17 @@ pub fn of_float(seconds: f64) -> Option<i64> {
 
 fn of_text(text: &str) -> Option<i64> {
     let text = text.trim();
-    let timestamp = match text.parse::<Timestamp>() {
-        Ok(timestamp) => timestamp,
-        Err(_) => text.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok()?.timestamp(),
+    // As `asctime` of Python's `logging` writes it.
+    let text = if text.contains(',') { Cow::Owned(text.replacen(',', ".", 1)) } else { Cow::Borrowed(text) };
+    let with_offset = text.parse::<DateTime<FixedOffset>>();
+    let without = || {
+        let formats = ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f"];
+        formats.iter().find_map(|format| NaiveDateTime::parse_from_str(&text, format).ok())
     };
-    i64::try_from(timestamp.as_nanosecond()).ok()
+    match with_offset {
+        Ok(time) => time.timestamp_nanos_opt(),
+        Err(_) => without()?.and_utc().timestamp_nanos_opt(),
+    }
 }
 
 /// The text in a value; empty where it is none.

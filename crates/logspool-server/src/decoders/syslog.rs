@@ -1,0 +1,189 @@
+//! Syslog: RFC 5424, RFC 3164, and what Python's `SysLogHandler` sends, which is a priority and a text.
+//!
+//! One message without what ends it on its way (LF, NUL, a count in front).
+
+use std::borrow::Cow;
+use std::fmt;
+
+use chrono::{DateTime, Datelike, FixedOffset};
+use syslog_loose::{IncompleteDate, Message, ProcId, Variant};
+
+use super::words;
+use crate::record::Record;
+use crate::value::Value;
+
+/// A message without a priority: it is no syslog.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoPriority;
+
+impl fmt::Display for NoPriority {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("a syslog message begins with its priority, as in <14>")
+    }
+}
+
+impl std::error::Error for NoPriority {}
+
+/// Reads one message that came at `arrived`.
+///
+/// A time without a year is of the year that brings it next to `arrived`, and in its offset from UTC. Bytes that are
+/// no UTF-8 are shown as U+FFFD.
+///
+/// # Errors
+///
+/// It does not begin with a priority.
+pub fn read(message: &[u8], arrived: DateTime<FixedOffset>) -> Result<Record<'_>, NoPriority> {
+    let end = message.iter().rposition(|byte| !matches!(byte, 0 | b'\n' | b'\r')).map_or(0, |last| last + 1);
+    match String::from_utf8_lossy(&message[..end]) {
+        Cow::Borrowed(text) => read_text(text, arrived),
+        Cow::Owned(text) => read_text(&text, arrived).map(Record::into_owned),
+    }
+}
+
+fn read_text(text: &str, arrived: DateTime<FixedOffset>) -> Result<Record<'_>, NoPriority> {
+    let (priority, rest) = text.strip_prefix('<').and_then(|text| text.split_once('>')).ok_or(NoPriority)?;
+    let is_number = (1..=3).contains(&priority.len()) && priority.bytes().all(|byte| byte.is_ascii_digit());
+    let priority: i64 = priority.parse().ok().filter(|_| is_number).ok_or(NoPriority)?;
+    // Priorities beyond the last facility are read all the same: their severity says as much.
+    let level = words::level_of_severity(priority & 7).unwrap_or_default();
+    let mut record = Record { level, ..Record::default() };
+    let variant = if rest.starts_with("1 ") { Variant::RFC5424 } else { Variant::RFC3164 };
+    let year = |date: IncompleteDate| year_of(date.0, arrived);
+    match syslog_loose::parse_message_with_year_exact_tz(text, year, Some(*arrived.offset()), variant) {
+        Ok(parsed) => take(&mut record, parsed),
+        // No header: what follows the priority is the message.
+        Err(_) => record.message = Cow::Borrowed(rest),
+    }
+    let facility = facility(priority >> 3);
+    record.fields.extend(facility.map(|name| (Cow::Borrowed("facility"), Value::text(name))));
+    Ok(record)
+}
+
+fn take<'a>(record: &mut Record<'a>, parsed: Message<&'a str>) {
+    record.time_ns = parsed.timestamp.and_then(|time| time.timestamp_nanos_opt());
+    record.host = parsed.hostname.map(Cow::Borrowed);
+    record.logger = parsed.appname.map_or(Cow::Borrowed(""), Cow::Borrowed);
+    // RFC 5424, 6.4: a byte order mark says that the text is UTF-8.
+    record.message = Cow::Borrowed(parsed.msg.trim_start_matches('\u{FEFF}'));
+    match parsed.procid {
+        Some(ProcId::PID(id)) => record.process = u64::try_from(id).ok(),
+        Some(ProcId::Name(name)) => record.process_name = Some(Cow::Borrowed(name)),
+        None => {}
+    }
+    record.fields.extend(parsed.msgid.map(|id| (Cow::Borrowed("msgid"), Value::text(id))));
+    for element in &parsed.structured_data {
+        let values = element.params().map(|(name, value)| (Cow::Borrowed(*name), Value::text(value))).collect();
+        record.fields.push((Cow::Borrowed(element.id), Value::Map(values)));
+    }
+}
+
+/// The year of a date of that month: the one that is nearer to the arrival than half a year.
+fn year_of(month: u32, arrived: DateTime<FixedOffset>) -> i32 {
+    match i64::from(month) - i64::from(arrived.month()) {
+        7.. => arrived.year() - 1,
+        ..=-7 => arrived.year() + 1,
+        _ => arrived.year(),
+    }
+}
+
+/// The name of a facility (RFC 5424, 6.2.1), as `logging.handlers.SysLogHandler` calls it where it knows it.
+fn facility(code: i64) -> Option<&'static str> {
+    const NAMES: [&str; 24] = [
+        "kern",
+        "user",
+        "mail",
+        "daemon",
+        "auth",
+        "syslog",
+        "lpr",
+        "news",
+        "uucp",
+        "cron",
+        "authpriv",
+        "ftp",
+        "ntp",
+        "security",
+        "console",
+        "solaris-cron",
+        "local0",
+        "local1",
+        "local2",
+        "local3",
+        "local4",
+        "local5",
+        "local6",
+        "local7",
+    ];
+    NAMES.get(usize::try_from(code).ok()?).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json(message: &[u8]) -> serde_json::Value {
+        let arrived = DateTime::parse_from_rfc3339("2024-01-02T00:00:00+01:00").unwrap();
+        serde_json::to_value(read(message, arrived).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn what_python_sends_is_a_priority_and_a_text() {
+        let fields = serde_json::json!({"facility": "user"});
+        for end in ["", "\0", "\n", "\r\n"] {
+            assert_eq!(
+                serde_json::json!({
+                    "level": 20, "logger": "", "message": "shop: order 7 took 5 ms", "fields": fields,
+                }),
+                json(format!("<14>shop: order 7 took 5 ms{end}").as_bytes())
+            );
+        }
+        assert_eq!(
+            serde_json::json!({"level": 40, "logger": "", "message": "first\nsecond", "fields": fields}),
+            json(b"<11>first\nsecond\0")
+        );
+        assert_eq!(serde_json::json!({"level": 20, "logger": "", "message": "", "fields": fields}), json(b"<14>\0"));
+    }
+
+    #[test]
+    fn messages_of_rfc_3164_are_read() {
+        assert_eq!(
+            serde_json::json!({
+                "time_ns": 1_703_977_200_000_000_000_i64, "level": 30, "logger": "sshd", "message": "Failed password",
+                "host": "web1", "process": 42, "fields": {"facility": "auth"},
+            }),
+            // The turn of the year: it was the December before.
+            json(b"<36>Dec 31 00:00:00 web1 sshd[42]: Failed password\n")
+        );
+    }
+
+    #[test]
+    fn messages_of_rfc_5424_are_read() {
+        let message = "<165>1 2003-10-11T22:14:15.003Z mymachine.example.com evntslog - ID47 \
+            [exampleSDID@32473 iut=\"3\" eventSource=\"App \\\"x\\\"\"] \u{FEFF}An application event";
+
+        assert_eq!(
+            serde_json::json!({
+                "time_ns": 1_065_910_455_003_000_000_i64, "level": 20, "logger": "evntslog",
+                "message": "An application event", "host": "mymachine.example.com",
+                "fields": {
+                    "msgid": "ID47", "exampleSDID@32473": {"iut": "3", "eventSource": "App \"x\""},
+                    "facility": "local4",
+                },
+            }),
+            json(message.as_bytes())
+        );
+        let short = json(b"<34>1 - - - - - - ");
+        assert_eq!((Some(50), Some("")), (short["level"].as_u64(), short["message"].as_str()));
+    }
+
+    #[test]
+    fn odd_messages_lose_nothing() {
+        assert_eq!("1 no header", json(b"<14>1 no header")["message"]);
+        assert_eq!("caf\u{FFFD}", json(b"<14>caf\xE9")["message"]);
+        assert_eq!(serde_json::json!({"level": 10, "logger": "", "message": "?"}), json(b"<999>?"));
+        let arrived = DateTime::<FixedOffset>::default();
+        for none in [&b""[..], b"text", b"<>x", b"<1234>x", b"<-1>x", b"<14", b"<+1>x"] {
+            assert_eq!(Err(NoPriority), read(none, arrived), "{none:?}");
+        }
+    }
+}
