@@ -1,5 +1,6 @@
 //! From the bytes of a frame to records: pure functions, which neither wait nor keep anything.
 
+pub mod form;
 pub mod gelf;
 pub mod json_line;
 pub mod log_record;
