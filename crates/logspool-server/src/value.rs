@@ -32,6 +32,24 @@ impl<'a> Value<'a> {
         Self::Text(text.into())
     }
 
+    /// As Python prints it, where that can be told.
+    pub fn printed(&self) -> String {
+        match self {
+            Self::Null => "None".to_owned(),
+            Self::Bool(true) => "True".to_owned(),
+            Self::Bool(false) => "False".to_owned(),
+            Self::Int(value) => value.to_string(),
+            Self::Float(value) if value.is_nan() => "nan".to_owned(),
+            Self::Float(value) => format!("{value:?}"),
+            Self::Text(text) => text.clone().into_owned(),
+            Self::List(values) => format!("[{}]", values.iter().map(Self::printed).collect::<Vec<_>>().join(", ")),
+            Self::Map(pairs) => {
+                let pairs: Vec<_> = pairs.iter().map(|(name, value)| format!("{name}: {}", value.printed())).collect();
+                format!("{{{}}}", pairs.join(", "))
+            }
+        }
+    }
+
     /// The same, with text of its own.
     pub fn into_owned(self) -> Value<'static> {
         match self {
@@ -77,11 +95,10 @@ impl<'de: 'a, 'a> Deserialize<'de> for Value<'a> {
     }
 }
 
-/// Text, borrowed where it stands in the input as it is meant.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Text<'a>(pub Cow<'a, str>);
+/// A key, borrowed where it stands in the input as it is meant.
+struct Key<'a>(Cow<'a, str>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for Key<'a> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         match Value::deserialize(from)? {
             Value::Text(text) => Ok(Self(text)),
@@ -137,7 +154,7 @@ impl<'de> Visitor<'de> for Any {
 
     fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Value<'de>, A::Error> {
         let mut values = Vec::new();
-        while let Some((Text(name), value)) = from.next_entry()? {
+        while let Some((Key(name), value)) = from.next_entry()? {
             values.push((name, value));
         }
         Ok(Value::Map(values))

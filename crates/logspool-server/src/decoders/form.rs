@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use super::words;
+use super::log_record;
 use crate::record::Record;
 use crate::value::Value;
 
@@ -32,53 +32,25 @@ pub fn read(form: &[u8]) -> Result<Record<'_>, NoRecord> {
     let mut is_record = false;
     for (name, value) in form_urlencoded::parse(form) {
         is_record |= matches!(&*name, "msg" | "levelno");
-        if let Some((name, value)) = set(&mut record, name, value) {
-            record.fields.push((name, Value::Text(value)));
-        }
+        let value = typed(&name, value);
+        log_record::set(&mut record, name, value);
     }
     if is_record { Ok(record) } else { Err(NoRecord) }
 }
 
-/// Puts an attribute where it belongs; gives back what belongs nowhere.
-fn set<'a>(record: &mut Record<'a>, name: Cow<'a, str>, value: Cow<'a, str>) -> Option<(Cow<'a, str>, Cow<'a, str>)> {
-    match &*name {
-        // Says nothing, or what others say.
-        "levelname" | "filename" | "module" | "msecs" | "relativeCreated" | "asctime" | "message" => {}
-        "args" if &*value == "()" => {}
-        "exc_info" | "exc_text" | "stack_info" | "taskName" | "threadName" | "processName" | "thread" | "process"
-            if &*value == "None" => {}
-        "msg" => record.message = value,
-        "name" => record.logger = value,
-        "levelno" => match value.parse() {
-            Ok(level) => record.level = level,
-            Err(_) => return Some((name, value)),
-        },
-        "created" => match value.parse().ok().and_then(words::of_float) {
-            Some(time) => record.time_ns = Some(time),
-            None => return Some((name, value)),
-        },
-        "lineno" => match value.parse() {
-            Ok(line) => record.line = Some(line),
-            Err(_) => return Some((name, value)),
-        },
-        "process" => match value.parse() {
-            Ok(id) => record.process = Some(id),
-            Err(_) => return Some((name, value)),
-        },
-        "thread" => match value.parse() {
-            Ok(id) => record.thread = Some(id),
-            Err(_) => return Some((name, value)),
-        },
-        "pathname" => record.file = Some(value),
-        "funcName" => record.function = Some(value),
-        "processName" => record.process_name = Some(value),
-        "threadName" => record.thread_name = Some(value),
-        "taskName" => record.task = Some(value),
-        "exc_text" => record.exception = Some(value),
-        "stack_info" => record.stack = Some(value),
-        _ => return Some((name, value)),
-    }
-    None
+/// An attribute with the type that it has in a `LogRecord`, where the text says so; else the text.
+fn typed<'a>(name: &str, text: Cow<'a, str>) -> Value<'a> {
+    let typed = match (name, &*text) {
+        ("args", "()") => Some(Value::Null),
+        (
+            "exc_info" | "exc_text" | "stack_info" | "taskName" | "threadName" | "processName" | "thread" | "process",
+            "None",
+        ) => Some(Value::Null),
+        ("levelno" | "lineno" | "process" | "thread", digits) => digits.parse().ok().map(Value::Int),
+        ("created", number) => number.parse().ok().map(Value::Float),
+        _ => None,
+    };
+    typed.unwrap_or(Value::Text(text))
 }
 
 #[cfg(test)]

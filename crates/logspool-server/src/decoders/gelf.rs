@@ -33,10 +33,14 @@ pub fn read(message: &[u8]) -> Result<Record<'_>, JsonLineError> {
             ("facility" | "_logger" | "_logger_name", Value::Text(_)) if record.logger.is_empty() => {
                 record.logger = into_text(value);
             }
+            ("line" | "_line", _) if record.line.is_none() && words::number::<u32>(&value).is_some() => {
+                record.line = words::number(&value);
+            }
+            ("_pid", _) if record.process.is_none() && words::number::<u64>(&value).is_some() => {
+                record.process = words::number(&value);
+            }
             ("file" | "_file", Value::Text(_)) if record.file.is_none() => record.file = Some(into_text(value)),
-            ("line" | "_line", Value::Int(line)) if record.line.is_none() => record.line = u32::try_from(*line).ok(),
             ("_function", Value::Text(_)) if record.function.is_none() => record.function = Some(into_text(value)),
-            ("_pid", Value::Int(id)) if record.process.is_none() => record.process = u64::try_from(*id).ok(),
             ("_thread_name", Value::Text(_)) if record.thread_name.is_none() => {
                 record.thread_name = Some(into_text(value));
             }
@@ -100,9 +104,9 @@ mod tests {
         assert_eq!(
             serde_json::json!({
                 "level": 20, "logger": "", "message": "short",
-                "fields": {"level": "high", "full_message": "another text", "host": 5},
+                "fields": {"level": "high", "full_message": "another text", "host": 5, "pid": -1},
             }),
-            json(r#"{"short_message":"short","full_message":"another text","level":"high","host":5}"#)
+            json(r#"{"short_message":"short","full_message":"another text","level":"high","host":5,"_pid":-1}"#)
         );
         assert!(read(b"no JSON").is_err());
     }

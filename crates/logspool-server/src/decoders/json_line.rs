@@ -75,27 +75,18 @@ fn set<'a>(
             // A time that cannot be read is worth to be seen.
             return record.time_ns.is_none().then_some((name, value));
         }
-        "level" | "levelname" | "severity" | "levelno" | "log.level" if !has.level => {
-            let level = match &value {
-                Value::Int(number) => u16::try_from(*number).ok(),
-                Value::Text(text) => words::level(text),
-                _ => None,
-            };
-            let Some(level) = level else { return Some((name, value)) };
-            record.level = level;
+        "level" | "levelname" | "severity" | "levelno" | "log.level" if !has.level && level(&value).is_some() => {
+            record.level = level(&value).unwrap_or_default();
             has.level = true;
         }
-        "line" | "lineno" if record.line.is_none() => {
-            let Value::Int(number) = value else { return Some((name, value)) };
-            record.line = u32::try_from(number).ok();
+        "line" | "lineno" if record.line.is_none() && words::number::<u32>(&value).is_some() => {
+            record.line = words::number(&value);
         }
-        "process" | "pid" if record.process.is_none() => {
-            let Value::Int(number) = value else { return Some((name, value)) };
-            record.process = u64::try_from(number).ok();
+        "process" | "pid" if record.process.is_none() && words::number::<u64>(&value).is_some() => {
+            record.process = words::number(&value);
         }
-        "thread" if record.thread.is_none() => {
-            let Value::Int(number) = value else { return Some((name, value)) };
-            record.thread = u64::try_from(number).ok();
+        "thread" if record.thread.is_none() && words::number::<u64>(&value).is_some() => {
+            record.thread = words::number(&value);
         }
         "message" | "msg" | "event" if !has.message && matches!(value, Value::Text(_)) => {
             record.message = into_text(value);
@@ -114,6 +105,14 @@ fn set<'a>(
         }
     }
     None
+}
+
+/// The number of a level that is given by number or by name.
+fn level(value: &Value<'_>) -> Option<u16> {
+    match value {
+        Value::Text(text) => words::level(text),
+        _ => words::number(value),
+    }
 }
 
 /// The part of a record that a key with text belongs to.
@@ -174,13 +173,13 @@ mod tests {
     #[test]
     fn what_does_not_fit_and_what_comes_twice_is_a_field() {
         let line = r#"{"level":"loud","level":10,"time":"soon","message":5,"event":"e","msg":"second","line":"x",
-            "host":null,"big":18446744073709551615,"list":[1.5,{"a":true}]}"#;
+            "pid":-1,"host":null,"big":18446744073709551615,"list":[1.5,{"a":true}]}"#;
 
         assert_eq!(
             serde_json::json!({
                 "level": 10, "logger": "", "message": "e",
                 "fields": {
-                    "level": "loud", "time": "soon", "message": 5, "msg": "second", "line": "x", "host": null,
+                    "level": "loud", "time": "soon", "message": 5, "msg": "second", "line": "x", "pid": -1, "host": null,
                     "big": "18446744073709551615", "list": [1.5, {"a": true}],
                 },
             }),

@@ -48,7 +48,7 @@ pub fn read(frame: &[u8], limits: Limits) -> Result<Record<'_>, LogRecordError> 
 }
 
 /// Puts an attribute where it belongs; one of another type than `logging` gives it becomes a field.
-fn set<'a>(record: &mut Record<'a>, name: Cow<'a, str>, value: Value<'a>) {
+pub(super) fn set<'a>(record: &mut Record<'a>, name: Cow<'a, str>, value: Value<'a>) {
     match (&*name, &value) {
         // Says nothing, or what others say.
         (
@@ -58,17 +58,16 @@ fn set<'a>(record: &mut Record<'a>, name: Cow<'a, str>, value: Value<'a>) {
         )
         | ("levelname" | "filename" | "module" | "msecs" | "relativeCreated" | "asctime" | "message", _) => {}
         ("msg", Value::Text(_)) => record.message = into_text(value),
-        ("msg", _) => record.message = Cow::Owned(plain(&value)),
+        ("msg", _) => record.message = Cow::Owned(value.printed()),
         ("name", Value::Text(_)) => record.logger = into_text(value),
         ("levelno", Value::Int(level)) => record.level = u16::try_from((*level).max(0)).unwrap_or(u16::MAX),
-        ("created", Value::Float(seconds)) => record.time_ns = words::of_float(*seconds),
-        ("created", Value::Int(seconds)) => record.time_ns = seconds.checked_mul(1_000_000_000),
+        ("created", _) if words::seconds(&value).is_some() => record.time_ns = words::seconds(&value),
         ("pathname", Value::Text(_)) => record.file = Some(into_text(value)),
-        ("lineno", Value::Int(line)) if u32::try_from(*line).is_ok() => record.line = u32::try_from(*line).ok(),
+        ("lineno", _) if words::number::<u32>(&value).is_some() => record.line = words::number(&value),
         ("funcName", Value::Text(_)) => record.function = Some(into_text(value)),
-        ("process", Value::Int(id)) if *id >= 0 => record.process = u64::try_from(*id).ok(),
+        ("process", _) if words::number::<u64>(&value).is_some() => record.process = words::number(&value),
         ("processName", Value::Text(_)) => record.process_name = Some(into_text(value)),
-        ("thread", Value::Int(id)) if *id >= 0 => record.thread = u64::try_from(*id).ok(),
+        ("thread", _) if words::number::<u64>(&value).is_some() => record.thread = words::number(&value),
         ("threadName", Value::Text(_)) => record.thread_name = Some(into_text(value)),
         ("taskName", Value::Text(_)) => record.task = Some(into_text(value)),
         ("exc_text", Value::Text(_)) => record.exception = Some(into_text(value)),
@@ -77,22 +76,5 @@ fn set<'a>(record: &mut Record<'a>, name: Cow<'a, str>, value: Value<'a>) {
         ("trace_id" | "otelTraceID", Value::Text(_)) => record.trace_id = Some(into_text(value)),
         ("span_id" | "otelSpanID", Value::Text(_)) => record.span_id = Some(into_text(value)),
         _ => record.fields.push((name, value)),
-    }
-}
-
-/// A message that is no text, as Python would print it where it can be told.
-fn plain(value: &Value<'_>) -> String {
-    match value {
-        Value::Null => "None".to_owned(),
-        Value::Bool(true) => "True".to_owned(),
-        Value::Bool(false) => "False".to_owned(),
-        Value::Int(value) => value.to_string(),
-        Value::Float(value) => format!("{value:?}"),
-        Value::Text(text) => text.clone().into_owned(),
-        Value::List(values) => format!("[{}]", values.iter().map(plain).collect::<Vec<_>>().join(", ")),
-        Value::Map(pairs) => {
-            let pairs: Vec<_> = pairs.iter().map(|(name, value)| format!("{name}: {}", plain(value))).collect();
-            format!("{{{}}}", pairs.join(", "))
-        }
     }
 }

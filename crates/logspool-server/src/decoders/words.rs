@@ -58,8 +58,17 @@ pub fn nanoseconds(value: &Value<'_>) -> Option<i64> {
     }
 }
 
+/// A time in seconds since 1970, as Python's `logging` keeps it, in nanoseconds.
+pub fn seconds(value: &Value<'_>) -> Option<i64> {
+    match value {
+        Value::Int(seconds) => seconds.checked_mul(1_000_000_000),
+        Value::Float(seconds) => of_float(*seconds),
+        _ => None,
+    }
+}
+
 /// Seconds since 1970 as a double: one of today stands for some 240 ns, so it is rounded to microseconds.
-pub fn of_float(seconds: f64) -> Option<i64> {
+fn of_float(seconds: f64) -> Option<i64> {
     let whole = seconds.floor();
     let micros = ((seconds - whole) * 1e6).round() as i64;
     // Nanoseconds fit up to the year 2262.
@@ -78,6 +87,14 @@ fn of_text(text: &str) -> Option<i64> {
     match with_offset {
         Ok(time) => time.timestamp_nanos_opt(),
         Err(_) => without()?.and_utc().timestamp_nanos_opt(),
+    }
+}
+
+/// The whole number in a value, where it is one and fits.
+pub fn number<Number: TryFrom<i64>>(value: &Value<'_>) -> Option<Number> {
+    match value {
+        Value::Int(number) => Number::try_from(*number).ok(),
+        _ => None,
     }
 }
 

@@ -190,6 +190,12 @@ impl<'a> Machine<'a> {
         self.push(Node::Object(Box::new(Object::call(function, arguments))))
     }
 
+    /// As [`Self::call`], with arguments that are no tuple yet.
+    fn instance(&mut self, class: Id, arguments: Vec<Id>) -> Step<()> {
+        let arguments = self.make(Node::Items(arguments))?;
+        self.call(class, arguments)
+    }
+
     fn decimal(&mut self, text: &'a str) -> Step<()> {
         let text = text.strip_suffix('L').unwrap_or(text);
         if let Ok(small) = text.parse::<i64>() {
@@ -203,9 +209,10 @@ impl<'a> Machine<'a> {
     }
 
     /// An integer in two's complement, the lowest byte first.
-    fn long(&mut self, bytes: &'a [u8]) -> Step<()> {
+    fn push_long(&mut self, count: usize) -> Step<()> {
         /// Chosen: that of CPython, beyond which writing an integer as decimals takes too long.
         const MOST_BYTES: usize = 1786;
+        let bytes = self.bytes(count)?;
         if bytes.len() > MOST_BYTES {
             return self.push(Node::Long(Cow::Owned(format!("<int of {} bytes>", bytes.len()))));
         }
@@ -262,13 +269,11 @@ impl<'a> Machine<'a> {
             }
             0x8a => {
                 let count = self.short()?;
-                let bytes = self.bytes(count)?;
-                self.long(bytes)?;
+                self.push_long(count)?;
             }
             0x8b => {
                 let count = self.four()?;
-                let bytes = self.bytes(count)?;
-                self.long(bytes)?;
+                self.push_long(count)?;
             }
             b'F' => {
                 let number = self.word()?.parse().map_err(|_| Problem::Malformed)?;
@@ -301,13 +306,11 @@ impl<'a> Machine<'a> {
             }
             b'T' => {
                 let count = self.four()?;
-                let bytes = self.bytes(count)?;
-                self.push(Node::Text(text::guessed(bytes)))?;
+                self.push_guessed(count)?;
             }
             b'U' => {
                 let count = self.short()?;
-                let bytes = self.bytes(count)?;
-                self.push(Node::Text(text::guessed(bytes)))?;
+                self.push_guessed(count)?;
             }
             b'B' => {
                 let count = self.four()?;
@@ -407,17 +410,14 @@ impl<'a> Machine<'a> {
             b'o' => {
                 let parts = self.pop_to_mark()?;
                 let (class, arguments) = parts.split_first().ok_or(Problem::Stack)?;
-                let (class, arguments) = (*class, arguments.to_vec());
-                let arguments = self.make(Node::Items(arguments))?;
-                self.call(class, arguments)?;
+                self.instance(*class, arguments.to_vec())?;
             }
             b'i' => {
                 let (module, name) = (self.line()?, self.line()?);
                 let arguments = self.pop_to_mark()?;
-                let arguments = self.make(Node::Items(arguments))?;
-                let class = Node::Object(Box::new(Object::global(text::utf8(module), text::utf8(name))));
-                let class = self.make(class)?;
-                self.call(class, arguments)?;
+                self.global(text::utf8(module), text::utf8(name))?;
+                let class = self.pop()?;
+                self.instance(class, arguments)?;
             }
             b'b' => {
                 let state = self.pop()?;
@@ -436,6 +436,11 @@ impl<'a> Machine<'a> {
     fn push_utf8(&mut self, count: usize) -> Step<()> {
         let bytes = self.bytes(count)?;
         self.push(Node::Text(text::utf8(bytes)))
+    }
+
+    fn push_guessed(&mut self, count: usize) -> Step<()> {
+        let bytes = self.bytes(count)?;
+        self.push(Node::Text(text::guessed(bytes)))
     }
 
     fn push_bytes(&mut self, count: usize) -> Step<()> {

@@ -59,14 +59,6 @@ pub fn bytes_text<'a>(bytes: &[u8]) -> Cow<'a, str> {
     Cow::Owned(shown)
 }
 
-/// A number as a key of a JSON object.
-pub fn float_text(number: f64) -> String {
-    if number.is_nan() {
-        return "nan".to_owned();
-    }
-    format!("{number:?}")
-}
-
 /// A call with its parts.
 struct Call<'p, 'a> {
     module: &'p str,
@@ -78,10 +70,10 @@ struct Call<'p, 'a> {
 impl<'a> Pickle<'a> {
     /// Shows an object. `deeper`: how many levels are left inside of it.
     pub(super) fn show_object(&self, object: &Object<'a>, deeper: usize, left: &mut Left) -> Value<'a> {
-        let What::Call { function, arguments } = &object.what else {
+        if let What::Global(..) = object.what {
             return shown(self.name_of(object, deeper), left);
-        };
-        if let Some(call) = self.resolved(object, *function, *arguments) {
+        }
+        if let Some(call) = self.call_of(object) {
             if let Some(text) = self.known(&call) {
                 return shown(text, left);
             }
@@ -130,12 +122,19 @@ impl<'a> Pickle<'a> {
         }
     }
 
-    /// The class that is called, seen through the helpers of protocols 0 and 1.
-    fn resolved<'p>(&'p self, object: &Object<'a>, function: Id, arguments: Id) -> Option<Call<'p, 'a>> {
-        let Node::Object(called) = self.node(function) else { return None };
+    /// The call that a node is.
+    fn call_at<'p>(&'p self, node: &Node<'a>) -> Option<Call<'p, 'a>> {
+        let Node::Object(object) = node else { return None };
+        self.call_of(object)
+    }
+
+    /// The call of a class or function, seen through the helpers of protocols 0 and 1; `None`: it is another object.
+    fn call_of<'p>(&'p self, object: &Object<'a>) -> Option<Call<'p, 'a>> {
+        let What::Call { function, arguments } = &object.what else { return None };
+        let Node::Object(called) = self.node(*function) else { return None };
         let What::Global(module, name) = &called.what else { return None };
         let mut call =
-            Call { module, name, arguments: self.arguments(arguments), state: object.state.map(|id| self.node(id)) };
+            Call { module, name, arguments: self.arguments(*arguments), state: object.state.map(|id| self.node(id)) };
         if matches!(call.module, "copyreg" | "copy_reg") {
             let (first, rest) = call.arguments.split_first()?;
             let Node::Object(class) = self.node(*first) else { return None };
@@ -166,8 +165,7 @@ impl<'a> Pickle<'a> {
             // The text of a Python 2 `str`.
             Node::Text(text) => text::to_latin1(text),
             Node::Object(object) => {
-                let What::Call { function, arguments } = &object.what else { return None };
-                let call = self.resolved(object, *function, *arguments)?;
+                let call = self.call_of(object)?;
                 match (call.module, call.name, self.argument(&call, 0)) {
                     ("_codecs", "encode", Some(Node::Text(text))) => text::to_latin1(text),
                     ("builtins", "bytes" | "bytearray", None) => Some(Vec::new()),
@@ -262,23 +260,11 @@ impl<'a> Pickle<'a> {
 
     /// `+01:00` for a `datetime.timezone`.
     fn zone(&self, node: &Node<'a>) -> Option<String> {
-        let call_of = |node: &Node<'a>| match node {
-            Node::Object(object) => match &object.what {
-                What::Call { function, arguments } => Some((*function, *arguments)),
-                What::Global(..) => None,
-            },
-            _ => None,
-        };
-        let Node::Object(object) = node else { return None };
-        let (function, arguments) = call_of(node)?;
-        let call = self.resolved(object, function, arguments)?;
+        let call = self.call_at(node)?;
         if (call.module, call.name) != ("datetime", "timezone") {
             return None;
         }
-        let delta = self.argument(&call, 0)?;
-        let Node::Object(object) = delta else { return None };
-        let (function, arguments) = call_of(delta)?;
-        let delta = self.resolved(object, function, arguments)?;
+        let delta = self.call_at(self.argument(&call, 0)?)?;
         let seconds = self.int(&delta, 0)?.checked_mul(86_400)?.checked_add(self.int(&delta, 1)?)?;
         let (sign, seconds) = if seconds < 0 { ('-', -seconds) } else { ('+', seconds) };
         let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60);

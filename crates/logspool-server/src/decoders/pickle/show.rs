@@ -74,12 +74,9 @@ impl<'a> Pickle<'a> {
         for (key, value) in pairs {
             let key = match self.show(*key, 1, left) {
                 Value::Text(key) => key,
-                Value::Int(key) => Cow::Owned(key.to_string()),
-                Value::Float(key) => Cow::Owned(objects::float_text(key)),
-                Value::Bool(key) => Cow::Borrowed(if key { "True" } else { "False" }),
-                Value::Null => Cow::Borrowed("None"),
                 // A tuple.
                 Value::List(_) | Value::Map(_) => Cow::Borrowed(BEYOND),
+                other => Cow::Owned(other.printed()),
             };
             values.push((key, self.show(*value, deeper, left)));
             if left.items == 0 {
