@@ -224,9 +224,10 @@ pub fn state(describe: &Bound<'_, PyAny>, handler: &Bound<'_, PyAny>) -> PyResul
             {
                 new.inherit(old, sink);
             }
+            _ if sink.is_none() => {}
             _ => {
                 close(handler.py(), sink, SHORT_WAIT);
-                if old.turns() && sink.is_some() {
+                if old.turns() {
                     call_catch_up(handler);
                     new = State::describe(describe, handler, epoch)?;
                 }
@@ -353,7 +354,6 @@ pub unsafe fn release(py: Python<'_>, handler: *mut PyObject, timeout: Duration)
         }
         entry
     });
-    environment::bump();
     if let Some(entry) = entry {
         let sink = entry.state.take_sink();
         close(py, sink, timeout);
@@ -423,10 +423,10 @@ pub unsafe fn await_orphans() {
 
 /// Closes a sink that was taken out of its handler's state.
 fn close(py: Python<'_>, sink: Option<(u64, u32)>, timeout: Duration) {
-    let Some((generation, id)) = sink else { return };
     // Whoever reads this epoch does not find the sink in the state any more, and who read an older one goes back
     // before it pushes: nobody pushes to a closed sink.
     environment::bump();
+    let Some((generation, id)) = sink else { return };
     if generation == pipeline::generation() {
         outside(py, || pipeline::close_sink(id, timeout));
         ids::forget_routes(id);

@@ -31,6 +31,7 @@ macro_rules! names {
 
 names! {
     args = "args",
+    cancelled = "cancelled",
     co_filename = "co_filename",
     co_name = "co_name",
     created = "created",

@@ -6,10 +6,11 @@
 use std::mem;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use pyo3::ffi::PyObject;
+use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 
 use crate::leaving;
+use crate::names::names;
 use crate::object::Owned;
 
 /// How a job ended.
@@ -124,9 +125,16 @@ pub unsafe fn deliver(py: Python<'_>, event_loop: &Owned, future: Owned, how: En
 /// # Safety
 ///
 /// A live asyncio future; attached.
-pub unsafe fn is_cancelled(py: Python<'_>, future: &Owned) -> bool {
+pub unsafe fn is_cancelled(future: &Owned) -> bool {
     // SAFETY: as the caller says.
-    let future = unsafe { Bound::from_borrowed_ptr(py, future.as_ptr()) };
-    let asked = future.call_method0(pyo3::intern!(py, "cancelled")).and_then(|found| found.is_truthy());
-    asked.unwrap_or(false)
+    unsafe {
+        let asked = Owned::steal(leaving::method(future.as_ptr(), names().cancelled.as_ptr()));
+        match asked.map(|asked| leaving::is_true(asked.as_ptr())) {
+            Some(answer @ 0..) => answer != 0,
+            _ => {
+                ffi::PyErr_Clear();
+                false
+            }
+        }
+    }
 }

@@ -135,7 +135,7 @@ impl Job {
             let wanted = match &self.target {
                 Target::Nobody => true,
                 Target::Future(future) => future::start(future.as_ptr()),
-                Target::Loop(waiting) => !event_loop::is_cancelled(Python::assume_attached(), &waiting.0),
+                Target::Loop(waiting) => !event_loop::is_cancelled(&waiting.0),
                 Target::Extra(extra) => {
                     let extra = extra.clone();
                     return extra::run(self, &extra, shared);

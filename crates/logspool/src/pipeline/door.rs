@@ -16,8 +16,8 @@ use crate::barrier;
 use crate::clock::monotonic_ns;
 use crate::generation;
 
-/// How long a push that passed its look at the turn may take to publish. Chosen: it takes nanoseconds, and a hundred
-/// times the longest pause of a thread that another one of its processor keeps waiting.
+/// How long a push that passed its look at the turn may take to publish. Chosen: it takes nanoseconds, or as long as
+/// its thread is kept from the processor, which is tens of milliseconds on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Between two looks. Chosen: a push that is under way takes less, and a thread that waits for the processor more.
