@@ -64,11 +64,14 @@ impl Owned {
     /// Attached.
     #[inline]
     pub unsafe fn handed_over(self) -> Self {
+        /// `_Py_REF_MAYBE_WEAKREF`: something refers weakly to the object; not a reference.
+        #[cfg(Py_GIL_DISABLED)]
+        const MAYBE_WEAKREF: isize = 1;
         #[cfg(Py_GIL_DISABLED)]
         // SAFETY: a live object. While no reference is in the shared count, and the counts are not merged, this one is
         // the owner's.
         unsafe {
-            if (*self.as_ptr()).ob_ref_shared.load(Relaxed) == 0 {
+            if matches!((*self.as_ptr()).ob_ref_shared.load(Relaxed), 0 | MAYBE_WEAKREF) {
                 // `self` is dropped: one local reference less.
                 return Self::lent(self.as_ptr());
             }
