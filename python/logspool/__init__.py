@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from logspool._bind import bind
-    from logspool._handlers import FileHandler, StreamHandler
+    from logspool._handlers import FileHandler, ServiceHandler, StreamHandler
     from logspool._health import Health, health
     from logspool._install import flush, install, uninstall
     from logspool._json import JSONFormatter
@@ -42,6 +42,7 @@ __all__ = [
     "LoggerPath",
     "QueueStats",
     "Report",
+    "ServiceHandler",
     "SinkCount",
     "SinkStats",
     "Stats",
@@ -66,6 +67,7 @@ _HOMES = {
     "LoggerPath": "_stats",
     "QueueStats": "_stats",
     "Report": "_stats",
+    "ServiceHandler": "_handlers",
     "SinkCount": "_stats",
     "SinkStats": "_stats",
     "Stats": "_stats",

@@ -235,6 +235,8 @@ def _describe(handler: Any, watched: _streams.Watched) -> Adoption | Refusal | s
         known = next((base for base in (*own_handlers, *_KNOWN_HANDLERS) if issubclass(cls, base)), None)
     if known is None:
         return f"{cls.__qualname__} is no known handler class"
+    if not issubclass(known, logging.StreamHandler):
+        return sys.modules["logspool._service"].describe(handler, known)  # type: ignore[no-any-return]
     reason = changed_method(cls, known, called)
     if reason is not None:
         return reason

@@ -120,7 +120,7 @@ def _rearmed(before: Any) -> Any:
 
 def _flushed(before: Any) -> Any:
     def after_flush(*args: Any, **kwargs: Any) -> Any:
-        _native.flush(_shutdown_timeout)
+        _native.flush_local(_shutdown_timeout)
         return before(*args, **kwargs)
 
     return after_flush
@@ -129,7 +129,7 @@ def _flushed(before: Any) -> Any:
 def _zoned(before: Any) -> Any:
     def other_zone() -> None:
         # What was logged in the old zone is shown in it.
-        _native.flush(_shutdown_timeout)
+        _native.flush_local(_shutdown_timeout)
         before()
         _native.zone_changed()
 

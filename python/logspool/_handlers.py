@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from logspool import _adopt, _install, _native, _pretty
+from logspool import _adopt, _install, _native, _pretty, _service
 
 
 class StreamHandler(logging.StreamHandler):  # type: ignore[type-arg]
@@ -61,10 +61,55 @@ class FileHandler(logging.FileHandler):
         super().__init__(filename, mode, encoding, delay, errors)
 
 
+class ServiceHandler(logging.Handler):
+    """Send records to a logspool service, or to another receiver of Fluent Forward v1.
+
+    Works with and without `logspool.install()`. A record goes with all its parts: level, logger, message, place,
+    process, thread, task, traceback, stack and every extra field, lists and dicts among these as such. No call waits
+    for the network: records wait in the queue, also while the service is away, and count as written once the service
+    has said that it has them. A formatter decides only the texts of tracebacks and stacks.
+
+    Args:
+        address: "tcp://host:port" or "unix:///path".
+        options: those of `logspool.install()`; a process has one queue, and the first handler says how it is.
+
+    Raises:
+        ValueError: no such address.
+        TypeError, ValueError, RuntimeError: as `logspool.install()`.
+    """
+
+    def __init__(self, address: str, **options: Any) -> None:
+        self._address = _native.service_address(address)
+        _install.stand_alone("ServiceHandler", options)
+        super().__init__()
+
+    @property
+    def address(self) -> str:
+        """Where the service listens."""
+        return self._address
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Report a record that cannot be queued; those that can never come here."""
+        try:
+            self._entry(record)
+            raise RuntimeError(f"cannot queue the record for {self._address}")
+        except Exception:
+            self.handleError(record)
+
+    def flush(self) -> None:
+        """Do nothing: waiting is done before."""
+
+    def _entry(self, record: logging.LogRecord) -> bytes:
+        return _service.entry(record, self.formatter)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._address} ({logging.getLevelName(self.level)})>"
+
+
 def _make_native(cls: type, owners: dict[str, str]) -> None:
     """Give a class its own native methods, so that it queues also where `logging` itself is left alone."""
     for name, owner in owners.items():
-        stock = _stock(getattr(logging, owner), name)
+        stock = _stock(getattr(logging, owner, cls), name)
         native = _native.native_method(cls, owner, name, stock)
         _adopt.own[cls, name] = (native, stock)
         setattr(cls, name, native)
@@ -90,4 +135,8 @@ _STREAM_METHODS = {
 
 _make_native(FileHandler, {**_STREAM_METHODS, "emit": "FileHandler", "close": "FileHandler"})
 _make_native(StreamHandler, {**_STREAM_METHODS, "close": "Handler"})
-_native.set_own_classes((StreamHandler, FileHandler))
+_make_native(
+    ServiceHandler,
+    {"emit": "ServiceHandler", "flush": "ServiceHandler", "close": "Handler", "handleError": "Handler"},
+)
+_native.set_own_classes((StreamHandler, FileHandler, ServiceHandler))

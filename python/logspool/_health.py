@@ -44,7 +44,12 @@ def health() -> Health:
     for name, sink in stats.sinks.items():
         if sink.closed:
             continue
-        if sink.error:
+        if "://" in name and (sink.error or sink.stuck):
+            failing.append(
+                f"{name} takes no records: {sink.error or 'it does not answer'}; {sink.total('queued')} records wait "
+                "(mend: look whether the service runs and can be reached, they are sent then)"
+            )
+        elif sink.error:
             failing.append(
                 f"{name} cannot be written: {sink.error}; {sink.total('queued')} records wait "
                 "(mend: make it writable again, they are written then)"

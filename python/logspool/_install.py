@@ -202,7 +202,8 @@ def stand_alone(owner: str, options: dict[str, Any]) -> None:
                 )
         connect()
         if in_force is None:
-            if options:
+            # The environment may name a folder too.
+            if options or checked["queue_dir"] is not None:
                 _native.configure(checked)
             _alone = checked
             _alone_given.update({name: value for name, value in checked.items() if name in options})

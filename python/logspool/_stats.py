@@ -74,7 +74,7 @@ class SinkStats(Mapping[str, SinkCount]):
         bytes_written: bytes handed to the system.
         errors: failed writes.
         error: error of the last write, empty when it went well.
-        stuck: whether its writer has not come back for 20 ms.
+        stuck: whether its writer has not come back for 20 ms; a service: whether it has confirmed nothing for 5 s.
         closed: whether nothing is written to it any more.
         overflow_bytes: bytes that wait on tmpfs because it is slow or away.
         oldest_age_seconds: age of the oldest record that waits, in seconds.

@@ -33,6 +33,8 @@ version: str = logspool.__version__
 
 logging.getLogger().addHandler(logspool.FileHandler("app.log", mode="a", encoding="utf-8", delay=True))
 logging.getLogger().addHandler(logspool.StreamHandler())
+logging.getLogger().addHandler(logspool.ServiceHandler("tcp://127.0.0.1:9020", queue_bytes=65_536))
+address: str = logspool.ServiceHandler("unix:///run/logspool.sock").address
 handler = logspool.ThreadHandler(logging.NullHandler(), queue_size=10, blocking_levels=["ERROR"])
 thread: logspool.ThreadHandlerStats = handler.stats()
 handler.setFormatter(logspool.JSONFormatter({"message": "message"}, extras=False))

@@ -43,7 +43,7 @@ pub struct Adoption {
     pub definition: SinkDefinition,
     /// Ends each of its lines.
     pub terminator: String,
-    /// Its text stream and buffer; `kept` holds them.
+    /// Its text stream and buffer, null where it has none; `kept` holds them.
     pub stream: TextStream,
     /// `stream.errors`, for lines that are encoded in the caller.
     pub errors: String,
@@ -532,7 +532,10 @@ impl State {
         let stream = get("stream")?;
         let buffer = get("buffer")?;
         let mut kept = vec![owned(&stream)];
-        let mut text_stream = TextStream { text: stream.as_ptr(), buffer: std::ptr::null_mut(), after: None };
+        let mut text_stream = TextStream { text: std::ptr::null_mut(), buffer: std::ptr::null_mut(), after: None };
+        if !stream.is_none() {
+            text_stream.text = stream.as_ptr();
+        }
         if !buffer.is_none() {
             text_stream.buffer = buffer.as_ptr();
             kept.push(owned(&buffer));
@@ -544,6 +547,11 @@ impl State {
             "file" => (SinkKind::File { path }, Descriptor::Duplicate(fd)),
             "watched" => (SinkKind::WatchedFile { path }, Descriptor::Duplicate(fd)),
             "rotating" => (rotating(path, &get("options")?)?, Descriptor::Duplicate(fd)),
+            // Checked when the handler was made.
+            "service" => match path.parse() {
+                Ok(address) => (SinkKind::Service { address }, Descriptor::Open),
+                Err(error) => return Err(PyValueError::new_err(format!("{error}"))),
+            },
             "timed" => (timed(path, &get("options")?)?, Descriptor::Duplicate(fd)),
             "console" if fd <= 2 => (SinkKind::Console { descriptor: fd }, Descriptor::Open),
             // A pipe or device that has a name: the name is what a later start can be told about.
@@ -596,9 +604,15 @@ fn timed(path: String, options: &Bound<'_, PyAny>) -> PyResult<SinkKind> {
 }
 
 impl Adoption {
-    /// Whether its records may go by value: the collector can follow its formatter, and it is no console.
+    /// Whether its records may go by value: the collector can follow its formatter, and it is a file.
     pub fn may_go_by_value(&self) -> bool {
-        self.format.is_ok() && !matches!(self.definition.kind, SinkKind::Console { .. })
+        let kind = &self.definition.kind;
+        self.format.is_ok() && !matches!(kind, SinkKind::Console { .. } | SinkKind::Service { .. })
+    }
+
+    /// Whether its records go to a service, in their parts.
+    pub fn is_service(&self) -> bool {
+        matches!(self.definition.kind, SinkKind::Service { .. })
     }
 
     /// Whether its sink goes over to other files by itself.
@@ -628,6 +642,7 @@ impl FormatParts {
                 fields: get("fields")?.extract()?,
                 extras: if get("extras")?.extract()? { Extras::Append } else { Extras::Omit },
             },
+            "entry" => Layout::Entry,
             _ => Layout::Text {
                 style: match style.as_str() {
                     "%" => Style::Percent,
@@ -653,6 +668,7 @@ impl FormatParts {
         match &self.layout {
             Layout::Text { template, .. } => template.contains(attribute),
             Layout::Json { fields, .. } => fields.iter().any(|(_, shown)| shown == attribute),
+            Layout::Entry => true,
         }
     }
 

@@ -57,16 +57,25 @@ pub unsafe fn emit(
     // SAFETY: passed on.
     unsafe {
         if count == 1 && keywords.is_null() {
-            match queue_line(method, handler, *arguments) {
+            let mut line = queue_line(method, handler, *arguments);
+            for _ in 1..MOST_TRIES {
+                if matches!(line, Line::Again) {
+                    line = queue_line(method, handler, *arguments);
+                }
+            }
+            match line {
                 Line::Queued => {
-                    // Without `install()` nothing tells a direct call from one of a logger.
-                    if !is_inside() && planning::installed() {
+                    // Without `install()` nothing tells a direct call from one of a logger. No call waits for a service.
+                    if !is_inside() && planning::installed() && method != Method::ServiceEmit {
                         adoption::flush(handler, options::shutdown_timeout());
                         adoption::catch_up(handler);
                     }
                     return object::none();
                 }
                 Line::Stock => flush_beside_stream(method, handler),
+                // Nothing is written beside the queue.
+                Line::Again => {}
+                Line::StockAfterQueue if method == Method::ServiceEmit => {}
                 Line::StockAfterQueue => adoption::give_back(handler, options::shutdown_timeout()),
                 Line::Raised => return std::ptr::null_mut(),
             }
@@ -88,6 +97,11 @@ unsafe fn flush_beside_stream(method: Method, handler: *mut PyObject) {
     }
 }
 
+/// How often an entry for a service is queued anew.
+///
+/// Chosen: once is enough but for a program that closes handlers in one thread all the time.
+const MOST_TRIES: usize = 3;
+
 enum Line {
     /// In the queue, or refused and counted.
     Queued,
@@ -95,6 +109,8 @@ enum Line {
     Stock,
     /// It is, but this line is stock logging's.
     StockAfterQueue,
+    /// The sink was closed or the process forked meanwhile, and stock logging has no way to where this goes.
+    Again,
     /// An error that no handler catches is set.
     Raised,
 }
@@ -130,7 +146,8 @@ unsafe fn queue_line(method: Method, handler: *mut PyObject, record: *mut PyObje
                 return Line::StockAfterQueue;
             }
         }
-        let Some(line) = line(adoption, handler, record) else {
+        let made = if adoption.is_service() { entry(handler, record) } else { line(adoption, handler, record) };
+        let Some(line) = made else {
             if ffi::PyErr_Occurred().is_null() {
                 return Line::StockAfterQueue;
             }
@@ -140,7 +157,8 @@ unsafe fn queue_line(method: Method, handler: *mut PyObject, record: *mut PyObje
             ffi::PyErr_Clear();
             return Line::StockAfterQueue;
         };
-        if !stream::empty_buffers(&[adoption.text_stream(sink)]) {
+        let has_stream = !adoption.stream.text.is_null();
+        if has_stream && !stream::empty_buffers(&[adoption.text_stream(sink)]) {
             return Line::StockAfterQueue;
         }
         let Some(level) = level(record) else { return Line::StockAfterQueue };
@@ -154,6 +172,9 @@ unsafe fn queue_line(method: Method, handler: *mut PyObject, record: *mut PyObje
                 None => return Line::StockAfterQueue,
             }
         };
+        if !made_under.holds() && adoption.is_service() {
+            return Line::Again;
+        }
         if !pieces.bytes(tag::BYTES, bytes) || !made_under.holds() {
             return Line::StockAfterQueue;
         }
@@ -166,6 +187,7 @@ unsafe fn queue_line(method: Method, handler: *mut PyObject, record: *mut PyObje
                 Line::Queued
             }
             // The child of a fork: its own state is made by the next call, this line is written at once.
+            Queued::Stale if adoption.is_service() => Line::Again,
             Queued::Stale if adoption.turns() => Line::StockAfterQueue,
             Queued::Stale => Line::Stock,
         }
@@ -187,6 +209,15 @@ unsafe fn line(adoption: &Adoption, handler: *mut PyObject, record: *mut PyObjec
         }
         let errors = std::ffi::CString::new(adoption.errors.as_str()).ok()?;
         Owned::steal(ffi::PyUnicode_AsEncodedString(line.as_ptr(), c"utf-8".as_ptr(), errors.as_ptr()))
+    }
+}
+
+/// The bytes that a service gets for a record.
+unsafe fn entry(handler: *mut PyObject, record: *mut PyObject) -> Option<Owned> {
+    // SAFETY: live objects, attached; `_entry` may run foreign code.
+    unsafe {
+        let entry = Owned::steal(leaving::method_of_one(handler, names().entry.as_ptr(), record))?;
+        (ffi::PyBytes_Check(entry.as_ptr()) != 0).then_some(entry)
     }
 }
 

@@ -38,6 +38,8 @@ struct Named {
 struct Definition {
     /// Whether a format shows every field.
     all: bool,
+    /// Whether one of these shows what is in a list, a tuple or a dict: only Python takes those apart.
+    containers: bool,
     named: Vec<Named>,
 }
 
@@ -89,7 +91,8 @@ pub fn shown_by(spec: &FormatSpec, format: &Format) -> Option<&'static Shown> {
     let required = matches!(spec.layout, Layout::Text { .. });
     let named = |name: &String| Named { name: name.clone(), required, accepts: accepts(format, name) };
     let named: Vec<Named> = format.needs().fields().iter().map(named).collect();
-    (all || !named.is_empty()).then(|| known(Definition { all, named }))
+    let containers = format.needs().contains(Need::Containers);
+    (all || !named.is_empty()).then(|| known(Definition { all, containers, named }))
 }
 
 fn accepts(format: &Format, name: &str) -> Accepts {
@@ -118,6 +121,7 @@ pub fn both(one: Option<&'static Shown>, other: Option<&'static Shown>) -> Optio
     }
     let mut merged = first.definition.clone();
     merged.all |= second.definition.all;
+    merged.containers |= second.definition.containers;
     for named in &second.definition.named {
         match merged.named.iter_mut().find(|known| known.name == named.name) {
             None => merged.named.push(named.clone()),
@@ -206,6 +210,9 @@ impl Shown {
                 let (mut key, mut value) = (std::ptr::null_mut(), std::ptr::null_mut());
                 while ffi::PyDict_Next(fields, &mut position, &mut key, &mut value) != 0 {
                     let hidden = Some(fields) == bound && extra.is_some_and(|extra| item(extra, key).is_some());
+                    if !hidden && self.definition.containers && is_container(value) {
+                        return Err(Failure::Stock);
+                    }
                     if !hidden {
                         add_one(pieces, key, value, self.accepts(key))?;
                     }
@@ -252,6 +259,11 @@ unsafe fn add_one(
         }
         if values::add(pieces, value) { Ok(()) } else { Err(Failure::Stock) }
     }
+}
+
+unsafe fn is_container(value: *mut PyObject) -> bool {
+    // SAFETY: a live object; only its type's flags are read.
+    unsafe { ffi::PyDict_Check(value) != 0 || ffi::PyList_Check(value) != 0 || ffi::PyTuple_Check(value) != 0 }
 }
 
 unsafe fn kind_of(value: *mut PyObject) -> Result<ArgumentKind, Failure> {

@@ -66,9 +66,13 @@ pub enum Method {
     SizeQuestion,
     /// `logging.handlers.TimedRotatingFileHandler.shouldRollover`
     TimeQuestion,
+    /// `logspool.ServiceHandler.emit`
+    ServiceEmit,
+    /// `logspool.ServiceHandler.flush`
+    ServiceFlush,
 }
 
-const METHODS: usize = 21;
+const METHODS: usize = 23;
 
 /// Those of them in `logging` itself.
 const LOGGING_METHODS: usize = 15;
@@ -320,6 +324,7 @@ barrier_methods! {
     size_question: SizeQuestion, flush_and_catch_up;
     time_question: TimeQuestion, flush_and_catch_up;
     handle_error: HandleError, flush_beside_report;
+    service_flush: ServiceFlush, flush_queue;
 }
 
 /// What stock logging is about to print on standard error comes after what is queued for it.
@@ -354,6 +359,7 @@ emit_methods! {
     file_emit: FileEmit;
     rotating_emit: RotatingEmit;
     watched_emit: WatchedEmit;
+    service_emit: ServiceEmit;
 }
 
 type WithKeywords =
@@ -511,6 +517,20 @@ static DECLARED: [Declared; METHODS] = [
         doc: QUESTION_DOC,
         method: Method::TimeQuestion,
         function: time_question,
+    },
+    Declared {
+        class: "ServiceHandler",
+        name: c"emit",
+        doc: c"emit($self, record, /)\n--\n\nQueue a record.",
+        method: Method::ServiceEmit,
+        function: service_emit,
+    },
+    Declared {
+        class: "ServiceHandler",
+        name: c"flush",
+        doc: c"flush($self, /)\n--\n\nWait until the service has everything that is queued.",
+        method: Method::ServiceFlush,
+        function: service_flush,
     },
 ];
 

@@ -6,6 +6,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use logspool::address::ServiceAddress;
 use logspool::pipeline;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::ffi::{self, PyObject};
@@ -195,6 +196,16 @@ mod native {
         planning::set_own_classes(Owned::of(classes));
     }
 
+    /// Check the address of a service and return it as it is shown.
+    #[pyfunction]
+    #[pyo3(signature = (address, /))]
+    fn service_address(address: &str) -> PyResult<String> {
+        match address.parse::<ServiceAddress>() {
+            Ok(address) => Ok(address.to_string()),
+            Err(error) => Err(PyValueError::new_err(error.to_string())),
+        }
+    }
+
     /// Return (class name, method name) of every method that `install()` replaces.
     #[pyfunction]
     fn native_methods() -> Vec<(&'static str, &'static str)> {
@@ -277,6 +288,13 @@ mod native {
     fn flush(py: Python<'_>, timeout: Option<f64>) -> bool {
         let timeout = super::timeout(timeout);
         outside(py, || pipeline::flush(None, timeout))
+    }
+
+    /// As `flush`, but without waiting for services.
+    #[pyfunction]
+    fn flush_local(py: Python<'_>, timeout: f64) -> bool {
+        let timeout = super::timeout(Some(timeout)).unwrap_or(Duration::MAX);
+        outside(py, || pipeline::flush_local(timeout))
     }
 
     /// Wait until everything queued for one handler is written.

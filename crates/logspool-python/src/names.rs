@@ -37,6 +37,7 @@ names! {
     created = "created",
     current_task = "current_task",
     current_process = "current_process",
+    entry = "_entry",
     exc_info = "exc_info",
     exc_text = "exc_text",
     extra = "extra",

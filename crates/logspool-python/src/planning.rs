@@ -447,7 +447,7 @@ impl Builder<'_> {
             return Err(format!("the logger has more than {MAX_TARGETS} handlers"));
         }
         let stream = adoption.text_stream(sink);
-        if !self.streams.contains(&stream) {
+        if !stream.text.is_null() && !self.streams.contains(&stream) {
             self.streams.push(stream);
         }
         for object in [adoption.stream.text, adoption.stream.buffer] {

@@ -3,6 +3,7 @@
 //! Stop on the line: beside *capture*. A definition is written into the segment before its id is used,
 //! so that another process can read every record of a dead one.
 
+use crate::address::ServiceAddress;
 use crate::record::{Encoder, Value, Values};
 
 /// A place in the program that logs.
@@ -93,6 +94,11 @@ pub enum SinkKind {
         /// Absolute path, as configured.
         path: String,
     },
+    /// A service that records are sent to.
+    Service {
+        /// Where it listens.
+        address: ServiceAddress,
+    },
     /// Takes everything and writes nothing.
     Null,
 }
@@ -152,20 +158,29 @@ impl std::fmt::Display for SinkKind {
             Self::Console { descriptor: 1 } => formatter.write_str("stdout"),
             Self::Console { descriptor: 2 } => formatter.write_str("stderr"),
             Self::Console { descriptor } => write!(formatter, "descriptor {descriptor}"),
+            Self::Service { address } => address.fmt(formatter),
             Self::Null => formatter.write_str("null"),
         }
     }
 }
 
 impl SinkKind {
-    /// The path that a recoverer may append to; consoles have none.
+    /// Where a recoverer can deliver what this process does not: the path of a file, the address of a service.
+    pub fn lasting(&self) -> Option<String> {
+        match self {
+            Self::Service { address } => Some(address.to_string()),
+            kind => kind.path().map(str::to_owned),
+        }
+    }
+
+    /// The path of a file; consoles and services have none.
     pub fn path(&self) -> Option<&str> {
         match self {
             Self::File { path }
             | Self::RotatingFile { path, .. }
             | Self::TimedRotatingFile { path, .. }
             | Self::WatchedFile { path } => Some(path),
-            Self::Console { .. } | Self::Null => None,
+            Self::Console { .. } | Self::Service { .. } | Self::Null => None,
         }
     }
 }
@@ -197,14 +212,14 @@ impl SinkDefinition {
     /// Appends what a recoverer needs, as it stands in the sink table: one tuple.
     pub fn encode(&self, encoder: &mut Encoder) {
         encoder.tuple(2);
-        match self.kind.path() {
-            Some(path) => encoder.str(path),
+        match self.kind.lasting() {
+            Some(path) => encoder.str(&path),
             None => encoder.none(),
         };
         encoder.str(&self.kind.to_string());
     }
 
-    /// Path of a sink that a recoverer may append to, from the items of the tuple. `Some(None)`: it has none.
+    /// Where a recoverer can deliver, see [`SinkKind::lasting`], from the items of the tuple. `Some(None)`: nowhere.
     pub fn decode_path(mut items: Values<'_>) -> Option<Option<String>> {
         match items.next()? {
             Value::Str(path) => Some(Some(path.to_owned())),

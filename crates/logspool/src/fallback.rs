@@ -3,10 +3,12 @@
 //! At most ten lines a second, then one line with a count. Never used when standard error is the failing
 //! sink. Writes only when standard error polls writable: the collector calls this and must not block.
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::clock::monotonic_ns;
 use crate::definition::SinkKind;
+use crate::format::entry;
 use crate::gate::Gate;
 use crate::overflow::Chunk;
 use crate::segment::layout::level_class;
@@ -72,7 +74,11 @@ pub fn emit(outlet: &Outlet, chunk: &Chunk) {
             continue;
         }
         rate.turn();
-        if rate.lines < LINES_A_SECOND && print(line) {
+        let shown = match outlet.definition.kind {
+            SinkKind::Service { .. } => Cow::Owned(entry::readable(line).unwrap_or_default().into_bytes()),
+            _ => Cow::Borrowed(line),
+        };
+        if rate.lines < LINES_A_SECOND && print(&shown) {
             rate.lines += 1;
             PRINTED.fetch_add(1, Ordering::Relaxed);
         } else {

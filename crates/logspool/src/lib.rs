@@ -10,6 +10,8 @@ pub mod queue;
 mod sync;
 
 #[cfg(not(loom))]
+pub mod address;
+#[cfg(not(loom))]
 mod blob;
 #[cfg(not(loom))]
 pub mod clock;
@@ -30,6 +32,8 @@ mod manifest;
 #[cfg(not(loom))]
 pub mod meters;
 #[cfg(not(loom))]
+pub mod msgpack;
+#[cfg(not(loom))]
 pub mod openmetrics;
 #[cfg(not(loom))]
 mod overflow;
@@ -46,7 +50,7 @@ pub mod segment;
 #[cfg(not(loom))]
 pub mod sink;
 #[cfg(not(loom))]
-mod sinks;
+pub mod sinks;
 #[cfg(not(loom))]
 pub mod stats;
 #[cfg(not(loom))]

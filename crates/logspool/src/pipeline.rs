@@ -17,8 +17,8 @@ mod routes;
 pub use admission::{Push, Refusal, Room, Waiter, make_room, push, refuse};
 pub use door::{end, go_on};
 pub use life::{
-    after_fork_in_child, after_fork_in_parent, before_fork, configure, drain, flush, generation, install_signal_drain,
-    is_running,
+    after_fork_in_child, after_fork_in_parent, before_fork, configure, drain, flush, flush_local, generation,
+    install_signal_drain, is_running,
 };
 pub use options::{Durability, Fallback, Options, OptionsError, QUEUE_BYTES};
 pub use outlets::{close_sink, define_format, define_route, define_site, open_sink, retire_sink, snapshot, turns};

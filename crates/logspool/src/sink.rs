@@ -2,9 +2,11 @@
 //!
 //! Stop on the line: *writer (sink)*. A sink is driven by one writer thread of its own, so it may block.
 //! Its author writes `open` (see `sinks/mod.rs`) and [`Sink::write`]; queueing, overflow, retries,
-//! accounting and barriers are the writer's business.
+//! accounting and barriers are the writer's business. Where the other side confirms what it got, the sink is a
+//! [`Courier`] besides.
 
 use std::io;
+use std::time::{Duration, Instant};
 
 /// Where one record ends inside a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,4 +77,60 @@ pub trait Sink: Send {
     fn turns(&self) -> u64 {
         0
     }
+
+    /// Itself, where its destination says only later what has arrived; the writer does not call `write` then.
+    fn courier(&mut self) -> Option<&mut dyn Courier> {
+        None
+    }
+}
+
+/// A sink that has several batches on their way: what it took stays queued until it has arrived.
+///
+/// Contract: called from one thread at a time. Batches arrive in the order in which they were taken, and each is kept,
+/// whatever happens to the way, until then.
+pub trait Courier: Send {
+    /// Whether it can take another batch.
+    fn has_room(&self) -> bool;
+
+    /// Takes a whole batch.
+    fn take(&mut self, lines: Lines<'_>);
+
+    /// Does what can be done now without waiting, but for opening the way.
+    fn carry(&mut self, pace: Pace) -> Carried;
+
+    /// Waits for the other side, at most for `longest`. Called after [`Next::Answer`].
+    fn wait(&self, longest: Duration);
+}
+
+/// Whether a courier may wait for more records before it sets out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pace {
+    /// It may.
+    Gather,
+    /// Somebody waits until everything has arrived.
+    Hurry,
+}
+
+/// What a courier did.
+#[derive(Debug)]
+pub struct Carried {
+    /// Batches that have arrived since, oldest first.
+    pub arrived: usize,
+    /// What went wrong, if something did.
+    pub error: Option<io::Error>,
+    /// When to call again.
+    pub next: Next,
+}
+
+/// When a courier has something to do again, unless it is given another batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// Never: it has nothing.
+    Idle,
+    /// Then: until then it gathers records.
+    Gathers(Instant),
+    /// As soon as the other side answers, or takes more.
+    Answer,
+    /// Then: the other side is not there, and the next try is due.
+    Away(Instant),
 }

@@ -11,9 +11,11 @@
 //! Atomics outside `queue` and `stats`, because the collector reads them with every turn and must not take
 //! the lock for it: `front_batch`, `unspilled_batch`, `writing_since`, `flushed_ticket`, `error_number`.
 //!
-//! This file is the collector's side; `thread.rs` is the writer's, `closing.rs` the end of a sink.
+//! This file is the collector's side; `thread.rs` is the writer's, `delivery.rs` the same for sinks whose destination
+//! confirms later, `closing.rs` the end of a sink.
 
 mod closing;
+mod delivery;
 mod thread;
 
 use std::collections::VecDeque;
@@ -34,6 +36,11 @@ use crate::stats::{DropReason, SinkCounts};
 /// Specified (ARCHITECTURE.md); a page-cache write takes well under a millisecond.
 pub const STUCK_NS: u64 = 20_000_000;
 
+/// A service that has confirmed nothing for this long, while records wait for it, is stuck.
+///
+/// Chosen: a hundred commits of a healthy service; double would tell an operator later, half tells of busy disks.
+const SILENT_NS: u64 = 5_000_000_000;
+
 /// A write that takes longer than this while another chunk waits behind it, [`PRESSING_BYTES`] in all, is not
 /// waited for.
 ///
@@ -42,6 +49,14 @@ pub const STUCK_NS: u64 = 20_000_000;
 const PRESSING_NS: u64 = 500_000;
 /// See [`PRESSING_NS`]: half a batch, so that a lane never waits for a second one.
 const PRESSING_BYTES: usize = 32 * 1024;
+
+/// Bytes of batches that wait for their confirmation on the heap, and for how long. They keep lane space until then.
+///
+/// Chosen: a batch or two, so that a lane is never full of records that are on their way; and so long that a quiet
+/// program needs no overflow file, while what a service does not take is out of the lanes soon.
+const UNCONFIRMED_BYTES: usize = 64 * 1024;
+/// See [`UNCONFIRMED_BYTES`].
+const UNCONFIRMED_NS: u64 = 1_000_000_000;
 
 /// Bytes of finished chunks that wait on the heap for one sink.
 ///
@@ -64,6 +79,8 @@ struct Entry {
 #[derive(Debug)]
 struct Waiting {
     entries: VecDeque<Entry>,
+    /// So many of them, from the front, are in the hands of the sink's courier.
+    taken: usize,
     unspilled_bytes: usize,
     overflow: Overflow,
     leave: bool,
@@ -92,6 +109,8 @@ pub struct Outlet {
     released: AtomicU64,
     segment: Arc<Segment>,
     sink: Mutex<Option<Box<dyn Sink>>>,
+    /// Whether its destination confirms later what it got.
+    confirms: bool,
     waiting: Mutex<Waiting>,
     changed: Condvar,
     front_batch: AtomicU64,
@@ -124,7 +143,7 @@ impl Outlet {
         id: u32,
         definition: SinkDefinition,
         place: Option<SinkPlace>,
-        sink: Box<dyn Sink>,
+        mut sink: Box<dyn Sink>,
         segment: Arc<Segment>,
         budget: Arc<Budget>,
     ) -> Self {
@@ -138,9 +157,11 @@ impl Outlet {
             closed: AtomicBool::new(false),
             released: AtomicU64::new(0),
             segment,
+            confirms: sink.courier().is_some(),
             sink: Mutex::new(Some(sink)),
             waiting: Mutex::new(Waiting {
                 entries: VecDeque::new(),
+                taken: 0,
                 unspilled_bytes: 0,
                 overflow,
                 leave: false,
@@ -182,9 +203,14 @@ impl Outlet {
         self.unspilled_batch.load(Ordering::Acquire)
     }
 
-    /// Asks the writer to wake the collector when it has written something.
+    /// Asks the writer to wake the collector when it has written something, and not to gather records meanwhile.
     pub fn set_notify(&self, notify: bool) {
         self.notify.store(notify, Ordering::Relaxed);
+        if notify && self.confirms {
+            // Under the lock: a writer that looked before waits by now, and is woken.
+            drop(self.lock());
+            self.changed.notify_all();
+        }
     }
 
     /// The error of the last write, if it failed.
@@ -197,7 +223,7 @@ impl Outlet {
 
     /// Whether the writer has not come back for too long or fails.
     pub fn is_stuck(&self, now: u64) -> bool {
-        self.writes_longer_than(STUCK_NS, now)
+        self.writes_longer_than(if self.confirms { SILENT_NS } else { STUCK_NS }, now)
     }
 
     fn writes_longer_than(&self, nanoseconds: u64, now: u64) -> bool {
@@ -265,11 +291,15 @@ impl Outlet {
         let mut waiting = self.lock();
         let oldest = waiting.entries.iter().find(|entry| entry.spilled.is_none()).map_or(now, |entry| entry.queued_at);
         let full = waiting.unspilled_bytes >= HEAP_BYTES;
-        let pressing = waiting.entries.len() > 1
-            && waiting.unspilled_bytes >= PRESSING_BYTES
-            && self.writes_longer_than(PRESSING_NS, now);
-        // Neither done with anything nor new for so long: it hangs in its write, or the system does not let it run.
-        let stands = now.saturating_sub(oldest.max(waiting.finished_at)) > STUCK_NS;
+        let (pressing, stands) = if self.confirms {
+            (waiting.unspilled_bytes >= UNCONFIRMED_BYTES, now.saturating_sub(oldest) > UNCONFIRMED_NS)
+        } else {
+            let pressing = waiting.entries.len() > 1
+                && waiting.unspilled_bytes >= PRESSING_BYTES
+                && self.writes_longer_than(PRESSING_NS, now);
+            // Neither done with anything nor new for so long: it hangs in its write, or the system does not let it run.
+            (pressing, now.saturating_sub(oldest.max(waiting.finished_at)) > STUCK_NS)
+        };
         let late = full && now.saturating_sub(oldest) > STUCK_NS;
         if !(pressing || stands || late) {
             return if full { Capacity::Busy } else { Capacity::Free };

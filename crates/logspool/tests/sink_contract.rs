@@ -1,6 +1,7 @@
 //! What every sink in the table promises, whatever its kind.
 
 mod feeding;
+mod service;
 // The table is private to the crate; this is the same source against the crate's public types.
 #[path = "../src/sinks/mod.rs"]
 mod sinks;
@@ -13,7 +14,8 @@ use std::path::Path;
 use feeding::{Feed, timed_kind};
 use logspool::definition::{Descriptor, RotationRules, SinkDefinition, SinkKind};
 use logspool::sink::SinkError;
-use logspool::{definition, sink};
+use logspool::{address, definition, msgpack, sink};
+use service::Service;
 
 /// One of every kind, on `path` or `descriptor`. The rotating ones rotate often and keep everything.
 fn every_kind(path: &str, descriptor: i32) -> Vec<SinkKind> {
@@ -29,12 +31,17 @@ fn every_kind(path: &str, descriptor: i32) -> Vec<SinkKind> {
         timed(RotationRules::Early),
         timed(RotationRules::Current),
         SinkKind::WatchedFile { path: path() },
+        SinkKind::Service { address: format!("unix://{}.socket", path()).parse().unwrap_or(nowhere()) },
         SinkKind::Null,
     ]
 }
 
+fn nowhere() -> address::ServiceAddress {
+    "unix:///nowhere".parse().unwrap()
+}
+
 /// What arrived, oldest first. A kind that is new here has no arm: give it one, and a line above.
-fn arrived(kind: &SinkKind, reader: &mut File) -> Option<Vec<u8>> {
+fn arrived(kind: &SinkKind, reader: &mut File, service: Option<&Service>) -> Option<Vec<u8>> {
     match kind {
         SinkKind::File { path } | SinkKind::WatchedFile { path } => Some(read(path)),
         SinkKind::RotatingFile { path, .. } => {
@@ -54,6 +61,7 @@ fn arrived(kind: &SinkKind, reader: &mut File) -> Option<Vec<u8>> {
             Some(backups.iter().chain([path]).flat_map(|path| read(path)).collect())
         }
         SinkKind::Console { .. } => Some(available(reader)),
+        SinkKind::Service { .. } => service.map(Service::entries),
         SinkKind::Null => None,
     }
 }
@@ -98,6 +106,10 @@ fn everything_given_arrives_in_order_and_every_count_is_exact() {
         let path = folder.path().join("app.log");
         let kind = every_kind(path.to_str().unwrap(), writer.as_raw_fd()).swap_remove(index);
         let definition = SinkDefinition { kind: kind.clone(), descriptor: Descriptor::Open };
+        let service = match &kind {
+            SinkKind::Service { address } => Some(Service::start(&address.to_string())),
+            _ => None,
+        };
         let mut sink = sinks::open(&definition).unwrap();
         let (mut given, mut received, mut taken) = (String::new(), Vec::new(), 0);
         let records = lines(300);
@@ -106,7 +118,7 @@ fn everything_given_arrives_in_order_and_every_count_is_exact() {
             let mut feed = Feed::new(borrowed(part));
             while !feed.is_done() {
                 taken += feed.step(sink.as_mut()).unwrap();
-                let Some(bytes) = arrived(&kind, &mut reader) else { continue };
+                let Some(bytes) = arrived(&kind, &mut reader, service.as_ref()) else { continue };
                 if !matches!(kind, SinkKind::Console { .. }) {
                     received.clear();
                 }
@@ -127,7 +139,7 @@ fn a_reader_that_falls_behind_gets_everything_once() {
         // The path names the pipe too, so that nothing has moved and nothing may be rotated.
         let path = format!("/proc/self/fd/{}", writer.as_raw_fd());
         let kind = every_kind(&path, writer.as_raw_fd()).swap_remove(index);
-        if kind == SinkKind::Null {
+        if matches!(kind, SinkKind::Null | SinkKind::Service { .. }) {
             continue;
         }
         let definition = SinkDefinition { kind: kind.clone(), descriptor: Descriptor::Duplicate(writer.as_raw_fd()) };
@@ -159,7 +171,7 @@ fn a_reader_that_falls_behind_gets_everything_once() {
 fn a_device_without_room_takes_nothing_and_says_try_again() {
     let full = File::options().write(true).open("/dev/full").unwrap();
     for kind in every_kind("/dev/full", full.as_raw_fd()) {
-        if kind == SinkKind::Null {
+        if matches!(kind, SinkKind::Null | SinkKind::Service { .. }) {
             continue;
         }
         for descriptor in [Descriptor::Open, Descriptor::Duplicate(full.as_raw_fd())] {
@@ -183,7 +195,8 @@ fn a_sink_that_could_not_be_opened_can_be_opened_later() {
         let kind = every_kind(path.to_str().unwrap(), -1).swap_remove(index);
         let definition = SinkDefinition { kind: kind.clone(), descriptor: Descriptor::Open };
         if kind.path().is_none() {
-            assert_eq!(kind == SinkKind::Null, sinks::open(&definition).is_ok());
+            let is_opened_later = matches!(kind, SinkKind::Null | SinkKind::Service { .. });
+            assert_eq!(is_opened_later, sinks::open(&definition).is_ok());
             continue;
         }
         assert_eq!(std::io::ErrorKind::NotFound, sinks::open(&definition).err().unwrap().kind(), "{kind:?}");
@@ -191,6 +204,6 @@ fn a_sink_that_could_not_be_opened_can_be_opened_later() {
         let mut sink = sinks::open(&definition).unwrap();
         Feed::new([(0, "a line\n")]).rest(sink.as_mut());
 
-        assert_eq!(Some(b"a line\n".to_vec()), arrived(&kind, &mut reader), "{kind:?}");
+        assert_eq!(Some(b"a line\n".to_vec()), arrived(&kind, &mut reader, None), "{kind:?}");
     }
 }

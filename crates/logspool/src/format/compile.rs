@@ -5,6 +5,7 @@
 
 use super::attribute::Attribute;
 use super::directive::{Acceptance, ArgumentKind};
+use super::entry::EntryLayout;
 use super::json::JsonLayout;
 use super::moment::Clock;
 use super::needs::Needs;
@@ -42,6 +43,7 @@ impl std::error::Error for Unsupported {}
 pub(super) enum Body {
     Text(Box<[Piece]>),
     Json(JsonLayout),
+    Entry(EntryLayout),
 }
 
 /// A compiled [`FormatSpec`].
@@ -80,6 +82,7 @@ impl Format {
         let body = match &spec.layout {
             Layout::Text { style, template } => Body::Text(compile_text(*style, template, spec)?),
             Layout::Json { fields, extras } => Body::Json(JsonLayout::compile(fields, *extras, spec.python_minor)?),
+            Layout::Entry => Body::Entry(EntryLayout::compile(spec)),
         };
         let mut needs = Needs::default();
         let mut shows_asctime = formats_time(&spec.layout);
@@ -99,6 +102,7 @@ impl Format {
                 layout.attributes().for_each(note);
                 layout.add_needs(&mut needs);
             }
+            Body::Entry(layout) => layout.add_needs(&mut needs),
         }
         Ok(Self {
             asctime: shows_asctime.then(|| AscTime::compile(spec)).transpose()?,
@@ -147,7 +151,7 @@ fn formats_time(layout: &Layout) -> bool {
         Layout::Text { style: Style::Dollar, template } => {
             template.contains("$asctime") || template.contains("${asctime}")
         }
-        Layout::Json { .. } => false,
+        Layout::Json { .. } | Layout::Entry => false,
     }
 }
 

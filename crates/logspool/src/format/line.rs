@@ -108,6 +108,7 @@ impl Format {
         let rendered = match &self.body {
             Body::Text(pieces) => self.render_text(pieces, record, state, out),
             Body::Json(layout) => layout.render(self, record, state, out),
+            Body::Entry(layout) => layout.render(record, state, out),
         };
         out.extend_from_slice(&self.terminator);
         if record.is_malformed() { Err(RenderError::Malformed) } else { rendered }

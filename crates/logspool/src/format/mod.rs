@@ -1,4 +1,4 @@
-//! Record to bytes: message templates, Formatter patterns, time, JSON.
+//! Record to bytes: message templates, Formatter patterns, time, JSON, entries for a service.
 //!
 //! Stop on the line: *format*, behind the queue. Output is byte-identical to CPython's `logging.Formatter`.
 //!
@@ -15,6 +15,7 @@ mod attribute;
 mod brace;
 mod compile;
 mod directive;
+pub mod entry;
 mod float;
 pub mod integer;
 pub mod json;

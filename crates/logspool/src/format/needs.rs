@@ -20,6 +20,8 @@ pub enum Need {
     Time = 32,
     /// Every extra field of the record.
     AllFields = 64,
+    /// Lists, tuples and dicts among them with what is in them, where other formats show their text.
+    Containers = 128,
 }
 
 /// The needs of one format.

@@ -41,6 +41,8 @@ pub enum Layout {
         /// What happens to extra fields not named in `fields`.
         extras: Extras,
     },
+    /// All of a record in its parts, for a service. The rules stand at the head of [`entry`](super::entry).
+    Entry,
 }
 
 /// How LogRecord makes `msecs` and `relativeCreated`; three ways exist in CPython 3.10 to 3.14.
@@ -100,6 +102,11 @@ impl FormatSpec {
     pub fn json(fields: &[(&str, &str)], extras: Extras) -> Self {
         let fields = fields.iter().map(|(key, attribute)| ((*key).to_owned(), (*attribute).to_owned())).collect();
         Self::with_layout(Layout::Json { fields, extras })
+    }
+
+    /// The spec of an entry for a service, of a process whose id is `process_id`.
+    pub fn entry(process_id: u32) -> Self {
+        Self { process_id, terminator: String::new(), ..Self::with_layout(Layout::Entry) }
     }
 
     fn with_layout(layout: Layout) -> Self {

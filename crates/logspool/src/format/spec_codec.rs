@@ -61,6 +61,9 @@ impl FormatSpec {
                     encoder.str(key).str(attribute);
                 }
             }
+            Layout::Entry => {
+                encoder.tuple(1).int(5);
+            }
         }
     }
 
@@ -103,6 +106,7 @@ fn decode_layout(mut items: Values<'_>) -> Option<Layout> {
         2 => Style::Dollar,
         3 => return Some(Layout::Json { fields: pairs(items, text, text)?, extras: Extras::Omit }),
         4 => return Some(Layout::Json { fields: pairs(items, text, text)?, extras: Extras::Append }),
+        5 => return items.rest().is_empty().then_some(Layout::Entry),
         _ => return None,
     };
     let template = text(&mut items)?;
@@ -166,7 +170,7 @@ mod tests {
         }
     }
 
-    fn specs() -> [FormatSpec; 2] {
+    fn specs() -> [FormatSpec; 3] {
         let mut text = FormatSpec::text(Style::Brace, "{asctime} {message:>5} \u{2603}");
         text.date_format = Some("%H".to_owned());
         text.default_msec_format = None;
@@ -174,7 +178,8 @@ mod tests {
         text.arithmetic = TimeArithmetic::FloatWhole;
         text.start_time_ns = -5;
         text.process_id = u32::MAX;
-        [text, FormatSpec::json(&[("t", "time"), ("m", "message")], Extras::Append)]
+        let json = FormatSpec::json(&[("t", "time"), ("m", "message")], Extras::Append);
+        [text, json, FormatSpec::entry(7)]
     }
 
     #[test]

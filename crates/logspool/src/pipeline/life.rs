@@ -12,6 +12,7 @@ use super::{Pipeline, door};
 use crate::barrier;
 use crate::clock;
 use crate::collector::{Collector, Turn};
+use crate::definition::SinkKind;
 use crate::gate::Gate;
 use crate::generation;
 use crate::overflow::Budget;
@@ -212,13 +213,19 @@ impl Pipeline {
         let spare = outlet.clone();
         let folder = queue_folder();
         if !spawn("logspool-write", move || {
-            // What a dead process left for this file comes before this process's first line in it.
-            if let Some(path) = outlet.definition.kind.path()
-                && outlet.begins()
-            {
-                super::recovery::recover_target(&folder, Path::new(path));
+            let recover = || {
+                if let Some(path) = outlet.definition.kind.lasting()
+                    && outlet.begins()
+                {
+                    super::recovery::recover_target(&folder, Path::new(&path));
+                }
+            };
+            // What a dead process left for this file comes before this process's first line in it; for a service it
+            // waits until that is known to be there.
+            if !outlet.confirms() {
+                recover();
             }
-            outlet.run();
+            outlet.run(recover);
         }) {
             // Without a thread the records stay queued, on tmpfs, and are counted as such; the next record or flush
             // tries again.
@@ -312,6 +319,18 @@ impl Pipeline {
         })
     }
 
+    /// As a flush of all sinks, but nobody waits for a service: its answer may take its time.
+    fn flush_local_until(&'static self, deadline: Option<Instant>) -> bool {
+        self.ensure_threads();
+        let ticket = self.request();
+        self.wait(deadline, || {
+            let is_local = |outlet: &&Arc<Outlet>| !matches!(outlet.definition.kind, SinkKind::Service { .. });
+            let is_flushed = |outlet: &Arc<Outlet>| outlet.flushed_ticket.load(Ordering::Acquire) >= ticket;
+            self.answered.load(Ordering::Acquire) >= ticket
+                || self.outlets().iter().flatten().filter(is_local).all(is_flushed)
+        })
+    }
+
     /// As a flush of all sinks, but what was closed at its own deadline had its time already.
     fn flush_at_end(&'static self, deadline: Option<Instant>) -> bool {
         self.ensure_threads();
@@ -354,6 +373,13 @@ pub fn flush(sink: Option<u32>, timeout: Option<Duration>) -> bool {
     }
 }
 
+/// Waits until everything queued before is written to everything but services: for what must not wait for a network.
+///
+/// Returns whether that came true within `timeout`. Call without an interpreter lock.
+pub fn flush_local(timeout: Duration) -> bool {
+    existing().is_none_or(|pipeline| pipeline.flush_local_until(deadline(Some(timeout))))
+}
+
 /// Before `fork()`: asks the native threads to leave, at most for 50 ms. Takes no lock that a thread holds
 /// across I/O. A writer inside a stuck write stays.
 pub fn before_fork() {
@@ -363,7 +389,7 @@ pub fn before_fork() {
     }
     let deadline = Instant::now() + LEAVE_DEADLINE;
     // What is queued goes out first, so that nothing waits for threads that come back with the next record.
-    pipeline.flush_until(None, Some(deadline));
+    pipeline.flush_local_until(Some(deadline));
     // From here on every push takes the slow way, which starts the threads again.
     pipeline.leave.store(true, Ordering::Release);
     generation::advance();

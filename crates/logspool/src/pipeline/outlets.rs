@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use super::life::{current, existing};
 use super::{Pipeline, door};
 use crate::clock;
-use crate::definition::{RouteDefinition, SinkDefinition, SiteDefinition};
+use crate::definition::{RouteDefinition, SinkDefinition, SinkKind, SiteDefinition};
+use crate::fallback;
 use crate::format::{Format, FormatSpec};
 use crate::queue::reader::LaneReader;
 use crate::segment::layout::{MAX_SINKS, REFUSALS, Table, level_class};
@@ -65,7 +66,8 @@ pub fn open_sink(definition: &SinkDefinition) -> Result<u32, String> {
     })?;
     let mut outlet =
         Outlet::new(id, definition.clone(), place, sink, pipeline.segment.clone(), pipeline.budget.clone());
-    outlet.is_recoverable = status.is_some_and(|status| status.is_file());
+    let is_service = matches!(definition.kind, SinkKind::Service { .. });
+    outlet.is_recoverable = is_service || status.is_some_and(|status| status.is_file());
     let mut outlets = pipeline.outlets.lock().unwrap_or_else(PoisonError::into_inner);
     let slot = Table::Sinks.slot(id);
     if outlets.len() <= slot {
@@ -129,6 +131,13 @@ pub fn close_sink(sink: u32, timeout: Duration) -> bool {
     }
     if !done {
         pipeline.fall_back_queued(&outlet);
+        if let SinkKind::Service { address } = &outlet.definition.kind {
+            let left: u64 = outlet.counts().queued.iter().sum();
+            let seconds = timeout.as_secs_f64();
+            fallback::tell(&format!(
+                "logspool: {address} did not confirm {left} records within {seconds} s; they are given up\n"
+            ));
+        }
         outlet.abandon(DropReason::Deadline);
     }
     outlet.ask_to_leave();

@@ -22,7 +22,10 @@
 //! - A segment is touched only under its owner's lock, and every step that delivers checks the generation.
 //! - Lock files of this process are never opened: closing one would drop the lock.
 //!
-//! Not here: exactly once, services, the spool, adoption of other users' segments.
+//! What a dead process had for a service is sent in a stream of its own: it arrives at least once, and twice only what
+//! the service had got, and the process not yet heard so.
+//!
+//! Not here: exactly once, the spool, adoption of other users' segments.
 //! Times are shown in this process's time zone, not in that of the dead one.
 
 mod claim;

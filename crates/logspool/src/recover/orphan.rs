@@ -57,7 +57,7 @@ pub struct Pending {
 /// Where a sink of a dead process wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// A file, by the path that the process configured.
+    /// A file, by the path that the process configured; a service, by its address.
     File(PathBuf),
     /// Something that ended with the process, by the name of the sink.
     Gone(String),

@@ -1,4 +1,5 @@
-//! A log file that a dead process wrote to: whole lines are appended, a torn end is mended first.
+//! What a dead process wrote to. A log file: whole lines are appended, a torn end is mended first. A service: its
+//! records are sent in a stream of their own.
 //!
 //! A kill in the middle of a write leaves the beginning of a line. Where that beginning is one of a record that
 //! is about to be appended, its rest goes out first; else the line is ended. Either way every line that stands
@@ -9,9 +10,13 @@ use std::io::{self, ErrorKind, Write};
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use crate::blob::MAX_BLOB_BYTES;
+use crate::definition::{Descriptor, SinkDefinition, SinkKind};
 use crate::overflow::Chunk;
+use crate::sink::{Lines, Sink, SinkError};
+use crate::sinks;
 
 /// Bytes of the file's end that are looked at, and more where they hold no line end.
 ///
@@ -23,9 +28,22 @@ const TAIL_BYTES: u64 = 64 * 1024;
 /// Specified: other processes may append to the same file in between.
 const WRITE_BYTES: usize = 256 * 1024;
 
+/// How long a service may take to confirm a piece before it is left for the next time.
+///
+/// Chosen: a hundred commits of a healthy service; a recovery holds up others of its process for as long.
+const CONFIRM_LIMIT: Duration = Duration::from_secs(5);
+
 /// See the file head.
+pub enum Target {
+    /// A log file.
+    File(LogFile),
+    /// A service.
+    Service(Box<dyn Sink>),
+}
+
+/// A log file that is appended to.
 #[derive(Debug)]
-pub struct Target {
+pub struct LogFile {
     file: File,
     /// The file's end as it was found, until the first append.
     end: Option<End>,
@@ -66,6 +84,64 @@ enum Before {
 }
 
 impl Target {
+    /// Opens a file, making it where it is missing, or makes a stream to a service, which need not be there.
+    ///
+    /// # Errors
+    ///
+    /// As for [`LogFile::open`].
+    pub fn open(place: &Path) -> io::Result<Self> {
+        let Some(address) = place.to_str().and_then(|text| text.parse().ok()) else {
+            return LogFile::open(place).map(Self::File);
+        };
+        let definition = SinkDefinition { kind: SinkKind::Service { address }, descriptor: Descriptor::Open };
+        sinks::open(&definition).map(Self::Service)
+    }
+
+    /// Delivers the records of a chunk, less its first `written` bytes, which are out already.
+    ///
+    /// # Errors
+    ///
+    /// [`Stopped`], with how far it came.
+    pub fn append(&mut self, chunk: &Chunk, written: usize) -> Result<(), Stopped> {
+        match self {
+            Self::File(file) => file.append(chunk, written),
+            Self::Service(sink) => send(sink.as_mut(), chunk, written),
+        }
+    }
+
+    /// Ends the delivery. Modes that promise `durable` will sync here.
+    pub fn finish(self) {}
+}
+
+impl std::fmt::Debug for Target {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::File(file) => file.fmt(formatter),
+            Self::Service(_) => formatter.write_str("Service"),
+        }
+    }
+}
+
+/// Sends what is left of a chunk, record by whole record, and waits until it is confirmed.
+fn send(sink: &mut dyn Sink, chunk: &Chunk, written: usize) -> Result<(), Stopped> {
+    let Some(first) = records(chunk, written).next() else { return Ok(()) };
+    let index = chunk.marks.partition_point(|mark| mark.end as usize <= written);
+    let lines = Lines { bytes: &chunk.bytes[first.start..], marks: &chunk.marks[index..], before: first.start };
+    let give_up = Instant::now() + CONFIRM_LIMIT;
+    loop {
+        let error = match sink.write(lines) {
+            Ok(_) => return Ok(()),
+            Err(SinkError::Retry(error)) if error.kind() == ErrorKind::WouldBlock && Instant::now() < give_up => {
+                continue;
+            }
+            Err(SinkError::Retry(error) | SinkError::Reject(error) | SinkError::Fatal(error)) => error,
+        };
+        // One that is not there is not waited for.
+        return Err(Stopped { at: written, error });
+    }
+}
+
+impl LogFile {
     /// Opens the file, making it where it is missing.
     ///
     /// # Errors
@@ -146,9 +222,6 @@ impl Target {
         }
         Ok(())
     }
-
-    /// Ends the delivery to this file. Modes that promise `durable` will sync here.
-    pub fn finish(self) {}
 }
 
 impl End {

@@ -11,6 +11,7 @@ mod named;
 mod null;
 mod rotating;
 mod schedule;
+mod service;
 mod timed;
 mod torn;
 mod watched;
@@ -32,6 +33,7 @@ pub fn open(definition: &SinkDefinition) -> io::Result<Box<dyn Sink>> {
         SinkKind::RotatingFile { .. } => Box::new(rotating::RotatingFileSink::open(definition)?),
         SinkKind::TimedRotatingFile { .. } => Box::new(timed::TimedRotatingFileSink::open(definition)?),
         SinkKind::WatchedFile { path } => Box::new(watched::WatchedFileSink::open(path, definition.descriptor)?),
+        SinkKind::Service { address } => Box::new(service::ServiceSink::new(address.clone())?),
         SinkKind::Null => Box::new(null::NullSink),
     })
 }

@@ -43,6 +43,7 @@ impl Outlet {
         while let Some(entry) = waiting.entries.pop_front() {
             self.count_dropped(reason, entry.counts);
         }
+        waiting.taken = 0;
         waiting.unspilled_bytes = 0;
         waiting.overflow.finish();
         self.publish_fronts(&waiting);
@@ -136,7 +137,7 @@ mod tests {
         assert!(outlet.push(chunk(1), 0));
         outlet.close_when_written(7);
         assert!(!outlet.answer(7), "a chunk is not written yet");
-        outlet.run();
+        outlet.run(|| ());
 
         assert!(outlet.is_closed() && outlet.closed_at().is_some());
         assert_eq!(1, outlet.counts().written[2]);
@@ -150,7 +151,7 @@ mod tests {
         assert!(outlet.is_closing());
 
         assert!(outlet.answer(7));
-        outlet.run();
+        outlet.run(|| ());
         assert!(!outlet.is_closing() && outlet.closed_at().is_some());
     }
 
@@ -168,7 +169,7 @@ mod tests {
         // Lets `run` return once everything is written.
         outlet.close_when_written(7);
         assert!(!outlet.answer(7));
-        outlet.run();
+        outlet.run(|| ());
 
         assert_eq!(3, outlet.counts().written[2]);
         assert!(!outlet.wants_thread());

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use super::delivery::error_number;
 use super::{Outlet, Waiting, count};
 use crate::clock::{monotonic_ns, wall_ns};
 use crate::meters::{ErrorClass, WRITE_SECONDS};
@@ -54,20 +55,23 @@ impl Outlet {
         !waiting.entries.is_empty() || self.is_done(waiting) && !self.is_closed()
     }
 
+    /// Whether its destination confirms what it got.
+    pub fn confirms(&self) -> bool {
+        self.confirms
+    }
+
     /// Whether this is the first time that a writer begins here.
     pub fn begins(&self) -> bool {
         !self.begun.swap(true, Ordering::Relaxed)
     }
 
-    /// The writer thread: runs until asked to leave, or until the sink is gone.
-    pub fn run(&self) {
+    /// The writer thread: runs until asked to leave, or until the sink is gone. `on_arrival` is called after each
+    /// arrival of batches where the destination confirms what it got.
+    pub fn run(&self, on_arrival: impl Fn()) {
         let mut sink_slot = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
-        while let Some((chunk, written)) = self.next_chunk() {
-            let Some(sink) = sink_slot.as_mut() else {
-                self.abandon(DropReason::SinkClosed);
-                continue;
-            };
-            self.write_chunk(sink.as_mut(), &chunk, written);
+        match sink_slot.as_mut().and_then(|sink| sink.courier()) {
+            Some(courier) => self.deliver(courier, on_arrival),
+            None => self.write_chunks(sink_slot.as_mut()),
         }
         let waiting = self.lock();
         if self.is_done(&waiting) && !self.is_closed() {
@@ -76,6 +80,15 @@ impl Outlet {
             drop(waiting);
             *sink_slot = None;
             self.note_release();
+        }
+    }
+
+    fn write_chunks(&self, mut sink: Option<&mut Box<dyn Sink>>) {
+        while let Some((chunk, written)) = self.next_chunk() {
+            match &mut sink {
+                Some(sink) => self.write_chunk(sink.as_mut(), &chunk, written),
+                None => self.abandon(DropReason::SinkClosed),
+            }
         }
     }
 
@@ -155,9 +168,9 @@ impl Outlet {
         self.finish(written, None);
     }
 
-    fn note(&self, error: &std::io::Error) {
+    pub(super) fn note(&self, error: &std::io::Error) {
         self.meters.errors[ErrorClass::of(error) as usize].fetch_add(1, Ordering::Relaxed);
-        self.error_number.store(error.raw_os_error().unwrap_or(libc::EIO), Ordering::Relaxed);
+        self.error_number.store(error_number(error), Ordering::Relaxed);
         self.head().errors.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -175,10 +188,11 @@ impl Outlet {
     }
 
     /// Takes the oldest entry off the queue: `written` of its bytes are out, the rest is dropped for `reason`.
-    fn finish(&self, written: usize, reason: Option<DropReason>) {
+    pub(super) fn finish(&self, written: usize, reason: Option<DropReason>) {
         let mut waiting = self.lock();
         self.writing_since.store(0, Ordering::Relaxed);
         let Some(entry) = waiting.entries.pop_front() else { return };
+        waiting.taken = waiting.taken.saturating_sub(1);
         waiting.finished_at = monotonic_ns();
         let head = self.head();
         match (reason, &entry.heap) {

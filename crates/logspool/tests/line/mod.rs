@@ -27,6 +27,7 @@ pub fn begin(options: Options) {
 }
 
 /// A sink that appends to `path`.
+#[allow(dead_code, reason = "not every test program has a file")]
 pub fn file_sink(path: &Path) -> u32 {
     let kind = SinkKind::File { path: path.to_str().unwrap().to_owned() };
     pipeline::open_sink(&SinkDefinition { kind, descriptor: Descriptor::Open }).unwrap()

@@ -1,0 +1,170 @@
+//! One chunk of Fluent Forward: `[tag, entries, {"chunk": id, "size": records, ...}]`, made once.
+
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use crate::msgpack::{push_array, push_bool, push_int, push_map, push_text};
+
+/// The tag of everything that is sent, by which foreign receivers route.
+const TAG: &str = "logspool";
+
+/// The head in front of the entries: an array of three, the tag, and bytes with a length of four bytes.
+const HEAD_BYTES: usize = 2 + TAG.len() + 5;
+
+/// Room for the options behind the entries.
+const OPTION_BYTES: usize = 160;
+
+/// What becomes of the entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Packing {
+    /// They go as they are.
+    Plain,
+    /// They are gzipped, at the fastest level.
+    Gzip,
+}
+
+/// What the sink of one process sends.
+#[derive(Debug)]
+pub struct StreamName {
+    /// Random: 32 digits.
+    pub id: String,
+    /// Begins with the stream; a stream that lost count would begin a later one.
+    pub epoch: u64,
+}
+
+impl StreamName {
+    /// The id of a chunk of so many records from number `first` on.
+    pub fn chunk(&self, first: u64, records: u64) -> String {
+        format!("{}/{}/{first}-{}", self.id, self.epoch, first + records - 1)
+    }
+}
+
+/// A chunk on its way.
+#[derive(Debug)]
+pub struct Chunk {
+    /// What its ack names.
+    pub id: String,
+    /// The whole message, the same whenever it is sent.
+    pub bytes: Vec<u8>,
+    /// Batches in it.
+    pub batches: usize,
+    /// Whether the other side has it.
+    pub acked: bool,
+}
+
+impl Chunk {
+    /// A chunk of entries.
+    pub fn new(id: String, entries: &[u8], records: u64, batches: usize, packing: Packing) -> Self {
+        let mut bytes = Vec::new();
+        push_head(&mut bytes);
+        match packing {
+            Packing::Plain => {
+                bytes.reserve_exact(entries.len() + OPTION_BYTES);
+                bytes.extend_from_slice(entries);
+            }
+            Packing::Gzip => {
+                let mut encoder = GzEncoder::new(bytes, Compression::fast());
+                encoder.write_all(entries).expect("a vector takes every byte");
+                bytes = encoder.finish().expect("a vector takes every byte");
+            }
+        }
+        close_entries(&mut bytes);
+        push_map(&mut bytes, if packing == Packing::Gzip { 3 } else { 2 });
+        push_option(&mut bytes, "chunk", &id);
+        push_text(&mut bytes, b"size");
+        push_int(&mut bytes, records as i64);
+        if packing == Packing::Gzip {
+            push_option(&mut bytes, "compressed", "gzip");
+        }
+        Self { id, bytes, batches, acked: false }
+    }
+}
+
+/// The message that ends a stream, under the id of a chunk without records.
+pub fn end(id: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    push_head(&mut bytes);
+    close_entries(&mut bytes);
+    push_map(&mut bytes, 3);
+    push_option(&mut bytes, "chunk", id);
+    push_text(&mut bytes, b"size");
+    push_int(&mut bytes, 0);
+    push_text(&mut bytes, b"end");
+    push_bool(&mut bytes, true);
+    bytes
+}
+
+fn push_head(bytes: &mut Vec<u8>) {
+    push_array(bytes, 3);
+    push_text(bytes, TAG.as_bytes());
+    // Bytes, their length put in by `close_entries`.
+    bytes.extend_from_slice(&[0xc6, 0, 0, 0, 0]);
+}
+
+fn close_entries(bytes: &mut [u8]) {
+    let len = (bytes.len() - HEAD_BYTES) as u32;
+    bytes[HEAD_BYTES - 4..HEAD_BYTES].copy_from_slice(&len.to_be_bytes());
+}
+
+fn push_option(bytes: &mut Vec<u8>, name: &str, value: &str) {
+    push_text(bytes, name.as_bytes());
+    push_text(bytes, value.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+    use crate::msgpack::{Item, Reader};
+
+    fn options(bytes: &[u8]) -> (Vec<u8>, Vec<(String, String)>) {
+        let mut reader = Reader::new(bytes);
+        assert_eq!(Ok(Item::Array(3)), reader.item());
+        assert_eq!(Ok(Item::Text(b"logspool")), reader.item());
+        let Ok(Item::Bytes(entries)) = reader.item() else { panic!("entries are bytes") };
+        let Ok(Item::Map(count)) = reader.item() else { panic!("options are a map") };
+        let text = |item: Item<'_>| match item {
+            Item::Text(text) => String::from_utf8(text.to_vec()).unwrap(),
+            other => format!("{other:?}"),
+        };
+        let options = (0..count).map(|_| (text(reader.item().unwrap()), text(reader.item().unwrap()))).collect();
+        assert!(reader.rest().is_empty());
+        (entries.to_vec(), options)
+    }
+
+    fn owned(options: &[(&str, &str)]) -> Vec<(String, String)> {
+        options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn a_chunk_names_its_records_and_holds_its_entries() {
+        let stream = StreamName { id: "5".repeat(32), epoch: 7 };
+        let id = format!("{}/7/11-13", "5".repeat(32));
+        let chunk = Chunk::new(stream.chunk(11, 3), b"entries", 3, 1, Packing::Plain);
+
+        assert_eq!((b"entries".to_vec(), owned(&[("chunk", &id), ("size", "Int(3)")])), options(&chunk.bytes));
+    }
+
+    #[test]
+    fn gzipped_entries_come_back() {
+        let entries = b"the same again and ".repeat(10_000);
+        let chunk = Chunk::new("c".to_owned(), &entries, 9, 1, Packing::Gzip);
+        let (packed, options) = options(&chunk.bytes);
+        let mut unpacked = Vec::new();
+        flate2::read::GzDecoder::new(&packed[..]).read_to_end(&mut unpacked).unwrap();
+
+        assert_eq!(owned(&[("chunk", "c"), ("size", "Int(9)"), ("compressed", "gzip")]), options);
+        assert!(entries == unpacked && packed.len() < 10_000);
+    }
+
+    #[test]
+    fn the_end_of_a_stream_is_an_empty_chunk_behind_the_last_one() {
+        let stream = StreamName { id: "a".to_owned(), epoch: 1 };
+        let expected = owned(&[("chunk", "a/1/14-13"), ("size", "Int(0)"), ("end", "Bool(true)")]);
+
+        assert_eq!((Vec::new(), expected), options(&end(&stream.chunk(14, 0))));
+    }
+}

@@ -1,0 +1,1 @@
+"""What a service gets from a program."""
