@@ -1,5 +1,6 @@
 # Everything a contributor runs; `make help` lists it.
-# What is needed is installed into .venv-* and build/ by the scripts; nothing outside the checkout is changed.
+# What is needed is installed into .venv-* and build/ by the scripts; nothing outside the checkout is changed, but that
+# test-rust run by root on Debian installs the package postgresql where no PostgreSQL is found.
 
 PYTHON ?= python3
 # The comparison runs on the Python that most peers have wheels for.
@@ -8,7 +9,7 @@ BENCH_OPTIONS ?=
 PYTEST_OPTIONS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-python matrix faults-ci faults full bench bench-pool bench-quick lint format wheels sanitize loom clean check-tools
+.PHONY: help demo test test-rust test-service test-python matrix faults-ci faults full bench bench-pool bench-quick lint format wheels sanitize loom fuzz clean check-tools
 
 help: ## List these commands
 	@if [ -t 1 ] && [ -z "$$NO_COLOR" ]; then bold=$$(printf '\033[1m'); name=$$(printf '\033[36m'); off=$$(printf '\033[0m'); fi; \
@@ -19,10 +20,14 @@ help: ## List these commands
 demo: check-tools ## Run a small web service under load, without and with logspool, and compare
 	@$(PYTHON) demo/run.py
 
-test: test-rust test-python ## Run the tests of the core and, on one interpreter, those of the package
+test: test-rust test-service test-python ## Run the tests of the core, of the service and, on one interpreter, of the package
 
 test-rust: check-tools
-	@cargo test --workspace --exclude logspool-python --quiet
+	@LOGSPOOL_POSTGRES_BIN="$$($(PYTHON) scripts/postgres_tools.py)" && export LOGSPOOL_POSTGRES_BIN && \
+	cargo test --workspace --exclude logspool-python --quiet
+
+test-service: check-tools
+	@$(PYTHON) scripts/run_pytest.py --label service -- tests/service $(PYTEST_OPTIONS)
 
 test-python: check-tools
 	@$(PYTHON) scripts/run_pytest.py --label test -- tests/python $(PYTEST_OPTIONS)
@@ -35,6 +40,7 @@ faults-ci: check-tools ## Run the fault scenarios (kills, forks, frozen output) 
 
 faults: check-tools ## Run the fault scenarios in full: long
 	@LOGSPOOL_FAULTS=full $(PYTHON) scripts/run_pytest.py --label faults -- tests/e2e -m "not quiet" --timeout=3600 $(PYTEST_OPTIONS)
+	@LOGSPOOL_FAULTS=full $(PYTHON) scripts/run_pytest.py --label faults-service -- tests/service --timeout=3600 $(PYTEST_OPTIONS)
 	@LOGSPOOL_FAULTS=full LOGSPOOL_TEST_WORKERS=0 $(PYTHON) scripts/run_pytest.py --label faults-quiet -- tests/e2e -m quiet $(PYTEST_OPTIONS)
 
 full: check-tools ## Run every check in its full size, hours, and keep the counts (FULL="--steps faults,suite")
@@ -67,6 +73,9 @@ wheels: check-tools ## Build a wheel and try it in an empty environment (WHEELS=
 sanitize: check-tools ## Run the tests of the core under AddressSanitizer and ThreadSanitizer
 	@scripts/sanitize.sh address
 	@scripts/sanitize.sh thread
+
+fuzz: check-tools ## Feed the decoders of the service with random bytes (SECONDS=60 for each)
+	@PYTHON="$(PYTHON)" scripts/fuzz.sh $(or $(SECONDS),60)
 
 loom: check-tools ## Run the concurrency models, and show that each weakened ordering breaks one
 	@$(PYTHON) scripts/loom_models.py

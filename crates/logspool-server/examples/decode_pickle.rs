@@ -1,4 +1,4 @@
-//! Decodes pickled log records from stdin for the tests in `tests/python/service/`.
+//! Decodes pickled log records from stdin for the tests in `tests/service/`.
 //!
 //! Each line holds a frame in hex, without its length. Each answer is a line: the record as JSON, or `error: ` and why.
 
@@ -9,7 +9,8 @@ use logspool_server::decoders::pickle::{self, Limits};
 
 fn main() {
     let whole = std::env::args().any(|argument| argument == "--value");
-    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    // Whole lines are written at once: whoever asks waits for each answer.
+    let mut out = std::io::stdout().lock();
     for line in std::io::stdin().lock().lines() {
         let frame = bytes(line.expect("stdin holds text").trim());
         let answer = if whole { value(&frame) } else { record(&frame) };

@@ -1,9 +1,27 @@
 //! logspool's service: records from many processes, stored in bulk, found again.
 //!
-//! A record's way: bytes of a peer -> [`decoders`] (pure functions, one file for each protocol) -> [`record::Record`].
+//! A record's way: bytes of a peer -> [`sources`] (frames) -> [`decoders`] (pure functions, one file for each protocol)
+//! -> [`record::Record`] -> [`batch`] -> [`intake`] (one queue for each store) -> [`stores`] -> an ack to the peer.
+//! Questions go the other way: [`query`] -> [`stores`] -> [`show`], over [`http`] or from the command line ([`cli`]).
 
 #![forbid(unsafe_code)]
 
+pub mod address;
+pub mod batch;
+pub mod cli;
+mod clock;
+pub mod config;
 pub mod decoders;
+pub mod delivery;
+pub mod http;
+pub mod intake;
+pub mod metrics;
+pub mod query;
 pub mod record;
+pub mod service;
+pub mod show;
+pub mod sources;
+pub mod stores;
+pub mod tails;
 pub mod value;
+pub mod visible;

@@ -1,6 +1,7 @@
 //! A log record as the service knows it, whatever protocol it came by.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use serde::Serialize;
 use serde::ser::SerializeMap;
@@ -48,7 +49,67 @@ pub struct Record<'a> {
     pub fields: Vec<(Cow<'a, str>, Value<'a>)>,
 }
 
-impl Record<'_> {
+impl<'a> Record<'a> {
+    /// The fields as a JSON object. Of several fields with one name the later ones are called `name_2`, `name_3` and so
+    /// on: stores keep one value for a name.
+    pub fn fields_as_json(&self) -> String {
+        serde_json::to_string(&Fields(&self.fields)).expect("values have no keys but text")
+    }
+
+    /// Fields from a JSON object; none where it is no JSON object.
+    pub fn fields_from_json(object: &'a str) -> Vec<(Cow<'a, str>, Value<'a>)> {
+        match serde_json::from_str(object) {
+            Ok(Value::Map(fields)) => fields,
+            _ => Vec::new(),
+        }
+    }
+
+    /// The record that JSON of this form holds; `None` where it holds none.
+    pub fn from_json(object: &'a str) -> Option<Self> {
+        let Ok(Value::Map(pairs)) = serde_json::from_str(object) else { return None };
+        let mut record = Self::default();
+        for (name, value) in pairs {
+            record.set(&name, value);
+        }
+        Some(record)
+    }
+
+    fn set(&mut self, name: &str, value: Value<'a>) {
+        let number = |value: &Value<'_>| match value {
+            Value::Int(number) => u64::try_from(*number).ok(),
+            // Beyond 63 bits a value is text.
+            Value::Text(text) => text.parse().ok(),
+            _ => None,
+        };
+        match (name, value) {
+            ("time_ns", Value::Int(time)) => self.time_ns = Some(time),
+            ("level", Value::Int(level)) => self.level = u16::try_from(level).unwrap_or_default(),
+            ("logger", Value::Text(text)) => self.logger = text,
+            ("message", Value::Text(text)) => self.message = text,
+            ("fields", Value::Map(fields)) => self.fields = fields,
+            ("line", value) => self.line = number(&value).and_then(|line| line.try_into().ok()),
+            ("process", value) => self.process = number(&value),
+            ("thread", value) => self.thread = number(&value),
+            (name, Value::Text(text)) => {
+                let place = match name {
+                    "file" => &mut self.file,
+                    "function" => &mut self.function,
+                    "host" => &mut self.host,
+                    "process_name" => &mut self.process_name,
+                    "thread_name" => &mut self.thread_name,
+                    "task" => &mut self.task,
+                    "trace_id" => &mut self.trace_id,
+                    "span_id" => &mut self.span_id,
+                    "exception" => &mut self.exception,
+                    "stack" => &mut self.stack,
+                    _ => return,
+                };
+                *place = Some(text);
+            }
+            _ => {}
+        }
+    }
+
     /// The same, with text of its own.
     pub fn into_owned(self) -> Record<'static> {
         let text = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
@@ -119,6 +180,57 @@ struct Fields<'a, 'b>(&'b [(Cow<'a, str>, Value<'a>)]);
 
 impl Serialize for Fields<'_, '_> {
     fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+        let mut map = to.serialize_map(None)?;
+        // The number that the next field of a name gets.
+        let mut names: HashMap<Cow<'_, str>, u32> = HashMap::with_capacity(self.0.len());
+        for (name, value) in self.0 {
+            let Some(mut number) = names.insert(Cow::Borrowed(&**name), 2) else {
+                map.serialize_entry(name, value)?;
+                continue;
+            };
+            let numbered = loop {
+                let numbered = format!("{name}_{number}");
+                number += 1;
+                if !names.contains_key(&*numbered) {
+                    break numbered;
+                }
+            };
+            map.serialize_entry(&numbered, value)?;
+            names.insert(Cow::Owned(numbered), 2);
+            names.insert(Cow::Borrowed(&**name), number);
+        }
+        map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_of_one_name_are_told_apart() {
+        let fields = ["a", "a_2", "a", "b", "a"].iter().zip(1..);
+        let fields = fields.map(|(name, number)| (Cow::Borrowed(*name), Value::Int(number))).collect();
+        let record = Record { fields, ..Record::default() };
+
+        assert_eq!(r#"{"a":1,"a_2":2,"a_3":3,"b":4,"a_4":5}"#, record.fields_as_json());
+    }
+
+    #[test]
+    fn json_of_a_record_is_read_back() {
+        let record = Record {
+            time_ns: Some(5),
+            level: 40,
+            message: "m".into(),
+            thread: Some(u64::MAX),
+            line: Some(3),
+            task: Some("t".into()),
+            fields: vec![("a".into(), Value::Null)],
+            ..Record::default()
+        };
+        let json = serde_json::to_string(&record).unwrap();
+
+        assert_eq!(Some(record), Record::from_json(&json));
+        assert_eq!(None, Record::from_json("[]"));
     }
 }

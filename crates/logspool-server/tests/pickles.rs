@@ -1,21 +1,11 @@
 //! Pickled log records: as CPython made them (`corpus/make_pickles.py`), and as nobody should make them.
 
+mod corpus_lines;
+
+use corpus_lines::cases;
 use logspool_server::decoders::log_record::{self, LogRecordError};
 use logspool_server::decoders::pickle::{self, Limits, Problem};
 use logspool_server::value::Value;
-
-fn bytes(hex: &str) -> Vec<u8> {
-    (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
-}
-
-/// Name, pickle and expected record of each case of a file.
-fn corpus(text: &str) -> impl Iterator<Item = (&str, Vec<u8>, serde_json::Value)> {
-    text.lines().map(|line| {
-        let mut parts = line.split('\t');
-        let mut part = || parts.next().unwrap();
-        (part(), bytes(part()), serde_json::from_str(part()).unwrap())
-    })
-}
 
 const FILES: [(&str, &str); 4] = [
     ("3.10", include_str!("corpus/pickles-3.10.txt")),
@@ -28,7 +18,7 @@ const FILES: [(&str, &str); 4] = [
 fn records_are_understood_as_python_meant_them() {
     for (version, text) in FILES {
         let mut count = 0;
-        for (name, frame, expected) in corpus(text) {
+        for (name, frame, expected) in cases(text) {
             let record = log_record::read(&frame, Limits::default()).unwrap_or_else(|error| panic!("{name}: {error}"));
             let found = serde_json::to_value(&record).unwrap();
             assert_eq!(expected, found, "{version}, {name}");
@@ -40,7 +30,7 @@ fn records_are_understood_as_python_meant_them() {
 
 #[test]
 fn a_frame_that_is_cut_off_anywhere_is_an_error() {
-    let (_, frame, _) = corpus(FILES[1].1).next().unwrap();
+    let (_, frame, _) = cases(FILES[1].1).next().unwrap();
     for length in 0..frame.len() {
         assert!(log_record::read(&frame[..length], Limits::default()).is_err(), "{length} bytes");
     }
@@ -48,7 +38,7 @@ fn a_frame_that_is_cut_off_anywhere_is_an_error() {
 
 #[test]
 fn a_frame_with_any_byte_changed_is_a_record_or_an_error() {
-    for (_, mut frame, _) in corpus(FILES[1].1).filter(|(_, frame, _)| frame.len() < 2000) {
+    for (_, mut frame, _) in cases(FILES[1].1).filter(|(_, frame, _)| frame.len() < 2000) {
         for at in 0..frame.len() {
             let before = frame[at];
             for changed in [0, 0xFF, before ^ 1, before ^ 0x80, b'.', b'(', b't', b'h', b'R', b'b'] {

@@ -1,7 +1,8 @@
 //! What `logging.handlers.HTTPHandler` sends: the attributes of a `LogRecord` as a form, each as `str` prints it.
 //!
 //! The handler does not put the arguments into the message: `msg` comes as it was written, and `args` as the `repr` of
-//! a tuple, which is kept as a field where there are any.
+//! a tuple, which is kept as a field where there are any. Where another handler of the program has put them in before,
+//! its `message` comes too, and says both.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -30,10 +31,19 @@ impl std::error::Error for NoRecord {}
 pub fn read(form: &[u8]) -> Result<Record<'_>, NoRecord> {
     let mut record = Record::default();
     let mut is_record = false;
+    let mut message = None;
     for (name, value) in form_urlencoded::parse(form) {
         is_record |= matches!(&*name, "msg" | "levelno");
+        if name == "message" {
+            message = Some(value);
+            continue;
+        }
         let value = typed(&name, value);
         log_record::set(&mut record, name, value);
+    }
+    if let Some(message) = message {
+        record.message = message;
+        record.fields.retain(|(name, _)| name != "args");
     }
     if is_record { Ok(record) } else { Err(NoRecord) }
 }
@@ -43,7 +53,8 @@ fn typed<'a>(name: &str, text: Cow<'a, str>) -> Value<'a> {
     let typed = match (name, &*text) {
         ("args", "()") => Some(Value::Null),
         (
-            "exc_info" | "exc_text" | "stack_info" | "taskName" | "threadName" | "processName" | "thread" | "process",
+            "funcName" | "exc_info" | "exc_text" | "stack_info" | "taskName" | "threadName" | "processName" | "thread"
+            | "process",
             "None",
         ) => Some(Value::Null),
         ("levelno" | "lineno" | "process" | "thread", digits) => digits.parse().ok().map(Value::Int),
@@ -74,6 +85,12 @@ mod tests {
             }),
             serde_json::to_value(read(SENT.as_bytes()).unwrap()).unwrap()
         );
+    }
+
+    #[test]
+    fn a_message_that_was_made_before_counts() {
+        let record = read(b"msg=took+%25d+ms&args=%285%2C%29&levelno=20&message=took+5+ms").unwrap();
+        assert_eq!(("took 5 ms", 0), (&*record.message, record.fields.len()));
     }
 
     #[test]

@@ -15,10 +15,15 @@ use crate::value::Value;
 ///
 /// It is no JSON object.
 pub fn read(message: &[u8]) -> Result<Record<'_>, JsonLineError> {
+    json_line::object(message).map(from_pairs)
+}
+
+/// The record that an object's keys and values make.
+pub fn from_pairs<'a>(pairs: Vec<(Cow<'a, str>, Value<'a>)>) -> Record<'a> {
     // A message without a level is an alert (GELF 1.1: "default is 1"), which no sender means: the usual reading is INFO.
     let mut record = Record { level: 20, ..Record::default() };
     let (mut short, mut full) = (None, None);
-    for (name, value) in json_line::object(message)? {
+    for (name, value) in pairs {
         match (&*name, &value) {
             ("version", _) => {}
             ("host", Value::Text(_)) => record.host = Some(into_text(value)),
@@ -41,6 +46,12 @@ pub fn read(message: &[u8]) -> Result<Record<'_>, JsonLineError> {
             }
             ("file" | "_file", Value::Text(_)) if record.file.is_none() => record.file = Some(into_text(value)),
             ("_function", Value::Text(_)) if record.function.is_none() => record.function = Some(into_text(value)),
+            ("_process_name", Value::Text(_)) if record.process_name.is_none() => {
+                record.process_name = Some(into_text(value));
+            }
+            ("_stack_info", Value::Text(_)) if record.stack.is_none() => record.stack = Some(into_text(value)),
+            // graypy says so in each message without one.
+            ("_stack_info", Value::Null) => {}
             ("_thread_name", Value::Text(_)) if record.thread_name.is_none() => {
                 record.thread_name = Some(into_text(value));
             }
@@ -57,6 +68,11 @@ pub fn read(message: &[u8]) -> Result<Record<'_>, JsonLineError> {
                 record.exception = Some(Cow::Owned(rest[1..].to_owned()));
                 record.message = short;
             }
+            // graypy sends the traceback alone.
+            _ if full.starts_with("Traceback (most recent call last)") => {
+                record.message = short;
+                record.exception = Some(full);
+            }
             _ => {
                 record.message = short;
                 record.fields.push((Cow::Borrowed("full_message"), Value::Text(full)));
@@ -64,7 +80,7 @@ pub fn read(message: &[u8]) -> Result<Record<'_>, JsonLineError> {
         },
         (short, full) => record.message = short.or(full).unwrap_or_default(),
     }
-    Ok(record)
+    record
 }
 
 fn without_underscore(name: Cow<'_, str>) -> Cow<'_, str> {

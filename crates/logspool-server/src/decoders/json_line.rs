@@ -36,14 +36,19 @@ impl std::error::Error for JsonLineError {}
 ///
 /// It is no JSON object. Objects in objects deeper than 128 are none (a limit of `serde_json`).
 pub fn read(line: &[u8]) -> Result<Record<'_>, JsonLineError> {
+    object(line).map(from_pairs)
+}
+
+/// The record that an object's keys and values make.
+pub fn from_pairs<'a>(pairs: Vec<(Cow<'a, str>, Value<'a>)>) -> Record<'a> {
     let mut record = Record::default();
     let mut has = Has::default();
-    for (name, value) in object(line)? {
+    for (name, value) in pairs {
         if let Some((name, value)) = set(&mut record, &mut has, name, value) {
             record.fields.push((name, value));
         }
     }
-    Ok(record)
+    record
 }
 
 /// The keys and values of an object.
@@ -56,14 +61,14 @@ pub fn object(line: &[u8]) -> Result<Vec<(Cow<'_, str>, Value<'_>)>, JsonLineErr
 
 /// What has been set, where the record itself does not tell.
 #[derive(Default)]
-struct Has {
-    level: bool,
-    logger: bool,
-    message: bool,
+pub(super) struct Has {
+    pub level: bool,
+    pub logger: bool,
+    pub message: bool,
 }
 
 /// Puts a value where it belongs; gives back what belongs nowhere.
-fn set<'a>(
+pub(super) fn set<'a>(
     record: &mut Record<'a>,
     has: &mut Has,
     name: Cow<'a, str>,

@@ -52,8 +52,8 @@ pub(super) fn set<'a>(record: &mut Record<'a>, name: Cow<'a, str>, value: Value<
     match (&*name, &value) {
         // Says nothing, or what others say.
         (
-            "args" | "exc_info" | "exc_text" | "stack_info" | "taskName" | "threadName" | "processName" | "thread"
-            | "process",
+            "args" | "funcName" | "exc_info" | "exc_text" | "stack_info" | "taskName" | "threadName" | "processName"
+            | "thread" | "process",
             Value::Null,
         )
         | ("levelname" | "filename" | "module" | "msecs" | "relativeCreated" | "asctime" | "message", _) => {}

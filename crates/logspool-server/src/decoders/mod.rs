@@ -1,9 +1,13 @@
 //! From the bytes of a frame to records: pure functions, which neither wait nor keep anything.
 
 pub mod form;
+pub mod forward;
 pub mod gelf;
+pub mod gelf_chunks;
+pub mod inflate;
 pub mod json_line;
 pub mod log_record;
+pub mod otlp;
 pub mod pickle;
 pub mod syslog;
 pub mod words;

@@ -24,6 +24,19 @@ pub fn level(name: &str) -> Option<u16> {
     }
 }
 
+/// The name that Python's `logging` gives a level; `None`: it has none there.
+pub fn level_name(level: u16) -> Option<&'static str> {
+    Some(match level {
+        0 => "NOTSET",
+        10 => "DEBUG",
+        20 => "INFO",
+        30 => "WARNING",
+        40 => "ERROR",
+        50 => "CRITICAL",
+        _ => return None,
+    })
+}
+
 /// The number of a level by the severity of syslog (RFC 5424, 6.2.1): 0 emergency to 7 debug.
 pub fn level_of_severity(severity: i64) -> Option<u16> {
     match severity {
@@ -106,6 +119,12 @@ pub fn into_text(value: Value<'_>) -> Cow<'_, str> {
     }
 }
 
+/// Text, with U+FFFD for what is no UTF-8.
+pub fn lossy(text: &[u8]) -> Cow<'_, str> {
+    // Quicker than `from_utf8_lossy` where all is well.
+    std::str::from_utf8(text).map_or_else(|_| String::from_utf8_lossy(text), Cow::Borrowed)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,6 +136,9 @@ mod tests {
         assert_eq!(None, level("a name that is far too long for any level"));
         assert_eq!(None, level(""));
         assert_eq!([Some(50), Some(20), Some(10), None], [0, 6, 7, 8].map(level_of_severity));
+        for number in (0..=60).step_by(10) {
+            assert_eq!(level_name(number).map(|_| number), level_name(number).and_then(level));
+        }
     }
 
     #[test]

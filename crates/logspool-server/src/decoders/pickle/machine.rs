@@ -451,7 +451,7 @@ impl<'a> Machine<'a> {
 
 /// Keys and values, in turns.
 fn pairs(items: &[Id]) -> Step<impl Iterator<Item = (Id, Id)>> {
-    if items.len() % 2 != 0 {
+    if !items.len().is_multiple_of(2) {
         return Err(Problem::Stack);
     }
     Ok(items.chunks_exact(2).map(|pair| (pair[0], pair[1])))

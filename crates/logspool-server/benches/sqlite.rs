@@ -1,0 +1,229 @@
+//! What does the SQLite store cost beside raw inserts of the same rows, and how fast does it answer?
+//!
+//! `cargo bench -p logspool-server --bench sqlite`. Both write 10,000 rows a transaction with the same index, in turns,
+//! each time into a new file; the number of rows on disk is checked. Printed is the median of the ratios of five
+//! rounds, with the smallest and the largest. Then a day of rows is stored and indexed and asked; median of five.
+//! `LOGSPOOL_BENCH_ROWS` says how many rows that are (500,000).
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use logspool_server::batch::{Arrival, Batch};
+use logspool_server::delivery::{Chunk, Delivery, Place};
+use logspool_server::query::{Query, parse};
+use logspool_server::record::Record;
+use logspool_server::stores::sqlite::{Clock, Indexing, Options, SqliteAnswers, SqliteStore};
+use logspool_server::stores::{Answers, Next, Store};
+use logspool_server::value::Value;
+use rusqlite::Connection;
+use rusqlite::types::{ToSqlOutput, ValueRef};
+
+const ROUNDS: usize = 5;
+const TRANSACTION_ROWS: usize = 10_000;
+const WRITTEN_ROWS: usize = 200_000;
+const GROUP: usize = 50;
+
+/// 2026-11-22T00:00:00Z.
+const DAY: i64 = 1_795_305_600_000_000_000;
+const DAY_NS: i64 = 86_400_000_000_000;
+
+fn main() {
+    // `cargo test --benches` wants to know that it runs, not how fast.
+    let default = if std::env::args().any(|argument| argument == "--bench") { 500_000 } else { 1_000 };
+    let rows = std::env::var("LOGSPOOL_BENCH_ROWS").map_or(default, |rows| rows.parse().expect("a number"));
+    writing(WRITTEN_ROWS.min(rows));
+    asking(rows);
+}
+
+fn writing(rows: usize) {
+    let deliveries: Vec<_> = deliveries(rows).collect();
+    let mut ratios = Vec::new();
+    for _ in 0..ROUNDS {
+        let folder = tempfile::tempdir().expect("a folder");
+        let raw = raw(&folder.path().join("raw.sqlite"), &deliveries, rows);
+        let store = stored(&folder.path().join("store"), &deliveries, rows);
+        println!("{:.0} rows a second raw, {:.0} in the store", raw, store);
+        ratios.push(store / raw);
+    }
+    ratios.sort_by(f64::total_cmp);
+    println!(
+        "writing: {:.2} of raw inserts ({:.2} to {:.2}), {rows} rows a round",
+        ratios[ROUNDS / 2],
+        ratios[0],
+        ratios[ROUNDS - 1]
+    );
+}
+
+/// Rows a second of the store.
+fn stored(folder: &Path, deliveries: &[Arc<Delivery>], rows: usize) -> f64 {
+    let mut store = open(folder, Indexing::Off);
+    let began = Instant::now();
+    for delivery in deliveries {
+        store.write(std::slice::from_ref(delivery)).expect("a transaction");
+    }
+    let rate = rows as f64 / began.elapsed().as_secs_f64();
+    assert_eq!(rows as u64, store.answers().stats().expect("stats").rows);
+    rate
+}
+
+/// Rows a second of nothing but inserts.
+fn raw(path: &Path, deliveries: &[Arc<Delivery>], rows: usize) -> f64 {
+    let mut connection = Connection::open(path).expect("a file");
+    connection
+        .execute_batch(
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
+             CREATE TABLE records(id INTEGER PRIMARY KEY, time_ns INTEGER, level INTEGER, logger TEXT, message TEXT,
+                 file TEXT, line INTEGER, function TEXT, host TEXT, process INTEGER, process_name TEXT, thread INTEGER,
+                 thread_name TEXT, task TEXT, trace_id TEXT, span_id TEXT, exception TEXT, stack TEXT, fields TEXT);
+             CREATE INDEX records_by_time ON records(time_ns);",
+        )
+        .expect("a table");
+    let group = vec!["(NULL,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"; GROUP].join(",");
+    let sql = format!("INSERT INTO records VALUES {group}");
+    let began = Instant::now();
+    for delivery in deliveries {
+        let transaction = connection.transaction().expect("a transaction");
+        {
+            let mut statement = transaction.prepare_cached(&sql).expect("a statement");
+            let mut place = 1;
+            for (at, row) in delivery.batch.rows().enumerate() {
+                let mut bind = |value: ToSqlOutput<'_>| {
+                    statement.raw_bind_parameter(place, value).expect("a parameter");
+                    place += 1;
+                };
+                bind(row.time_ns.into());
+                bind(row.level.into());
+                for value in [Some(row.logger), Some(row.message), row.file] {
+                    bind(text(value));
+                }
+                bind(number(row.line.map(i64::from)));
+                bind(text(row.function));
+                bind(text(row.host));
+                bind(number(row.process.map(u64::cast_signed)));
+                bind(text(row.process_name));
+                bind(number(row.thread.map(u64::cast_signed)));
+                for value in
+                    [row.thread_name, row.task, row.trace_id, row.span_id, row.exception, row.stack, row.fields]
+                {
+                    bind(text(value));
+                }
+                if at % GROUP == GROUP - 1 {
+                    statement.raw_execute().expect("an insert");
+                    place = 1;
+                }
+            }
+        }
+        transaction.commit().expect("a commit");
+    }
+    let rate = rows as f64 / began.elapsed().as_secs_f64();
+    let count: i64 = connection.query_one("SELECT count(*) FROM records", [], |row| row.get(0)).expect("a count");
+    assert_eq!(rows as i64, count);
+    rate
+}
+
+fn number(number: Option<i64>) -> ToSqlOutput<'static> {
+    ToSqlOutput::Borrowed(number.map_or(ValueRef::Null, ValueRef::Integer))
+}
+
+fn text(text: Option<&str>) -> ToSqlOutput<'_> {
+    ToSqlOutput::Borrowed(text.map_or(ValueRef::Null, |text| ValueRef::Text(text.as_bytes())))
+}
+
+fn asking(rows: usize) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut store = open(folder.path(), Indexing::Background);
+    let began = Instant::now();
+    for delivery in deliveries(rows) {
+        store.write(&[delivery]).expect("a transaction");
+    }
+    println!("{:.0} rows a second with the indexer beside", rows as f64 / began.elapsed().as_secs_f64());
+    let answers = store.answers();
+    while answers.stats().expect("stats").unindexed_rows > 0 {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    println!("{:.0} rows a second until all is indexed", rows as f64 / began.elapsed().as_secs_f64());
+    println!("{} bytes a row on disk", answers.stats().expect("stats").bytes / rows as u64);
+
+    let last_hour = Some(DAY + DAY_NS - 3_600_000_000_000);
+    for (what, text, since_ns, limit) in [
+        ("newest 100 errors of a logger, last hour", "logger=app.module7 level>=error", last_hour, Some(100)),
+        ("newest 100 errors of a logger", "logger=app.module7 level>=error", None, Some(100)),
+        ("newest 100", "", None, Some(100)),
+        ("newest 100 of a frequent word", "request", None, Some(100)),
+        ("a trace", "trace_id=trace-77", None, None),
+        ("a rare word", "order4242x", None, None),
+        ("count of two words", "request payment | count by level", None, None),
+        ("histogram of 24 h", "| histogram 1m", None, None),
+        ("histogram of 24 h, errors of a logger", "logger=app.module7 level>=error | histogram 1m", None, None),
+        ("histogram of 24 h from within a minute", "| histogram 1h", Some(DAY + 1), None),
+    ] {
+        let expression = parse(text, DAY).expect("a query");
+        let query = Query { filter: expression.filter, stage: expression.stage, since_ns, until_ns: None, limit };
+        ask(what, &answers, &query);
+    }
+}
+
+fn ask(what: &str, answers: &SqliteAnswers, query: &Query) {
+    let mut times = Vec::new();
+    let mut rows = 0;
+    for _ in 0..ROUNDS {
+        rows = 0;
+        let began = Instant::now();
+        let count = &mut |_: logspool_server::stores::Found<'_>| {
+            rows += 1;
+            Next::More
+        };
+        answers.answer(query, count).expect("an answer");
+        times.push(began.elapsed().as_secs_f64() * 1e3);
+    }
+    times.sort_by(f64::total_cmp);
+    let [least, median, most] = [times[0], times[ROUNDS / 2], times[ROUNDS - 1]];
+    println!("{what}: {median:.2} ms ({least:.2} to {most:.2}), {rows} rows");
+}
+
+fn open(folder: &Path, indexing: Indexing) -> SqliteStore {
+    let options = Options { indexing, clock: Clock::new(|| DAY), ..Options::default() };
+    SqliteStore::open(folder, options).expect("a store")
+}
+
+/// Rows of a day, in chunks of a stream.
+fn deliveries(rows: usize) -> impl Iterator<Item = Arc<Delivery>> {
+    let step = DAY_NS / rows as i64;
+    let chunk = move |first: usize| {
+        let mut batch = Batch::default();
+        let last = (first + TRANSACTION_ROWS).min(rows);
+        for number in first..last {
+            batch
+                .push(&record(number, DAY + number as i64 * step), Arrival { time_ns: DAY, host: "web-1.example.org" });
+        }
+        let (first, last) = (first as u64 + 1, last as u64);
+        let chunk = Chunk { stream: "bench".to_owned(), epoch: 1, first, last, place: Place::Opening, end: false };
+        Delivery::new(batch, Some(chunk), 1, None).0
+    };
+    (0..rows).step_by(TRANSACTION_ROWS).map(chunk)
+}
+
+fn record(number: usize, time_ns: i64) -> Record<'static> {
+    let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33;
+    Record {
+        time_ns: Some(time_ns),
+        level: if (mixed / 20).is_multiple_of(100) { 40 } else { 20 },
+        logger: format!("app.module{}", mixed % 20).into(),
+        message: format!(
+            "request {number} of order{number}x by user{} took {} ms, payment accepted",
+            mixed % 997,
+            mixed % 251
+        )
+        .into(),
+        process: Some(4711),
+        thread: Some(140_000_000_000 + number as u64 % 8),
+        trace_id: (number.is_multiple_of(2)).then(|| format!("trace-{}", number / 10).into()),
+        fields: vec![
+            ("status".into(), Value::Int(200)),
+            ("path".into(), Value::text("/api/v1/orders")),
+            ("user".into(), Value::text(format!("u{}", mixed % 997))),
+        ],
+        ..Record::default()
+    }
+}

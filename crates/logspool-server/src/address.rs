@@ -1,0 +1,250 @@
+//! Addresses as the command line and the configuration write them.
+
+use std::fmt;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer};
+
+use crate::sources::framing::Protocol;
+use crate::stores::postgres;
+
+/// Where senders connect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listen {
+    /// The place.
+    pub at: Place,
+    /// The only protocol that is taken there; `None`: each, told by its first bytes.
+    pub protocol: Option<Protocol>,
+}
+
+/// A place to listen at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Place {
+    Tcp(SocketAddr),
+    Udp(SocketAddr),
+    Tls(SocketAddr),
+    Unix(PathBuf),
+}
+
+impl Listen {
+    /// A port for all stream protocols.
+    pub fn tcp(address: SocketAddr) -> Self {
+        Self { at: Place::Tcp(address), protocol: None }
+    }
+
+    /// A port for datagrams.
+    pub fn udp(address: SocketAddr) -> Self {
+        Self { at: Place::Udp(address), protocol: None }
+    }
+
+    /// Whether it speaks TLS.
+    pub fn is_tls(&self) -> bool {
+        matches!(self.at, Place::Tls(_))
+    }
+
+    /// Whether it can be reached from this machine alone.
+    pub fn is_local(&self) -> bool {
+        match &self.at {
+            Place::Tcp(address) | Place::Udp(address) | Place::Tls(address) => address.ip().is_loopback(),
+            Place::Unix(_) => true,
+        }
+    }
+
+    /// Whether it takes HTTP and nothing else.
+    pub fn is_only_http(&self) -> bool {
+        self.protocol == Some(Protocol::Http)
+    }
+
+    /// Whether it takes Forward and nothing else.
+    pub fn is_only_forward(&self) -> bool {
+        self.protocol == Some(Protocol::Forward)
+    }
+}
+
+impl fmt::Display for Listen {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.at {
+            Place::Tcp(address) => write!(to, "tcp://{address}")?,
+            Place::Udp(address) => write!(to, "udp://{address}")?,
+            Place::Tls(address) => write!(to, "tls://{address}")?,
+            Place::Unix(path) => write!(to, "unix://{}", path.display())?,
+        }
+        match self.protocol {
+            Some(protocol) => write!(to, "?protocol={}", protocol.name()),
+            None => Ok(()),
+        }
+    }
+}
+
+impl FromStr for Listen {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (place, query) = text.split_once('?').map_or((text, None), |(place, query)| (place, Some(query)));
+        let (scheme, rest) = place.split_once("://").ok_or_else(|| {
+            format!("{text:?} is no address: write tcp://HOST:PORT, udp://HOST:PORT, unix:///PATH or tls://HOST:PORT")
+        })?;
+        let at = match scheme {
+            "tcp" => Place::Tcp(socket(rest)?),
+            "udp" => Place::Udp(socket(rest)?),
+            "tls" => Place::Tls(socket(rest)?),
+            "unix" if rest.starts_with('/') || (!rest.is_empty() && !rest.contains(':')) => {
+                Place::Unix(PathBuf::from(rest))
+            }
+            "unix" => return Err(format!("{text:?} has no path: write unix:///PATH")),
+            _ => return Err(format!("{text:?}: {scheme:?} is not known: tcp, udp, unix or tls")),
+        };
+        let protocol = match query.map(|query| query.strip_prefix("protocol=").ok_or(query)) {
+            None => None,
+            Some(Ok(name)) => Some(protocol(name)?),
+            Some(Err(query)) => return Err(format!("{text:?}: {query:?} is not known: ?protocol=NAME is")),
+        };
+        if let (Place::Udp(_), Some(Protocol::Http | Protocol::Forward | Protocol::OctetCounted)) = (&at, protocol) {
+            return Err(format!("{text:?}: that protocol does not come in datagrams"));
+        }
+        Ok(Self { at, protocol })
+    }
+}
+
+fn protocol(name: &str) -> Result<Protocol, String> {
+    let known = Protocol::NAMES.iter().find(|(known, _)| *known == name).map(|(_, protocol)| *protocol);
+    known.ok_or_else(|| {
+        let names: Vec<_> = Protocol::NAMES.iter().map(|(name, _)| *name).collect();
+        format!("the protocol {name:?} is not known: {}", names.join(", "))
+    })
+}
+
+fn socket(text: &str) -> Result<SocketAddr, String> {
+    let mut found = text.to_socket_addrs().map_err(|error| format!("{text:?} is no HOST:PORT: {error}"))?;
+    found.next().ok_or_else(|| format!("{text:?} has no address"))
+}
+
+impl<'de> Deserialize<'de> for Listen {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        parsed(from)
+    }
+}
+
+/// Where HTTP is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HttpAddress {
+    /// There.
+    On(SocketAddr),
+    /// Nowhere but at the listeners for all protocols.
+    Off,
+}
+
+impl fmt::Display for HttpAddress {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::On(address) => write!(to, "http://{address}"),
+            Self::Off => to.write_str("off"),
+        }
+    }
+}
+
+impl FromStr for HttpAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "off" => Ok(Self::Off),
+            _ => socket(text.strip_prefix("http://").unwrap_or(text).trim_end_matches('/')).map(Self::On),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for HttpAddress {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        parsed(from)
+    }
+}
+
+/// Where records are kept.
+#[allow(clippy::large_enum_variant, reason = "a service has one or two")]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StoreAddress {
+    /// A folder with a SQLite database for each day.
+    Sqlite(PathBuf),
+    /// A database of PostgreSQL.
+    Postgres(postgres::Address),
+}
+
+impl FromStr for StoreAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(path) = text.strip_prefix("sqlite:") {
+            let path = path.strip_prefix("//").unwrap_or(path);
+            return match path {
+                "" => Err(format!("{text:?} has no folder: write sqlite:FOLDER")),
+                _ => Ok(Self::Sqlite(PathBuf::from(path))),
+            };
+        }
+        if text.starts_with("postgres://") || text.starts_with("postgresql://") {
+            return text.parse().map(Self::Postgres);
+        }
+        Err(format!("{text:?} is no store: write sqlite:FOLDER or postgres://USER:PASSWORD@HOST:PORT/DATABASE"))
+    }
+}
+
+impl fmt::Display for StoreAddress {
+    /// Without a password.
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite(path) => write!(to, "sqlite:{}", path.display()),
+            Self::Postgres(address) => address.fmt(to),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for StoreAddress {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        parsed(from)
+    }
+}
+
+fn parsed<'de, D: Deserializer<'de>, T: FromStr<Err = String>>(from: D) -> Result<T, D::Error> {
+    String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_and_shown() {
+        for text in ["tcp://127.0.0.1:9020", "udp://[::1]:514", "tls://127.0.0.1:1?protocol=http", "unix:///run/x.sock"]
+        {
+            assert_eq!(text, text.parse::<Listen>().unwrap().to_string());
+        }
+        assert_eq!(Ok(HttpAddress::Off), "off".parse());
+        assert_eq!(Ok(HttpAddress::On(([127, 0, 0, 1], 80).into())), "http://127.0.0.1:80/".parse());
+        assert_eq!(Ok(StoreAddress::Sqlite("a/b".into())), "sqlite:a/b".parse());
+        assert_eq!(
+            "postgres://db:5432/logs",
+            "postgres://me:pass@db:5432/logs".parse::<StoreAddress>().unwrap().to_string()
+        );
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused_with_its_mend() {
+        for (text, part) in [
+            ("127.0.0.1:9020", "tcp://HOST:PORT"),
+            ("http://127.0.0.1:1", "tcp, udp, unix or tls"),
+            ("tcp://nonsense", "HOST:PORT"),
+            ("unix://", "unix:///PATH"),
+            ("tcp://127.0.0.1:1?protocol=smoke", "pickle, json"),
+            ("tcp://127.0.0.1:1?x=1", "?protocol=NAME"),
+            ("udp://127.0.0.1:1?protocol=http", "datagrams"),
+        ] {
+            let error = text.parse::<Listen>().unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+        assert!("mysql://x".parse::<StoreAddress>().unwrap_err().contains("sqlite:FOLDER"));
+        assert!("sqlite:".parse::<StoreAddress>().unwrap_err().contains("folder"));
+    }
+}

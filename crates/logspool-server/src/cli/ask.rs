@@ -1,0 +1,46 @@
+//! Asking a running service over HTTP.
+
+use std::io::Read;
+
+use super::Failure;
+
+/// Which service.
+#[derive(Debug, clap::Args)]
+pub(super) struct Service {
+    /// The service to ask.
+    #[arg(long = "service", value_name = "URL", default_value = "http://127.0.0.1:9080", env = "LOGSPOOL_SERVICE")]
+    pub url: String,
+    /// Its token, where it asks for one.
+    #[arg(long, value_name = "TOKEN", env = "LOGSPOOL_TOKEN", hide_env_values = true)]
+    pub token: Option<String>,
+}
+
+/// The body of the answer, to be read as it comes.
+pub(super) fn body(service: &Service, path: &str, parameters: &[(&str, &str)]) -> Result<impl Read + use<>, Failure> {
+    let url = format!("{}{path}", service.url.trim_end_matches('/'));
+    let agent = ureq::Agent::new_with_config(ureq::Agent::config_builder().http_status_as_error(false).build());
+    let mut request = agent.get(&url).query_pairs(parameters.iter().copied());
+    if let Some(token) = &service.token {
+        request = request.header("Authorization", format!("Bearer {token}"));
+    }
+    let mut answer = request.call().map_err(|error| {
+        Failure::Failed(format!("cannot ask {url}: {error}; is the service running? `logspool serve` starts one"))
+    })?;
+    if !answer.status().is_success() {
+        let text = answer.body_mut().read_to_string().unwrap_or_default();
+        let said = serde_json::from_str::<serde_json::Value>(&text).ok();
+        let said = said.and_then(|said| said.get("error")?.as_str().map(str::to_owned)).unwrap_or(text);
+        return Err(match answer.status().as_u16() {
+            400 => Failure::Usage(said),
+            _ => Failure::Failed(format!("{url}: {said}")),
+        });
+    }
+    Ok(answer.into_body().into_reader())
+}
+
+/// The whole body of the answer.
+pub(super) fn text(service: &Service, path: &str, parameters: &[(&str, &str)]) -> Result<String, Failure> {
+    let mut text = String::new();
+    body(service, path, parameters)?.read_to_string(&mut text)?;
+    Ok(text)
+}

@@ -1,0 +1,30 @@
+//! `logspool check-config`.
+
+use std::path::PathBuf;
+
+use super::Failure;
+use crate::config::Config;
+
+/// Say whether a configuration can be used, and what it comes to. Nothing is opened.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// The file (TOML).
+    file: PathBuf,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let config = Config::read(&arguments.file).map_err(Failure::Failed)?;
+    config.check().map_err(|why| Failure::Failed(format!("{}: {why}", arguments.file.display())))?;
+    println!("{}: good", arguments.file.display());
+    for listen in &config.listen {
+        println!("listens at {listen}");
+    }
+    println!("HTTP: {}", config.http);
+    for store in &config.store {
+        println!("keeps records in {store}");
+    }
+    if let Some(file) = &config.file {
+        println!("writes lines to {}", file.display());
+    }
+    Ok(())
+}

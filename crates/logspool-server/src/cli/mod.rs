@@ -1,0 +1,143 @@
+//! The command line. Each command has a file of its own.
+
+mod ask;
+mod check;
+mod query;
+mod serve;
+mod stats;
+mod tail;
+
+use std::ffi::OsString;
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+use crate::show::{Colour, Look};
+
+/// Collect log records from many processes, store them, and find them again.
+#[derive(Debug, Parser)]
+#[command(name = "logspool", version, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[allow(clippy::large_enum_variant, reason = "there is one")]
+#[derive(Debug, Subcommand)]
+enum Command {
+    Serve(serve::Arguments),
+    Query(query::Arguments),
+    Tail(tail::Arguments),
+    Stats(stats::Arguments),
+    CheckConfig(check::Arguments),
+    /// Print the completions of a shell.
+    ///
+    /// For bash: `logspool completions bash > /etc/bash_completion.d/logspool`.
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+    /// What the Python package does: `run`, `doctor`, `recover`.
+    #[command(external_subcommand)]
+    Python(Vec<OsString>),
+}
+
+/// When answers are coloured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum When {
+    /// On a terminal, unless NO_COLOR is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl When {
+    /// How text on stdout looks.
+    fn look(self) -> Look {
+        let is_wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let colour = match self {
+            Self::Always => Colour::On,
+            Self::Auto if is_wanted && io::stdout().is_terminal() => Colour::On,
+            _ => Colour::Off,
+        };
+        let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+        let columns = columns.or_else(|| terminal_size::terminal_size().map(|(width, _)| usize::from(width.0)));
+        Look { colour, columns: columns.unwrap_or(100) }
+    }
+}
+
+/// What a command comes to.
+#[derive(Debug)]
+enum Failure {
+    /// It could not be done: exit code 1.
+    Failed(String),
+    /// It was asked for in a wrong way: exit code 2.
+    Usage(String),
+    /// Nobody reads the answer any more; not worth a word.
+    Unread,
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::Unread,
+            _ => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+/// Does what the command line asks for.
+pub fn main() -> ExitCode {
+    let done = match Arguments::parse().command {
+        Command::Serve(arguments) => serve::run(arguments),
+        Command::Query(arguments) => query::run(&arguments),
+        Command::Tail(arguments) => tail::run(&arguments),
+        Command::Stats(arguments) => stats::run(&arguments),
+        Command::CheckConfig(arguments) => check::run(&arguments),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Arguments::command(), "logspool", &mut io::stdout());
+            Ok(())
+        }
+        Command::Python(arguments) => hand_over(&arguments),
+    };
+    match done {
+        Ok(()) | Err(Failure::Unread) => ExitCode::SUCCESS,
+        Err(Failure::Failed(why)) => {
+            eprintln!("error: {why}");
+            ExitCode::from(1)
+        }
+        Err(Failure::Usage(why)) => {
+            eprintln!("error: {why}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Words of the Python package.
+const PYTHON_WORDS: [&str; 3] = ["run", "doctor", "recover"];
+
+/// Becomes `python -m logspool` where that knows the word.
+fn hand_over(arguments: &[OsString]) -> Result<(), Failure> {
+    use std::os::unix::process::CommandExt;
+
+    let word = arguments.first().and_then(|word| word.to_str()).unwrap_or_default();
+    if !PYTHON_WORDS.contains(&word) {
+        let why = format!("there is no command {word:?}: `logspool --help` lists them");
+        return Err(Failure::Usage(why));
+    }
+    let python = std::env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
+    let known = std::process::Command::new(&python).args(["-c", "import logspool"]).output();
+    if !known.is_ok_and(|known| known.status.success()) {
+        let python = python.to_string_lossy();
+        let why = format!(
+            "`logspool {word}` needs the Python package: {python} -m pip install logspool (PYTHON=... for another Python)"
+        );
+        return Err(Failure::Failed(why));
+    }
+    let error = std::process::Command::new(&python).args(["-m", "logspool"]).args(arguments).exec();
+    Err(Failure::Failed(format!("cannot run {}: {error}", python.to_string_lossy())))
+}

@@ -1,0 +1,143 @@
+//! `logspool query`.
+
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
+
+use chrono::DateTime;
+
+use super::{Failure, When, ask};
+use crate::address::StoreAddress;
+use crate::clock::now_ns;
+use crate::query::time::moment;
+use crate::query::{self, Expression, Query};
+use crate::record::Record;
+use crate::show::{Format, Output};
+use crate::stores::{self, Found, Next};
+
+/// Rows where no limit is given.
+const ROWS: u64 = 100;
+
+/// Find records, the newest first.
+///
+/// EXPRESSION: words and "phrases" match the message; FIELD=VALUE, !=, <, <=, >, >=, FIELD~"regex"; and (between terms
+/// by itself), or, not, parentheses. Fields: level, logger, message, host, pid, thread, trace_id, time, and any other key
+/// of the records. At the end `| count by FIELD` or `| histogram 1m`.
+///
+/// Examples: `logspool query 'level>=error payment' --since 1h`, `logspool query 'logger=shop | count by level'`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// What to look for; nothing: every record.
+    #[arg(default_value = "")]
+    expression: String,
+    #[command(flatten)]
+    service: ask::Service,
+    /// Ask a store itself, without a service: sqlite:FOLDER or postgres://...
+    #[arg(long, value_name = "URL", conflicts_with = "url")]
+    store: Option<StoreAddress>,
+    /// Only from then on: 15m, 1h, 2d (ago), or a time as 2026-11-22T10:00:00Z.
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// Only before then.
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
+    /// At most so many rows. Default: 100 records; all rows of a count or histogram.
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+    /// How rows are written.
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+    /// When text is coloured.
+    #[arg(long, value_enum, default_value = "auto")]
+    color: When,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let now = now_ns();
+    let expression = query::parse(&arguments.expression, now).map_err(|error| Failure::Usage(error.to_string()))?;
+    let time = |option: &str, text: &Option<String>| {
+        let read = |text: &String| moment(text, now).map_err(|error| Failure::Usage(format!("--{option}: {error}")));
+        text.as_ref().map(read).transpose()
+    };
+    let (since_ns, until_ns) = (time("since", &arguments.since)?, time("until", &arguments.until)?);
+    let limit = arguments.limit.or(expression.stage.is_none().then_some(ROWS));
+    let out = BufWriter::new(io::stdout().lock());
+    let look = arguments.color.look();
+    let mut output = Output::new(out, arguments.format, expression.stage.as_ref(), look);
+    match &arguments.store {
+        Some(store) => {
+            let Expression { filter, stage } = expression.clone();
+            ask_store(store, &Query { filter, stage, since_ns, until_ns, limit }, &mut output)?;
+        }
+        None => ask_service(arguments, since_ns, until_ns, limit, &expression, &mut output)?,
+    }
+    output.finish()?;
+    Ok(())
+}
+
+fn ask_store(store: &StoreAddress, query: &Query, output: &mut Output<impl Write>) -> Result<(), Failure> {
+    let answers = stores::open_to_ask(store).map_err(|error| Failure::Failed(error.to_string()))?;
+    let mut unwritten = None;
+    let answered = answers.answer(query, &mut |found| match output.row(&found) {
+        Ok(()) => Next::More,
+        Err(error) => {
+            unwritten = Some(error);
+            Next::Enough
+        }
+    });
+    match unwritten {
+        Some(error) => Err(error.into()),
+        None => answered.map_err(|error| Failure::Failed(error.to_string())),
+    }
+}
+
+/// Asks for lines of JSON and writes them as they are wanted here: only this side knows the terminal.
+fn ask_service(
+    arguments: &Arguments,
+    since_ns: Option<i64>,
+    until_ns: Option<i64>,
+    limit: Option<u64>,
+    expression: &Expression,
+    output: &mut Output<impl Write>,
+) -> Result<(), Failure> {
+    let text = |time_ns: Option<i64>| time_ns.map(|time_ns| DateTime::from_timestamp_nanos(time_ns).to_rfc3339());
+    let mut parameters = vec![("q", expression.to_string())];
+    parameters.extend(text(since_ns).map(|time| ("since", time)));
+    parameters.extend(text(until_ns).map(|time| ("until", time)));
+    parameters.extend(limit.map(|limit| ("limit", limit.to_string())));
+    let parameters: Vec<_> = parameters.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let body = ask::body(&arguments.service, "/api/query", &parameters)?;
+    for line in BufReader::new(body).lines() {
+        let line = line.map_err(|error| Failure::Failed(format!("the answer broke off: {error}")))?;
+        write_row(&line, expression, output)?;
+    }
+    Ok(())
+}
+
+fn write_row(line: &str, expression: &Expression, output: &mut Output<impl Write>) -> Result<(), Failure> {
+    let other = |why: &str| Failure::Failed(format!("the service sends another row than this logspool knows: {why}"));
+    if expression.stage.is_none() {
+        let record = Record::from_json(line).ok_or_else(|| other(line))?;
+        return Ok(output.row(&Found::Record(record))?);
+    }
+    let row: serde_json::Value = serde_json::from_str(line).map_err(|_| other(line))?;
+    let count = row.get("count").and_then(serde_json::Value::as_u64).ok_or_else(|| other(line))?;
+    let found = match &expression.stage {
+        Some(query::Stage::CountBy(field)) => {
+            let value = row.get(field.name()).ok_or_else(|| other(line))?;
+            return Ok(output.row(&Found::Count(text_of(value).as_deref(), count))?);
+        }
+        _ => {
+            let time = row.get("time").and_then(serde_json::Value::as_str).ok_or_else(|| other(line))?;
+            Found::Interval(moment(time, 0).map_err(|error| other(&error.to_string()))?, count)
+        }
+    };
+    Ok(output.row(&found)?)
+}
+
+/// The value that is counted: text as it is, other values as JSON writes them.
+fn text_of(value: &serde_json::Value) -> Option<String> {
+    match value {
+        serde_json::Value::Null => None,
+        serde_json::Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
+    }
+}

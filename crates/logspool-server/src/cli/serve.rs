@@ -1,0 +1,120 @@
+//! `logspool serve`.
+
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::Failure;
+use crate::address::{HttpAddress, Listen, StoreAddress};
+use crate::config::Config;
+use crate::service::Service;
+
+/// Collect records until SIGTERM or Ctrl-C.
+///
+/// Without options: TCP on 127.0.0.1:9020 for every stream protocol (stdlib SocketHandler, syslog, JSON lines, GELF,
+/// Fluent Forward, HTTP), UDP on 127.0.0.1:9021, HTTP on 127.0.0.1:9080, and SQLite in ./logspool-data. SIGHUP reads the
+/// configuration again. LOGSPOOL_LOG sets what the service says about itself (error, warn, info, debug).
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// Configuration file (TOML); the options below go before what it says.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Where senders connect: tcp://HOST:PORT, udp://HOST:PORT, unix:///PATH, tls://HOST:PORT. May be repeated.
+    #[arg(long, value_name = "URL")]
+    listen: Vec<Listen>,
+    /// Where records are kept: sqlite:FOLDER, postgres://USER:PASSWORD@HOST:PORT/DATABASE. May be repeated; queries are
+    /// answered by the first.
+    #[arg(long, value_name = "URL")]
+    store: Vec<StoreAddress>,
+    /// Append a line for each record to this text file as well.
+    #[arg(long, value_name = "PATH")]
+    file: Option<PathBuf>,
+    /// Where HTTP is served, HOST:PORT, or "off".
+    #[arg(long, value_name = "ADDRESS")]
+    http: Option<HttpAddress>,
+    /// Listen beyond this machine without TLS and tokens.
+    #[arg(long)]
+    insecure: bool,
+}
+
+impl Arguments {
+    fn config(&self) -> Result<Config, Failure> {
+        let mut config = match &self.config {
+            Some(path) => Config::read(path).map_err(Failure::Failed)?,
+            None => Config::default(),
+        };
+        if !self.listen.is_empty() {
+            config.listen.clone_from(&self.listen);
+        }
+        if !self.store.is_empty() {
+            config.store.clone_from(&self.store);
+        }
+        if let Some(http) = self.http {
+            config.http = http;
+        }
+        if self.file.is_some() {
+            config.file.clone_from(&self.file);
+        }
+        config.insecure |= self.insecure;
+        Ok(config)
+    }
+}
+
+pub(super) fn run(arguments: Arguments) -> Result<(), Failure> {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("LOGSPOOL_LOG");
+    tracing_subscriber::fmt()
+        .with_env_filter(filter.unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info")))
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()))
+        .with_target(false)
+        .init();
+    let config = arguments.config()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(serve(&arguments, config))
+}
+
+async fn serve(arguments: &Arguments, config: Config) -> Result<(), Failure> {
+    // Before anything is said: who waits for the first word may send a signal at once.
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hang_up = signal(SignalKind::hangup())?;
+
+    let kept: Vec<_> = config.store.iter().map(ToString::to_string).collect();
+    let mut service = Service::start(config).await.map_err(Failure::Failed)?;
+    for address in &service.addresses {
+        tracing::info!("listening at {address}");
+    }
+    tracing::info!("ready: records go to {}", kept.join(", "));
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+            _ = hang_up.recv() => reload(arguments, &mut service),
+        }
+    }
+    tracing::info!("ending: storing what has come");
+    tokio::spawn(async move {
+        // Who insists ends it at once.
+        tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
+        std::process::exit(1);
+    });
+    match service.stop().await {
+        true => Ok(()),
+        false => Err(Failure::Failed("not everything that came could be stored in time".to_owned())),
+    }
+}
+
+fn reload(arguments: &Arguments, service: &mut Service) {
+    let config = arguments.config().map_err(|failure| match failure {
+        Failure::Failed(why) | Failure::Usage(why) => why,
+        Failure::Unread => String::new(),
+    });
+    match config.and_then(|config| service.reload(config)) {
+        Ok(false) => tracing::info!("configuration read again"),
+        Ok(true) => tracing::warn!(
+            "configuration read again: certificates, tokens and names hold from now on, the rest after a new start"
+        ),
+        Err(why) => tracing::error!("the configuration stays as it was: {why}"),
+    }
+}

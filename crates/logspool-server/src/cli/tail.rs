@@ -1,0 +1,53 @@
+//! `logspool tail`.
+
+use std::io::{self, BufRead, BufReader};
+
+use super::{Failure, When, ask};
+use crate::clock::now_ns;
+use crate::query;
+use crate::record::Record;
+use crate::show::{Format, Output};
+use crate::stores::Found;
+
+/// Follow what comes, until Ctrl-C.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// Which records; nothing: every one. As for `logspool query`.
+    #[arg(default_value = "")]
+    expression: String,
+    #[command(flatten)]
+    service: ask::Service,
+    /// How records are written.
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+    /// When text is coloured.
+    #[arg(long, value_enum, default_value = "auto")]
+    color: When,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let expression =
+        query::parse(&arguments.expression, now_ns()).map_err(|error| Failure::Usage(error.to_string()))?;
+    let body = ask::body(&arguments.service, "/api/tail", &[("q", &expression.to_string())])?;
+    // A line is wanted as soon as it is there: stdout of Rust writes whole lines.
+    let mut output = Output::new(io::stdout().lock(), arguments.format, None, arguments.color.look());
+    let mut event = String::new();
+    for line in BufReader::new(body).lines() {
+        let line = line.map_err(|error| Failure::Failed(format!("the service is gone: {error}")))?;
+        if let Some(name) = line.strip_prefix("event:") {
+            name.trim().clone_into(&mut event);
+        } else if let Some(data) = line.strip_prefix("data:") {
+            match &*event {
+                "missed" => eprintln!("missed {} records: they came faster than they could be shown", data.trim()),
+                _ => {
+                    if let Some(record) = Record::from_json(data) {
+                        output.row(&Found::Record(record))?;
+                    }
+                }
+            }
+        } else if line.is_empty() {
+            event.clear();
+        }
+    }
+    Err(Failure::Failed("the service has ended".to_owned()))
+}

@@ -1,0 +1,358 @@
+//! Fluent Forward v1, as servers see it: Message, Forward, PackedForward and CompressedPackedForward.
+//!
+//! A [`Scanner`] tells where a message ends in what a connection has sent, [`read`] takes it apart, and
+//! [`Message::records`] reads its entries one after the other. The keys of an entry are those that JSON lines have
+//! (`json_line.rs`), and `log`, which Docker sends. A record that names no logger has the tag as its logger.
+//!
+//! logspool's own client sends this protocol too, with a `chunk` as [`ChunkId`] reads it.
+
+mod chunk_id;
+mod entry;
+pub mod handshake;
+mod msgpack;
+
+use std::borrow::Cow;
+use std::fmt;
+
+use super::inflate::{self, InflateError};
+use super::words;
+use crate::record::Record;
+use crate::value::Value;
+pub use chunk_id::ChunkId;
+use msgpack::{Reader, Token};
+
+/// What a message may hold.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Bytes of a message as it is sent.
+    pub frame: usize,
+    /// Bytes of its entries, decompressed, and of its tag, as often as it is the logger or a field of a record.
+    pub expanded: usize,
+    /// Values in an entry.
+    pub items: usize,
+}
+
+impl Default for Limits {
+    /// 10 MiB as it is sent, 16 MiB decompressed, 10,000 values in an entry.
+    ///
+    /// Chosen: Fluentd sends up to 8 MiB from a buffer in memory, Fluent Bit 2 MiB.
+    fn default() -> Self {
+        Self { frame: 10 << 20, expanded: 16 << 20, items: 10_000 }
+    }
+}
+
+/// Why bytes are no message.
+#[derive(Debug)]
+pub struct ForwardError {
+    /// Position in the message, or in its entries where they are packed, in bytes.
+    pub at: usize,
+    /// What is wrong there.
+    pub problem: Problem,
+}
+
+/// See [`ForwardError`].
+#[derive(Debug)]
+pub enum Problem {
+    /// The bytes end before what they hold does.
+    Truncated,
+    /// It is no MessagePack.
+    Malformed,
+    /// It is something else than this.
+    Unexpected(&'static str),
+    /// The message is longer than [`Limits::frame`].
+    TooLong(usize),
+    /// An entry holds more values than [`Limits::items`].
+    TooMany,
+    /// The records come to more than [`Limits::expanded`].
+    TooLarge,
+    /// The entries are compressed in a way that Forward v1 does not know.
+    Compression(String),
+    /// The entries cannot be decompressed.
+    Inflate(InflateError),
+}
+
+impl Problem {
+    fn at(self, at: usize) -> ForwardError {
+        ForwardError { at, problem: self }
+    }
+}
+
+impl fmt::Display for ForwardError {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = self.at;
+        match &self.problem {
+            Problem::Truncated => write!(to, "the Forward message is cut off at byte {at}"),
+            Problem::Malformed => write!(to, "byte {at} of the Forward message is no MessagePack"),
+            Problem::Unexpected(wanted) => {
+                write!(to, "the Forward message holds something else than {wanted} before byte {at}")
+            }
+            Problem::TooLong(limit) => write!(to, "the Forward message is longer than {limit} bytes"),
+            Problem::TooMany => write!(to, "an entry of the Forward message holds too many values, at byte {at}"),
+            Problem::TooLarge => to.write_str("the records of the Forward message are too large, with its tag in each"),
+            Problem::Compression(name) => write!(to, "the Forward message is compressed with {name:?}: send gzip"),
+            Problem::Inflate(error) => write!(to, "the entries of the Forward message: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ForwardError {}
+
+/// How far a message has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Frame {
+    /// More of it is needed.
+    Incomplete,
+    /// It is the first so many bytes.
+    Complete {
+        /// The length of the message.
+        length: usize,
+    },
+}
+
+/// Finds the end of a message while it comes in, and looks at each byte once.
+#[derive(Debug, Clone, Copy)]
+pub struct Scanner {
+    at: usize,
+    values: u64,
+}
+
+impl Default for Scanner {
+    fn default() -> Self {
+        Self { at: 0, values: 1 }
+    }
+}
+
+impl Scanner {
+    /// Looks at all bytes of a message that have come so far, and at what may come behind it. After a complete message
+    /// the scanner begins with the next one.
+    ///
+    /// # Errors
+    ///
+    /// It is longer than [`Limits::frame`], or no Forward message. What follows cannot be told any more.
+    pub fn frame(&mut self, bytes: &[u8], limits: &Limits) -> Result<Frame, ForwardError> {
+        let mut reader = Reader::from(bytes, self.at);
+        while self.values > 0 {
+            match reader.token() {
+                Ok(token) if self.at == 0 && !matches!(token, Token::List(_) | Token::Nil) => {
+                    return Err(Problem::Unexpected("a list").at(0));
+                }
+                Ok(token) => self.values = self.values - 1 + token.values(),
+                Err(Problem::Truncated) if bytes.len().max(self.at + reader.announced()) < limits.frame => {
+                    return Ok(Frame::Incomplete);
+                }
+                Err(Problem::Truncated) => return Err(Problem::TooLong(limits.frame).at(self.at)),
+                Err(problem) => return Err(problem.at(self.at)),
+            }
+            self.at = reader.at();
+            // Each value is a byte at least.
+            if self.values > limits.frame.saturating_sub(self.at) as u64 {
+                return Err(Problem::TooLong(limits.frame).at(self.at));
+            }
+        }
+        let length = self.at;
+        *self = Self::default();
+        if length > limits.frame {
+            return Err(Problem::TooLong(limits.frame).at(length));
+        }
+        Ok(Frame::Complete { length })
+    }
+}
+
+/// A message.
+#[derive(Debug)]
+pub struct Message<'a> {
+    /// Where the sender wants it to go.
+    pub tag: Cow<'a, str>,
+    /// Its id, where the sender wants an ack.
+    pub chunk: Option<Cow<'a, str>>,
+    /// How many entries the sender says it has.
+    pub size: Option<u64>,
+    /// Whether it ends its stream. Only logspool's own client says so.
+    pub end: bool,
+    ack: Option<&'a [u8]>,
+    entries: Entries<'a>,
+    limits: Limits,
+}
+
+#[derive(Debug)]
+enum Entries<'a> {
+    /// The only one, without a list around it.
+    Bare(Reader<'a>),
+    /// So many.
+    List(Reader<'a>, u32),
+    /// As many as there are.
+    Packed(&'a [u8]),
+}
+
+/// Reads a message whose end a [`Scanner`] has found. Compressed entries are put into `inflated`, which can be used
+/// again and again: it grows to [`Limits::expanded`] at most, and stays as large as it was needed once.
+///
+/// # Errors
+///
+/// It is none, or too large. Its entries are looked at by [`Message::records`] only.
+pub fn read<'a>(frame: &'a [u8], inflated: &'a mut Vec<u8>, limits: &Limits) -> Result<Message<'a>, ForwardError> {
+    let mut reader = Reader::new(frame);
+    let mut options = Options::default();
+    let result = parts(&mut reader, &mut options);
+    let (tag, mut entries) = result.map_err(|problem| problem.at(reader.at()))?;
+    if let Entries::Packed(packed) = &mut entries {
+        match options.compressed.as_deref() {
+            None | Some("text") => {}
+            Some("gzip") => {
+                let problem = |error| Problem::Inflate(error).at(0);
+                inflate::gzip(packed, limits.expanded, inflated).map_err(problem)?;
+                *packed = inflated;
+            }
+            Some(other) => return Err(Problem::Compression(other.to_owned()).at(0)),
+        }
+    }
+    let Options { chunk, ack, size, end, .. } = options;
+    Ok(Message { tag, chunk, size, end, ack, entries, limits: *limits })
+}
+
+fn parts<'a>(reader: &mut Reader<'a>, options: &mut Options<'a>) -> Result<(Cow<'a, str>, Entries<'a>), Problem> {
+    let mut left = match reader.token()? {
+        // What Fluentd takes for a heartbeat.
+        Token::Nil if reader.is_at_end() => return Ok((Cow::Borrowed(""), Entries::Packed(b""))),
+        Token::List(count @ 2..=4) => count,
+        _ => return Err(Problem::Unexpected("a list of two to four values")),
+    };
+    let Token::Text(tag) = reader.token()? else { return Err(Problem::Unexpected("a tag")) };
+    let begin = *reader;
+    let entries = match reader.token()? {
+        Token::Text(packed) => Entries::Packed(packed),
+        list @ Token::List(count) => {
+            let begin = *reader;
+            reader.skip(list.values())?;
+            Entries::List(begin, count)
+        }
+        // A time: the map comes next.
+        time if left > 2 => {
+            reader.skip(time.values() + 1)?;
+            left -= 1;
+            Entries::Bare(begin)
+        }
+        _ => return Err(Problem::Unexpected("entries")),
+    };
+    if left > 2 {
+        options.read(reader)?;
+    }
+    if left > 3 || !reader.is_at_end() {
+        return Err(Problem::Unexpected("the end of the message"));
+    }
+    Ok((words::lossy(tag), entries))
+}
+
+#[derive(Default)]
+struct Options<'a> {
+    chunk: Option<Cow<'a, str>>,
+    ack: Option<&'a [u8]>,
+    size: Option<u64>,
+    end: bool,
+    compressed: Option<Cow<'a, str>>,
+}
+
+impl<'a> Options<'a> {
+    fn read(&mut self, reader: &mut Reader<'a>) -> Result<(), Problem> {
+        let count = match reader.token()? {
+            Token::Nil => 0,
+            Token::Map(count) => count,
+            _ => return Err(Problem::Unexpected("a map of options")),
+        };
+        for _ in 0..count {
+            let name = reader.token()?;
+            reader.skip(name.values())?;
+            let begin = reader.at();
+            match (name, reader.token()?) {
+                (Token::Text(b"chunk"), Token::Text(id)) => {
+                    self.chunk = Some(words::lossy(id));
+                    self.ack = Some(reader.since(begin));
+                }
+                (Token::Text(b"size"), Token::Int(size)) => self.size = u64::try_from(size).ok(),
+                (Token::Text(b"end"), Token::Bool(end)) => self.end = end,
+                (Token::Text(b"compressed"), Token::Text(name)) => self.compressed = Some(words::lossy(name)),
+                (_, other) => reader.skip(other.values())?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Message<'a> {
+    /// What the sender waits for once the records are safe; `None`: it waits for nothing. The id goes back as it came.
+    pub fn ack(&self) -> Option<Vec<u8>> {
+        self.ack.map(|id| [b"\x81\xa3ack", id].concat())
+    }
+
+    /// The records, in the order in which they were sent.
+    pub fn records(&self) -> Records<'a> {
+        let (reader, left) = match self.entries {
+            Entries::Bare(reader) => (reader, Some(1)),
+            Entries::List(reader, count) => (reader, Some(count)),
+            Entries::Packed(bytes) => (Reader::new(bytes), None),
+        };
+        Records {
+            reader,
+            left,
+            is_bare: matches!(self.entries, Entries::Bare(_)),
+            // Our own client's tag says nothing.
+            keeps_tag: self.chunk.as_deref().and_then(ChunkId::parse).is_none(),
+            tag: self.tag.clone(),
+            items: self.limits.items,
+            budget: self.limits.expanded,
+        }
+    }
+}
+
+/// The records of a message. After an error there are no more.
+#[derive(Debug, Clone)]
+pub struct Records<'a> {
+    reader: Reader<'a>,
+    /// `None`: up to the end of the bytes.
+    left: Option<u32>,
+    is_bare: bool,
+    keeps_tag: bool,
+    tag: Cow<'a, str>,
+    items: usize,
+    /// Bytes of the tag that records may still have.
+    budget: usize,
+}
+
+impl<'a> Records<'a> {
+    fn entry(&mut self) -> Result<Record<'a>, Problem> {
+        let rest = match self.is_bare {
+            true => 0,
+            false => match self.reader.token()? {
+                Token::List(count @ 2..) => u64::from(count) - 2,
+                _ => return Err(Problem::Unexpected("an entry: a list of a time and a map")),
+            },
+        };
+        let (mut record, has) = entry::read(&mut self.reader, &self.tag, self.items)?;
+        self.reader.skip(rest)?;
+        if has.logger && self.keeps_tag && !self.tag.is_empty() {
+            record.fields.push((Cow::Borrowed("tag"), Value::Text(self.tag.clone())));
+        }
+        if !has.logger || self.keeps_tag {
+            self.budget = self.budget.checked_sub(self.tag.len()).ok_or(Problem::TooLarge)?;
+        }
+        Ok(record)
+    }
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Result<Record<'a>, ForwardError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match &mut self.left {
+            Some(0) => return None,
+            None if self.reader.is_at_end() => return None,
+            Some(left) => *left -= 1,
+            None => {}
+        }
+        let entry = self.entry();
+        if entry.is_err() {
+            self.left = Some(0);
+        }
+        Some(entry.map_err(|problem| problem.at(self.reader.at())))
+    }
+}

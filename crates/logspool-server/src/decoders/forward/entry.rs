@@ -1,0 +1,83 @@
+//! An entry of a message, a time and a map, as a record.
+
+use std::borrow::Cow;
+
+use super::Problem;
+use super::msgpack::{self, Reader, Token};
+use crate::decoders::json_line::{self, Has};
+use crate::decoders::words::{self, into_text};
+use crate::record::Record;
+use crate::value::Value;
+
+/// Reads a time and a map. `items` is how many values they may hold.
+pub fn read<'a>(reader: &mut Reader<'a>, tag: &Cow<'a, str>, mut items: usize) -> Result<(Record<'a>, Has), Problem> {
+    let mut record = Record { time_ns: time(reader)?, ..Record::default() };
+    let mut has = Has::default();
+    let map = reader.token()?;
+    if let Token::Map(count) = map {
+        msgpack::take_items(&mut items, map)?;
+        for _ in 0..count {
+            let name = reader.key(&mut items)?;
+            let value = reader.value(&mut items)?;
+            if let Some(field) = set(&mut record, &mut has, name, value) {
+                record.fields.push(field);
+            }
+        }
+    } else {
+        // Not what the protocol knows; what it says is kept.
+        record.message = match reader.value_of(map, &mut items)? {
+            Value::Text(text) => text,
+            other => Cow::Owned(other.printed()),
+        };
+    }
+    if !has.logger {
+        record.logger = tag.clone();
+    }
+    Ok((record, has))
+}
+
+/// Puts a value where it belongs; gives back what belongs nowhere.
+fn set<'a>(
+    record: &mut Record<'a>,
+    has: &mut Has,
+    name: Cow<'a, str>,
+    value: Value<'a>,
+) -> Option<(Cow<'a, str>, Value<'a>)> {
+    match (&*name, &value) {
+        // Docker, and collectors that read files.
+        ("log", Value::Text(_)) if !has.message => {
+            record.message = into_text(value);
+            has.message = true;
+        }
+        // What fluent-logger for Python sends by default.
+        ("sys_name", Value::Text(_)) if !has.logger => {
+            record.logger = into_text(value);
+            has.logger = true;
+        }
+        ("sys_host", Value::Text(_)) if record.host.is_none() => record.host = Some(into_text(value)),
+        _ => return json_line::set(record, has, name, value),
+    }
+    None
+}
+
+/// The time of an entry, in nanoseconds since 1970. Zero and nil say, as in Fluentd, that the sender knows none.
+fn time(reader: &mut Reader<'_>) -> Result<Option<i64>, Problem> {
+    let at = match reader.token()? {
+        // Fluent Bit's newer form: the time and a map about the entry.
+        Token::List(count @ 1..) => {
+            let time = reader.token()?;
+            reader.skip(u64::from(count) - 1 + time.values())?;
+            time
+        }
+        time => time,
+    };
+    let nanoseconds = match at {
+        Token::Int(seconds) => words::seconds(&Value::Int(seconds)),
+        Token::Float(seconds) => words::seconds(&Value::Float(seconds)),
+        Token::Extension(kind, bytes) => msgpack::time(kind, bytes)
+            .and_then(|(seconds, nanoseconds)| seconds.checked_mul(1_000_000_000)?.checked_add(nanoseconds.into())),
+        Token::Nil | Token::Large(_) => None,
+        _ => return Err(Problem::Unexpected("a time")),
+    };
+    Ok(nanoseconds.filter(|time| *time != 0))
+}

@@ -1,0 +1,284 @@
+//! Who may send: the handshake of Forward v1 with a shared key, and with a name and password.
+//!
+//! The server speaks first (HELO), the client proves that it knows the key (PING), the server proves the same (PONG).
+//! The random bytes come from the caller, new ones for each connection: what is proved holds for these alone.
+
+use std::fmt;
+
+use rmp::encode;
+use sha2::{Digest, Sha512};
+use subtle::{Choice, ConstantTimeEq};
+
+use super::msgpack::{Reader, Token};
+use super::{ForwardError, Problem};
+use crate::decoders::words;
+
+/// Random bytes that a server sends, and a client answers to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Challenge {
+    /// For the shared key.
+    pub nonce: Vec<u8>,
+    /// For the password; empty where the server wants none.
+    pub auth: Vec<u8>,
+}
+
+/// The service's half.
+#[derive(Clone, Copy)]
+pub struct Server<'a> {
+    /// How it calls itself.
+    pub hostname: &'a str,
+    /// What both sides know.
+    pub shared_key: &'a str,
+    /// Names and passwords; where there are none, the key is enough.
+    pub users: &'a [(String, String)],
+}
+
+/// What a PING comes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// The client may send. The bytes are the PONG that it waits for.
+    Welcome(Vec<u8>),
+    /// It may not, and the connection is to be closed behind this PONG.
+    Refused(Vec<u8>),
+}
+
+impl Server<'_> {
+    /// The first word of a connection. `random` is 16 bytes for the key and 16 for the password.
+    pub fn challenge(&self, random: [u8; 32]) -> Challenge {
+        let (nonce, auth) = random.split_at(16);
+        let auth = if self.users.is_empty() { &[] } else { auth };
+        Challenge { nonce: nonce.to_vec(), auth: auth.to_vec() }
+    }
+
+    /// Checks a PING, and says what to send back.
+    ///
+    /// # Errors
+    ///
+    /// It is no PING.
+    pub fn answer(&self, challenge: &Challenge, ping: &[u8]) -> Result<Answer, ForwardError> {
+        let ping = Ping::read(ping)?;
+        let digest = key_digest(ping.salt, ping.hostname, &challenge.nonce, self.shared_key);
+        if !bool::from(digest.as_bytes().ct_eq(ping.digest)) {
+            return Ok(Answer::Refused(self.pong(Err("the shared key is another one"), "")));
+        }
+        if !self.users.is_empty() && !bool::from(self.knows(&challenge.auth, &ping)) {
+            return Ok(Answer::Refused(self.pong(Err("name or password is wrong"), "")));
+        }
+        let proof = key_digest(ping.salt, self.hostname.as_bytes(), &challenge.nonce, self.shared_key);
+        Ok(Answer::Welcome(self.pong(Ok(()), &proof)))
+    }
+
+    /// Whether one of the users has sent that PING. Each is looked at, so that the time does not tell which.
+    fn knows(&self, auth: &[u8], ping: &Ping<'_>) -> Choice {
+        self.users.iter().fold(Choice::from(0), |found, (name, password)| {
+            let digest = password_digest(auth, name, password);
+            found | (name.as_bytes().ct_eq(ping.username) & digest.as_bytes().ct_eq(ping.password))
+        })
+    }
+
+    fn pong(&self, result: Result<(), &str>, proof: &str) -> Vec<u8> {
+        let mut to = vec![0x95];
+        text(&mut to, "PONG");
+        to.push(if result.is_ok() { 0xC3 } else { 0xC2 });
+        text(&mut to, result.err().unwrap_or_default());
+        text(&mut to, if result.is_ok() { self.hostname } else { "" });
+        text(&mut to, proof);
+        to
+    }
+}
+
+impl Challenge {
+    /// The HELO that says it.
+    pub fn helo(&self) -> Vec<u8> {
+        let mut to = vec![0x92];
+        text(&mut to, "HELO");
+        to.push(0x83);
+        text(&mut to, "nonce");
+        bytes(&mut to, &self.nonce);
+        text(&mut to, "auth");
+        // Where nothing is wanted, Fluentd sends an empty text.
+        if self.auth.is_empty() {
+            text(&mut to, "")
+        } else {
+            bytes(&mut to, &self.auth)
+        }
+        text(&mut to, "keepalive");
+        to.push(0xC3);
+        to
+    }
+
+    /// Reads a HELO.
+    ///
+    /// # Errors
+    ///
+    /// It is none.
+    pub fn read(helo: &[u8]) -> Result<Self, ForwardError> {
+        let mut reader = Reader::new(helo);
+        let result = Self::parts(&mut reader);
+        result.map_err(|problem| problem.at(reader.at()))
+    }
+
+    fn parts(reader: &mut Reader<'_>) -> Result<Self, Problem> {
+        begin(reader, "HELO", 2)?;
+        let Token::Map(count) = reader.token()? else { return Err(Problem::Unexpected("a map")) };
+        let (mut nonce, mut auth) = (Vec::new(), Vec::new());
+        for _ in 0..count {
+            let name = reader.token()?;
+            reader.skip(name.values())?;
+            match (name, reader.token()?) {
+                (Token::Text(b"nonce"), Token::Text(value)) => nonce = value.to_vec(),
+                (Token::Text(b"auth"), Token::Text(value)) => auth = value.to_vec(),
+                (_, other) => reader.skip(other.values())?,
+            }
+        }
+        Ok(Self { nonce, auth })
+    }
+}
+
+/// What a client says of itself.
+struct Ping<'a> {
+    hostname: &'a [u8],
+    salt: &'a [u8],
+    digest: &'a [u8],
+    username: &'a [u8],
+    password: &'a [u8],
+}
+
+impl<'a> Ping<'a> {
+    fn read(ping: &'a [u8]) -> Result<Self, ForwardError> {
+        let mut reader = Reader::new(ping);
+        let result = Self::parts(&mut reader);
+        result.map_err(|problem| problem.at(reader.at()))
+    }
+
+    fn parts(reader: &mut Reader<'a>) -> Result<Self, Problem> {
+        begin(reader, "PING", 6)?;
+        Ok(Self {
+            hostname: text_of(reader)?,
+            salt: text_of(reader)?,
+            digest: text_of(reader)?,
+            username: text_of(reader)?,
+            password: text_of(reader)?,
+        })
+    }
+}
+
+/// The half of a client.
+#[derive(Clone, Copy)]
+pub struct Client<'a> {
+    /// How it calls itself.
+    pub hostname: &'a str,
+    /// What both sides know.
+    pub shared_key: &'a str,
+    /// Name and password; empty where the server wants none.
+    pub user: (&'a str, &'a str),
+}
+
+/// Why a client must not send.
+#[derive(Debug)]
+pub enum PongError {
+    /// The server's answer is no PONG.
+    Forward(ForwardError),
+    /// The server does not want it, and says why.
+    Refused(String),
+    /// The server does not know the shared key.
+    Stranger,
+}
+
+impl fmt::Display for PongError {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Forward(error) => write!(to, "the answer to the handshake cannot be read: {error}"),
+            Self::Refused(reason) => write!(to, "the server refuses the connection: {reason}"),
+            Self::Stranger => to.write_str("the server does not know the shared key: it is another one there"),
+        }
+    }
+}
+
+impl std::error::Error for PongError {}
+
+impl Client<'_> {
+    /// The PING that answers a HELO. `salt` is random.
+    pub fn ping(&self, challenge: &Challenge, salt: &[u8]) -> Vec<u8> {
+        let (name, password) = if challenge.auth.is_empty() { ("", "") } else { self.user };
+        let mut to = vec![0x96];
+        text(&mut to, "PING");
+        text(&mut to, self.hostname);
+        bytes(&mut to, salt);
+        text(&mut to, &key_digest(salt, self.hostname.as_bytes(), &challenge.nonce, self.shared_key));
+        text(&mut to, name);
+        let digest = if name.is_empty() { String::new() } else { password_digest(&challenge.auth, name, password) };
+        text(&mut to, &digest);
+        to
+    }
+
+    /// Checks the PONG that answers it.
+    ///
+    /// # Errors
+    ///
+    /// The server does not want the client, or does not know the key.
+    pub fn check(&self, challenge: &Challenge, salt: &[u8], pong: &[u8]) -> Result<(), PongError> {
+        let mut reader = Reader::new(pong);
+        let pong = Pong::parts(&mut reader).map_err(|problem| PongError::Forward(problem.at(reader.at())))?;
+        if !pong.is_welcome {
+            return Err(PongError::Refused(words::lossy(pong.reason).into_owned()));
+        }
+        let expected = key_digest(salt, pong.hostname, &challenge.nonce, self.shared_key);
+        if bool::from(expected.as_bytes().ct_eq(pong.digest)) { Ok(()) } else { Err(PongError::Stranger) }
+    }
+}
+
+/// What a server says at the end.
+struct Pong<'a> {
+    is_welcome: bool,
+    reason: &'a [u8],
+    hostname: &'a [u8],
+    digest: &'a [u8],
+}
+
+impl<'a> Pong<'a> {
+    fn parts(reader: &mut Reader<'a>) -> Result<Self, Problem> {
+        begin(reader, "PONG", 5)?;
+        let Token::Bool(is_welcome) = reader.token()? else { return Err(Problem::Unexpected("true or false")) };
+        Ok(Self { is_welcome, reason: text_of(reader)?, hostname: text_of(reader)?, digest: text_of(reader)? })
+    }
+}
+
+/// Reads the list and the word that a part of the handshake begins with.
+fn begin(reader: &mut Reader<'_>, word: &'static str, values: u32) -> Result<(), Problem> {
+    match (reader.token()?, reader.token()?) {
+        (Token::List(count), Token::Text(text)) if count >= values && text == word.as_bytes() => Ok(()),
+        _ => Err(Problem::Unexpected(word)),
+    }
+}
+
+fn text_of<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], Problem> {
+    match reader.token()? {
+        Token::Text(text) => Ok(text),
+        _ => Err(Problem::Unexpected("a text")),
+    }
+}
+
+/// Forward v1: SHA-512 of salt, hostname, nonce and shared key, in hex.
+fn key_digest(salt: &[u8], hostname: &[u8], nonce: &[u8], shared_key: &str) -> String {
+    digest([salt, hostname, nonce, shared_key.as_bytes()])
+}
+
+/// Forward v1: SHA-512 of the server's salt, name and password, in hex.
+fn password_digest(auth: &[u8], name: &str, password: &str) -> String {
+    digest([auth, name.as_bytes(), password.as_bytes(), b""])
+}
+
+fn digest(parts: [&[u8]; 4]) -> String {
+    let mut hash = Sha512::new();
+    parts.iter().for_each(|part| hash.update(part));
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn text(to: &mut Vec<u8>, text: &str) {
+    encode::write_str(to, text).expect("a Vec takes every byte");
+}
+
+fn bytes(to: &mut Vec<u8>, bytes: &[u8]) {
+    encode::write_bin(to, bytes).expect("a Vec takes every byte");
+}

@@ -1,0 +1,284 @@
+//! MessagePack from a slice, one token after the other; text is borrowed.
+
+use std::borrow::Cow;
+
+use chrono::DateTime;
+use rmp::Marker;
+
+use super::Problem;
+use crate::decoders::words::lossy;
+use crate::value::Value;
+
+/// How deep values stand in values; deeper ones are shown as [`BEYOND`].
+const DEPTH: usize = 32;
+
+/// Stands for what is too deep.
+const BEYOND: &str = "...";
+
+/// What stands at one place. The values of a list and of a map follow it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Token<'a> {
+    Nil,
+    Bool(bool),
+    Int(i64),
+    /// A whole number beyond `i64`.
+    Large(u64),
+    Float(f64),
+    /// `str` and `bin`: older senders know no difference.
+    Text(&'a [u8]),
+    List(u32),
+    Map(u32),
+    Extension(i8, &'a [u8]),
+}
+
+impl Token<'_> {
+    /// Values that follow and belong to it.
+    pub fn values(self) -> u64 {
+        match self {
+            Self::List(count) => count.into(),
+            Self::Map(count) => 2 * u64::from(count),
+            _ => 0,
+        }
+    }
+}
+
+/// Reads tokens.
+#[derive(Debug, Clone, Copy)]
+pub struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    /// A reader of the same bytes from another place on.
+    pub fn from(bytes: &'a [u8], at: usize) -> Self {
+        Self { bytes, at }
+    }
+
+    /// Where the next token begins.
+    pub fn at(&self) -> usize {
+        self.at
+    }
+
+    pub fn is_at_end(&self) -> bool {
+        self.at >= self.bytes.len()
+    }
+
+    /// What was read since a place.
+    pub fn since(&self, begin: usize) -> &'a [u8] {
+        &self.bytes[begin..self.at]
+    }
+
+    /// Reads a token. After an error the place is the same as before.
+    #[inline]
+    pub fn token(&mut self) -> Result<Token<'a>, Problem> {
+        let begin = self.at;
+        let token = self.read();
+        if token.is_err() {
+            self.at = begin;
+        }
+        token
+    }
+
+    /// How long the text or extension that begins here says it is; 0 where it does not say so in four bytes.
+    pub fn announced(&self) -> usize {
+        match self.bytes.get(self.at..).and_then(<[u8]>::first_chunk::<5>) {
+            Some(&[0xC6 | 0xC9 | 0xDB, a, b, c, d]) => u32::from_be_bytes([a, b, c, d]) as usize,
+            _ => 0,
+        }
+    }
+
+    #[inline]
+    fn read(&mut self) -> Result<Token<'a>, Problem> {
+        let [marker] = self.array()?;
+        Ok(match Marker::from_u8(marker) {
+            Marker::FixPos(number) => Token::Int(number.into()),
+            Marker::FixNeg(number) => Token::Int(number.into()),
+            Marker::FixStr(length) => Token::Text(self.take(length.into())?),
+            Marker::FixMap(count) => Token::Map(count.into()),
+            Marker::FixArray(count) => Token::List(count.into()),
+            Marker::Null => Token::Nil,
+            Marker::Reserved => return Err(Problem::Malformed),
+            Marker::False => Token::Bool(false),
+            Marker::True => Token::Bool(true),
+            Marker::Str8 | Marker::Bin8 => {
+                let [length] = self.array()?;
+                Token::Text(self.take(length.into())?)
+            }
+            Marker::Str16 | Marker::Bin16 => {
+                let length = u16::from_be_bytes(self.array()?);
+                Token::Text(self.take(length.into())?)
+            }
+            Marker::Str32 | Marker::Bin32 => {
+                let length = u32::from_be_bytes(self.array()?);
+                Token::Text(self.take(length as usize)?)
+            }
+            Marker::F32 => Token::Float(f32::from_be_bytes(self.array()?).into()),
+            Marker::F64 => Token::Float(f64::from_be_bytes(self.array()?)),
+            Marker::U8 => Token::Int(u8::from_be_bytes(self.array()?).into()),
+            Marker::U16 => Token::Int(u16::from_be_bytes(self.array()?).into()),
+            Marker::U32 => Token::Int(u32::from_be_bytes(self.array()?).into()),
+            Marker::U64 => {
+                let number = u64::from_be_bytes(self.array()?);
+                i64::try_from(number).map_or(Token::Large(number), Token::Int)
+            }
+            Marker::I8 => Token::Int(i8::from_be_bytes(self.array()?).into()),
+            Marker::I16 => Token::Int(i16::from_be_bytes(self.array()?).into()),
+            Marker::I32 => Token::Int(i32::from_be_bytes(self.array()?).into()),
+            Marker::I64 => Token::Int(i64::from_be_bytes(self.array()?)),
+            Marker::Array16 => Token::List(u16::from_be_bytes(self.array()?).into()),
+            Marker::Array32 => Token::List(u32::from_be_bytes(self.array()?)),
+            Marker::Map16 => Token::Map(u16::from_be_bytes(self.array()?).into()),
+            Marker::Map32 => Token::Map(u32::from_be_bytes(self.array()?)),
+            Marker::FixExt1 => self.extension(1)?,
+            Marker::FixExt2 => self.extension(2)?,
+            Marker::FixExt4 => self.extension(4)?,
+            Marker::FixExt8 => self.extension(8)?,
+            Marker::FixExt16 => self.extension(16)?,
+            Marker::Ext8 => {
+                let [length] = self.array()?;
+                self.extension(length.into())?
+            }
+            Marker::Ext16 => {
+                let length = u16::from_be_bytes(self.array()?);
+                self.extension(length.into())?
+            }
+            Marker::Ext32 => {
+                let length = u32::from_be_bytes(self.array()?);
+                self.extension(length as usize)?
+            }
+        })
+    }
+
+    fn extension(&mut self, length: usize) -> Result<Token<'a>, Problem> {
+        let kind = i8::from_be_bytes(self.array()?);
+        Ok(Token::Extension(kind, self.take(length)?))
+    }
+
+    #[inline]
+    fn take(&mut self, length: usize) -> Result<&'a [u8], Problem> {
+        let rest = self.bytes.get(self.at..).ok_or(Problem::Truncated)?;
+        let taken = rest.get(..length).ok_or(Problem::Truncated)?;
+        self.at += length;
+        Ok(taken)
+    }
+
+    #[inline]
+    fn array<const LENGTH: usize>(&mut self) -> Result<[u8; LENGTH], Problem> {
+        let rest = self.bytes.get(self.at..).ok_or(Problem::Truncated)?;
+        let taken = rest.first_chunk().ok_or(Problem::Truncated)?;
+        self.at += LENGTH;
+        Ok(*taken)
+    }
+
+    /// Passes over so many values, however deep they are.
+    pub fn skip(&mut self, values: u64) -> Result<(), Problem> {
+        let mut left = values;
+        while left > 0 {
+            left = left - 1 + self.token()?.values();
+        }
+        Ok(())
+    }
+
+    /// Reads a value. `items` is how many more may be made.
+    pub fn value(&mut self, items: &mut usize) -> Result<Value<'a>, Problem> {
+        let token = self.token()?;
+        self.value_of(token, items)
+    }
+
+    /// The same, of which the first token is read.
+    pub fn value_of(&mut self, token: Token<'a>, items: &mut usize) -> Result<Value<'a>, Problem> {
+        self.nested(token, items, DEPTH)
+    }
+
+    /// Reads the key of a map.
+    pub fn key(&mut self, items: &mut usize) -> Result<Cow<'a, str>, Problem> {
+        match self.token()? {
+            Token::Text(text) => Ok(lossy(text)),
+            other => Ok(Cow::Owned(self.value_of(other, items)?.printed())),
+        }
+    }
+
+    fn nested(&mut self, token: Token<'a>, items: &mut usize, depth: usize) -> Result<Value<'a>, Problem> {
+        Ok(match token {
+            Token::Nil => Value::Null,
+            Token::Bool(value) => Value::Bool(value),
+            Token::Int(value) => Value::Int(value),
+            Token::Large(value) => Value::text(value.to_string()),
+            Token::Float(value) => Value::Float(value),
+            Token::Text(text) => Value::Text(lossy(text)),
+            Token::Extension(kind, bytes) => extension(kind, bytes),
+            Token::List(_) | Token::Map(_) if depth == 0 => {
+                self.skip(token.values())?;
+                Value::text(BEYOND)
+            }
+            Token::List(count) => {
+                take_items(items, token)?;
+                let mut values = Vec::with_capacity(count as usize);
+                for _ in 0..count {
+                    let token = self.token()?;
+                    values.push(self.nested(token, items, depth - 1)?);
+                }
+                Value::List(values)
+            }
+            Token::Map(count) => {
+                take_items(items, token)?;
+                let mut pairs = Vec::with_capacity(count as usize);
+                for _ in 0..count {
+                    let name = match self.token()? {
+                        Token::Text(text) => lossy(text),
+                        other => Cow::Owned(self.nested(other, items, depth - 1)?.printed()),
+                    };
+                    let token = self.token()?;
+                    pairs.push((name, self.nested(token, items, depth - 1)?));
+                }
+                Value::Map(pairs)
+            }
+        })
+    }
+}
+
+/// Counts the values of a list or map before memory is taken for them.
+pub fn take_items(items: &mut usize, token: Token<'_>) -> Result<(), Problem> {
+    let values = usize::try_from(token.values()).ok();
+    *items = values.and_then(|values| items.checked_sub(values)).ok_or(Problem::TooMany)?;
+    Ok(())
+}
+
+/// The times of Forward (type 0) and of MessagePack itself (type -1), as seconds and nanoseconds.
+pub fn time(kind: i8, bytes: &[u8]) -> Option<(i64, u32)> {
+    match (kind, bytes) {
+        (0, bytes) => {
+            let (seconds, nanoseconds) = halves(bytes.try_into().ok()?);
+            Some((seconds.into(), nanoseconds))
+        }
+        (-1, bytes) if bytes.len() == 4 => Some((u32::from_be_bytes(bytes.try_into().ok()?).into(), 0)),
+        (-1, bytes) if bytes.len() == 8 => {
+            let both = u64::from_be_bytes(bytes.try_into().ok()?);
+            // 30 bits of nanoseconds, 34 of seconds: each fits.
+            Some(((both & 0x3_FFFF_FFFF) as i64, (both >> 34) as u32))
+        }
+        (-1, bytes) if bytes.len() == 12 => {
+            let nanoseconds = u32::from_be_bytes(*bytes.first_chunk()?);
+            Some((i64::from_be_bytes(*bytes.last_chunk()?), nanoseconds))
+        }
+        _ => None,
+    }
+}
+
+fn halves(bytes: [u8; 8]) -> (u32, u32) {
+    let both = u64::from_be_bytes(bytes);
+    ((both >> 32) as u32, both as u32)
+}
+
+fn extension<'a>(kind: i8, bytes: &[u8]) -> Value<'a> {
+    let time = time(kind, bytes).and_then(|(seconds, nanoseconds)| DateTime::from_timestamp(seconds, nanoseconds));
+    match time {
+        Some(time) => Value::text(time.to_rfc3339()),
+        None => Value::text(format!("<extension {kind}>")),
+    }
+}

@@ -1,0 +1,270 @@
+//! GELF over UDP: datagrams that are a part of a message, and compressed ones.
+//!
+//! A message in parts is known by its sender and the eight bytes that the sender gave it. It is given up when it is not
+//! whole after some seconds, and when newer ones need the room: each way it is counted.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use super::inflate::{self, InflateError};
+
+/// How much may wait for its other parts.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Messages.
+    pub messages: usize,
+    /// Bytes of their parts.
+    pub bytes: usize,
+    /// Since its first part has come.
+    pub age: Duration,
+    /// Bytes of a message, decompressed.
+    pub inflated: usize,
+}
+
+impl Default for Limits {
+    /// 1,024 messages and 16 MiB, for the five seconds of the specification; 1 MiB each, decompressed.
+    fn default() -> Self {
+        Self { messages: 1024, bytes: 16 << 20, age: Duration::from_secs(5), inflated: 1 << 20 }
+    }
+}
+
+/// Parts of a message at most, as the specification says.
+const MAX_PARTS: u8 = 128;
+
+/// Why a datagram is no message, and no part of one.
+#[derive(Debug)]
+pub enum GelfChunkError {
+    /// It begins as a part does, and is none.
+    Malformed,
+    /// The message cannot be decompressed.
+    Inflate(InflateError),
+}
+
+impl fmt::Display for GelfChunkError {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Malformed => {
+                to.write_str("the GELF chunk has no header, or its number is beyond its count (at most 128)")
+            }
+            Self::Inflate(error) => write!(to, "the GELF message cannot be read: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for GelfChunkError {}
+
+type Key = (SocketAddr, [u8; 8]);
+
+#[derive(Debug)]
+struct Unfinished {
+    key: Key,
+    since: Instant,
+    count: u8,
+    /// A bit for each part that is there.
+    seen: u128,
+    bytes: usize,
+    parts: Vec<(u8, Box<[u8]>)>,
+}
+
+/// Puts messages together.
+#[derive(Debug)]
+pub struct GelfChunks {
+    limits: Limits,
+    /// By the order in which they began: the first is the oldest.
+    unfinished: BTreeMap<u64, Unfinished>,
+    numbers: HashMap<Key, u64>,
+    next: u64,
+    bytes: usize,
+    given_up: u64,
+}
+
+impl GelfChunks {
+    /// None wait yet.
+    pub fn new(limits: Limits) -> Self {
+        Self { limits, unfinished: BTreeMap::new(), numbers: HashMap::new(), next: 0, bytes: 0, given_up: 0 }
+    }
+
+    /// Messages that were given up because parts were missing.
+    pub fn given_up(&self) -> u64 {
+        self.given_up
+    }
+
+    /// Takes a datagram; gives a message, ready for `gelf::read`, where it is one or completes one.
+    ///
+    /// # Errors
+    ///
+    /// It is neither a message nor a part of one.
+    pub fn take<'a>(
+        &mut self,
+        datagram: &'a [u8],
+        from: SocketAddr,
+        now: Instant,
+    ) -> Result<Option<Cow<'a, [u8]>>, GelfChunkError> {
+        let message = match datagram {
+            [0x1E, 0x0F, part @ ..] => match self.part(part, from, now)? {
+                Some(message) => Cow::Owned(message),
+                None => return Ok(None),
+            },
+            whole => Cow::Borrowed(whole),
+        };
+        self.decompressed(message).map(Some).map_err(GelfChunkError::Inflate)
+    }
+
+    /// Gives up what has waited too long. Each part that comes does this too: call it where none comes.
+    pub fn expire(&mut self, now: Instant) {
+        while let Some(oldest) = self.unfinished.first_entry()
+            && now.saturating_duration_since(oldest.get().since) >= self.limits.age
+        {
+            self.give_up_oldest();
+        }
+    }
+
+    fn part(&mut self, part: &[u8], from: SocketAddr, now: Instant) -> Result<Option<Vec<u8>>, GelfChunkError> {
+        let Some((&[id @ .., place, count], data)) = part.split_first_chunk::<10>() else {
+            return Err(GelfChunkError::Malformed);
+        };
+        if count > MAX_PARTS || place >= count {
+            return Err(GelfChunkError::Malformed);
+        }
+        if count == 1 {
+            return Ok(Some(data.to_vec()));
+        }
+        self.expire(now);
+        let key = (from, id);
+        let number = *self.numbers.entry(key).or_insert(self.next);
+        if number == self.next {
+            self.next += 1;
+        }
+        let begun = Unfinished { key, since: now, count, seen: 0, bytes: 0, parts: Vec::new() };
+        let message = self.unfinished.entry(number).or_insert(begun);
+        let bit = 1 << place;
+        // A datagram that came twice, or an id that was used twice: what came first counts.
+        if message.count != count || message.seen & bit != 0 {
+            return Ok(None);
+        }
+        message.seen |= bit;
+        message.parts.push((place, data.into()));
+        message.bytes += data.len();
+        self.bytes += data.len();
+        if message.seen.count_ones() == u32::from(count) {
+            return Ok(self.remove(number).map(whole));
+        }
+        while self.unfinished.len() > self.limits.messages || self.bytes > self.limits.bytes {
+            self.give_up_oldest();
+        }
+        Ok(None)
+    }
+
+    fn give_up_oldest(&mut self) {
+        if let Some((&number, _)) = self.unfinished.first_key_value() {
+            self.remove(number);
+            self.given_up += 1;
+        }
+    }
+
+    fn remove(&mut self, number: u64) -> Option<Unfinished> {
+        let message = self.unfinished.remove(&number)?;
+        self.numbers.remove(&message.key);
+        self.bytes -= message.bytes;
+        Some(message)
+    }
+
+    fn decompressed<'a>(&self, message: Cow<'a, [u8]>) -> Result<Cow<'a, [u8]>, InflateError> {
+        let inflate = match &*message {
+            [0x1F, 0x8B, ..] => inflate::gzip,
+            // Deflate with a check of two bytes, as RFC 1950 has it.
+            [first, second, ..] if first & 0x0F == 8 && u16::from_be_bytes([*first, *second]) % 31 == 0 => {
+                inflate::zlib
+            }
+            _ => return Ok(message),
+        };
+        let mut inflated = Vec::new();
+        inflate(&message, self.limits.inflated, &mut inflated)?;
+        Ok(Cow::Owned(inflated))
+    }
+}
+
+fn whole(mut message: Unfinished) -> Vec<u8> {
+    message.parts.sort_unstable_by_key(|(place, _)| *place);
+    let parts: Vec<_> = message.parts.into_iter().map(|(_, data)| data).collect();
+    parts.concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FROM: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 5);
+
+    fn part(id: u8, place: u8, count: u8, data: &[u8]) -> Vec<u8> {
+        [&[0x1E, 0x0F, id, 0, 0, 0, 0, 0, 0, 0, place, count], data].concat()
+    }
+
+    #[test]
+    fn parts_in_any_order_are_one_message() {
+        let now = Instant::now();
+        let mut chunks = GelfChunks::new(Limits::default());
+        let other: SocketAddr = "192.0.2.1:9".parse().unwrap();
+
+        assert_eq!(None, chunks.take(&part(1, 2, 3, b"c"), FROM, now).unwrap());
+        assert_eq!(None, chunks.take(&part(1, 0, 3, b"x"), other, now).unwrap());
+        assert_eq!(None, chunks.take(&part(1, 0, 3, b"a"), FROM, now).unwrap());
+        assert_eq!(None, chunks.take(&part(1, 0, 3, b"again"), FROM, now).unwrap());
+        assert_eq!(Some(&b"abc"[..]), chunks.take(&part(1, 1, 3, b"b"), FROM, now).unwrap().as_deref());
+        assert_eq!(1, chunks.unfinished.len());
+        assert_eq!(1, chunks.bytes);
+    }
+
+    #[test]
+    fn a_whole_message_is_what_it_is_or_is_decompressed() {
+        let now = Instant::now();
+        let mut chunks = GelfChunks::new(Limits::default());
+        let mut take = |datagram: &[u8]| chunks.take(datagram, FROM, now).unwrap().unwrap().into_owned();
+
+        assert_eq!(b"{}", &*take(b"{}"));
+        assert_eq!(b"{}", &*take(&part(1, 0, 1, b"{}")));
+        // `zlib.compress(b"{}")` of Python.
+        assert_eq!(b"{}", &*take(b"\x78\x9c\xab\xae\x05\x00\x01\x75\x00\xf9"));
+        assert!(chunks.take(b"\x1F\x8Bno gzip", FROM, now).is_err());
+    }
+
+    #[test]
+    fn what_waits_too_long_or_is_too_much_is_given_up_and_counted() {
+        let now = Instant::now();
+        let limits = Limits { messages: 2, bytes: 10, ..Limits::default() };
+        let mut chunks = GelfChunks::new(limits);
+        for id in 1..=3 {
+            assert_eq!(None, chunks.take(&part(id, 0, 2, b"abc"), FROM, now).unwrap());
+        }
+        assert_eq!(1, chunks.given_up());
+        // The first was the oldest.
+        assert!(chunks.take(&part(2, 1, 2, b""), FROM, now).unwrap().is_some());
+
+        assert_eq!(None, chunks.take(&part(4, 0, 2, b"12345678"), FROM, now).unwrap());
+        assert_eq!((2, 8), (chunks.given_up(), chunks.bytes));
+
+        chunks.expire(now + limits.age / 2);
+        assert_eq!(2, chunks.given_up());
+        assert_eq!(None, chunks.take(&part(4, 1, 2, b"late"), FROM, now + limits.age).unwrap());
+        assert_eq!((3, 4), (chunks.given_up(), chunks.bytes));
+        chunks.expire(now + 2 * limits.age);
+        assert_eq!((4, 0, 0, 0), (chunks.given_up(), chunks.bytes, chunks.unfinished.len(), chunks.numbers.len()));
+    }
+
+    #[test]
+    fn a_header_that_cannot_be_is_an_error() {
+        let mut chunks = GelfChunks::new(Limits::default());
+        let now = Instant::now();
+        for bad in [&part(1, 3, 3, b""), &part(1, 0, 0, b""), &part(1, 0, 129, b""), &b"\x1E\x0F123".to_vec()] {
+            assert!(chunks.take(bad, FROM, now).is_err(), "{bad:?}");
+        }
+        let mut length = |place| {
+            let message = chunks.take(&part(1, place, 128, b"x"), FROM, now).unwrap().map(Cow::into_owned);
+            message.map(|message| message.len())
+        };
+        assert_eq!(Some(Some(128)), (0..128).map(&mut length).find(Option::is_some));
+    }
+}

@@ -1,0 +1,220 @@
+//! The JSON form: names in lowerCamelCase, ids in hex, 64-bit numbers as text or as numbers.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{BEYOND, Budget, DEPTH, Draft, Limits, OtlpError, Resource};
+use crate::decoders::words;
+use crate::record::Record;
+use crate::value::Value;
+
+/// Reads a body, and gives each record to `each`, in the order in which they were sent.
+///
+/// # Errors
+///
+/// It is no request, or too large. Records before the place where that shows have been given.
+pub fn read<'a>(body: &'a [u8], limits: &Limits, mut each: impl FnMut(Record<'a>)) -> Result<(), OtlpError> {
+    let mut left = Budget(limits.repeated);
+    let request: Request<'a> = serde_json::from_slice(body).map_err(OtlpError::Json)?;
+    for part in request.resource_logs.0 {
+        let resource_logs: ResourceLogs<'a> = parse(part)?;
+        let (resource, resource_bytes) = resource(resource_logs.resource, limits)?;
+        for part in resource_logs.scope_logs.0 {
+            let scope_logs: ScopeLogs<'a> = parse(part)?;
+            let scope = scope_logs.scope.map(|scope| text(scope.name)).unwrap_or_default();
+            for part in scope_logs.log_records.0 {
+                left.take(resource_bytes + scope.len(), OtlpError::TooLarge)?;
+                each(record(parse(part)?, Draft::new(&resource, &scope), limits)?.finish(&resource));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn parse<'a, Part: Deserialize<'a>>(raw: &'a RawValue) -> Result<Part, OtlpError> {
+    serde_json::from_str(raw.get()).map_err(OtlpError::Json)
+}
+
+/// A list whose values are looked at one after the other, so that memory is taken for one at a time. `null` is empty.
+#[derive(Default)]
+struct Raw<'a>(Vec<&'a RawValue>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Raw<'a> {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Ok(Self(Option::<Vec<&'a RawValue>>::deserialize(from)?.unwrap_or_default()))
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Request<'a> {
+    #[serde(borrow, default)]
+    resource_logs: Raw<'a>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ResourceLogs<'a> {
+    #[serde(borrow)]
+    resource: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    scope_logs: Raw<'a>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ScopeLogs<'a> {
+    #[serde(borrow)]
+    scope: Option<Scope<'a>>,
+    #[serde(borrow, default)]
+    log_records: Raw<'a>,
+}
+
+#[derive(Deserialize)]
+struct Scope<'a> {
+    #[serde(borrow)]
+    name: Option<Value<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Attributes<'a> {
+    #[serde(borrow)]
+    attributes: Option<Value<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct LogRecord<'a> {
+    #[serde(borrow)]
+    time_unix_nano: Option<Value<'a>>,
+    #[serde(borrow)]
+    observed_time_unix_nano: Option<Value<'a>>,
+    #[serde(borrow)]
+    severity_number: Option<Value<'a>>,
+    #[serde(borrow)]
+    severity_text: Option<Value<'a>>,
+    #[serde(borrow)]
+    body: Option<Value<'a>>,
+    #[serde(borrow)]
+    attributes: Option<Value<'a>>,
+    #[serde(borrow)]
+    trace_id: Option<Value<'a>>,
+    #[serde(borrow)]
+    span_id: Option<Value<'a>>,
+    #[serde(borrow)]
+    event_name: Option<Value<'a>>,
+}
+
+/// A resource, and how many bytes say it.
+fn resource<'a>(raw: Option<&'a RawValue>, limits: &Limits) -> Result<(Resource<'a>, usize), OtlpError> {
+    let mut resource = Resource::default();
+    let Some(raw) = raw else { return Ok((resource, 0)) };
+    let mut items = Budget(limits.items);
+    for pair in list(parse::<Attributes<'a>>(raw)?.attributes) {
+        let (name, value) = self::pair(pair, &mut items, DEPTH)?;
+        resource.set(name, value);
+    }
+    Ok((resource, raw.get().len()))
+}
+
+fn record<'a>(sent: LogRecord<'a>, mut draft: Draft<'a>, limits: &Limits) -> Result<Draft<'a>, OtlpError> {
+    let mut items = Budget(limits.items);
+    let time = |value: Option<Value<'_>>| value.and_then(|value| whole(&value)).filter(|time| *time != 0);
+    draft.record.time_ns = time(sent.time_unix_nano).or_else(|| time(sent.observed_time_unix_nano));
+    draft.record.trace_id = id(sent.trace_id);
+    draft.record.span_id = id(sent.span_id);
+    draft.level(sent.severity_number.and_then(|value| whole(&value)).unwrap_or_default(), text(sent.severity_text));
+    if let Some(body) = sent.body {
+        draft.body(any(body, &mut items, DEPTH)?);
+    }
+    for pair in list(sent.attributes) {
+        let (name, value) = self::pair(pair, &mut items, DEPTH)?;
+        draft.attribute(name, value);
+    }
+    let event = text(sent.event_name);
+    if !event.is_empty() {
+        draft.record.fields.push((Cow::Borrowed("event_name"), Value::Text(event)));
+    }
+    Ok(draft)
+}
+
+/// A `KeyValue`.
+fn pair<'a>(pair: Value<'a>, items: &mut Budget, depth: usize) -> Result<(Cow<'a, str>, Value<'a>), OtlpError> {
+    let (mut name, mut value) = (Cow::Borrowed(""), Value::Null);
+    for (part, found) in map(pair) {
+        match &*part {
+            "key" => name = text(Some(found)),
+            "value" => value = any(found, items, depth)?,
+            _ => {}
+        }
+    }
+    Ok((name, value))
+}
+
+/// An `AnyValue`.
+fn any<'a>(value: Value<'a>, items: &mut Budget, depth: usize) -> Result<Value<'a>, OtlpError> {
+    items.take(1, OtlpError::TooMany)?;
+    // At most one is there; others than these are not known.
+    let known = ["stringValue", "boolValue", "intValue", "doubleValue", "arrayValue", "kvlistValue", "bytesValue"];
+    let Some((name, value)) = map(value).into_iter().find(|(name, _)| known.contains(&&**name)) else {
+        return Ok(Value::Null);
+    };
+    Ok(match &*name {
+        "intValue" => whole(&value).map_or(value, Value::Int),
+        "doubleValue" => match value {
+            Value::Int(number) => Value::Float(number as f64),
+            // "NaN", "Infinity" and "-Infinity".
+            Value::Text(text) => text.parse().map_or(Value::Text(text), Value::Float),
+            other => other,
+        },
+        "arrayValue" | "kvlistValue" if depth == 0 => Value::text(BEYOND),
+        "arrayValue" => {
+            let values = values(value).into_iter().map(|value| any(value, items, depth - 1));
+            Value::List(values.collect::<Result<_, _>>()?)
+        }
+        "kvlistValue" => {
+            let pairs = values(value).into_iter().map(|value| pair(value, items, depth - 1));
+            Value::Map(pairs.collect::<Result<_, _>>()?)
+        }
+        _ => value,
+    })
+}
+
+/// The `values` of a list or of a map.
+fn values(value: Value<'_>) -> Vec<Value<'_>> {
+    list(map(value).into_iter().find(|(name, _)| name == "values").map(|(_, values)| values))
+}
+
+fn list(value: Option<Value<'_>>) -> Vec<Value<'_>> {
+    match value {
+        Some(Value::List(values)) => values,
+        _ => Vec::new(),
+    }
+}
+
+fn map<'a>(value: Value<'a>) -> Vec<(Cow<'a, str>, Value<'a>)> {
+    match value {
+        Value::Map(pairs) => pairs,
+        _ => Vec::new(),
+    }
+}
+
+fn text(value: Option<Value<'_>>) -> Cow<'_, str> {
+    value.map(words::into_text).unwrap_or_default()
+}
+
+/// An id; none where it is empty or zero.
+fn id(value: Option<Value<'_>>) -> Option<Cow<'_, str>> {
+    Some(text(value)).filter(|id| id.bytes().any(|digit| digit != b'0'))
+}
+
+/// A whole number, given as such or as text.
+fn whole(value: &Value<'_>) -> Option<i64> {
+    match value {
+        Value::Int(number) => Some(*number),
+        Value::Text(text) => text.parse().ok(),
+        _ => None,
+    }
+}

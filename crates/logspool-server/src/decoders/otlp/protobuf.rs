@@ -1,0 +1,209 @@
+//! The protobuf form, of `opentelemetry/proto/logs/v1/logs.proto` and the files it needs.
+
+use std::borrow::Cow;
+
+use super::{BEYOND, Budget, DEPTH, Draft, Limits, OtlpError, Resource};
+use crate::decoders::words::lossy;
+use crate::record::Record;
+use crate::value::Value;
+
+/// Reads a body, and gives each record to `each`, in the order in which they were sent.
+///
+/// # Errors
+///
+/// It is no request, or too large. Records before the place where that shows have been given.
+pub fn read<'a>(body: &'a [u8], limits: &Limits, mut each: impl FnMut(Record<'a>)) -> Result<(), OtlpError> {
+    let mut left = Budget(limits.repeated);
+    for part in messages(body, 1) {
+        let resource_logs = part?;
+        let (resource, resource_bytes) = resource(resource_logs, limits)?;
+        for part in messages(resource_logs, 2) {
+            let scope_logs = part?;
+            let scope = scope(scope_logs)?;
+            for part in messages(scope_logs, 2) {
+                left.take(resource_bytes + scope.len(), OtlpError::TooLarge)?;
+                each(record(part?, Draft::new(&resource, &scope), limits)?.finish(&resource));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What a `ResourceLogs` says of its resource, which may stand behind its records, and how many bytes say it.
+fn resource<'a>(resource_logs: &'a [u8], limits: &Limits) -> Result<(Resource<'a>, usize), OtlpError> {
+    let mut resource = Resource::default();
+    let mut bytes = 0;
+    let mut items = Budget(limits.items);
+    for part in messages(resource_logs, 1) {
+        let part = part?;
+        bytes += part.len();
+        for attribute in messages(part, 1) {
+            let (name, value) = pair(attribute?, &mut items, DEPTH)?;
+            resource.set(name, value);
+        }
+    }
+    Ok((resource, bytes))
+}
+
+/// The name of a scope.
+fn scope(scope_logs: &[u8]) -> Result<Cow<'_, str>, OtlpError> {
+    let mut name = Cow::Borrowed("");
+    for scope in messages(scope_logs, 1) {
+        for part in messages(scope?, 1) {
+            name = lossy(part?);
+        }
+    }
+    Ok(name)
+}
+
+/// A `LogRecord`.
+fn record<'a>(bytes: &'a [u8], mut draft: Draft<'a>, limits: &Limits) -> Result<Draft<'a>, OtlpError> {
+    let mut items = Budget(limits.items);
+    let (mut time, mut observed, mut severity, mut severity_name) = (0, 0, 0, Cow::Borrowed(""));
+    for part in Parts(bytes) {
+        match part? {
+            (1, Part::Fixed64(nanoseconds)) => time = nanoseconds,
+            (2, Part::Number(number)) => severity = number as i64,
+            (3, Part::Bytes(name)) => severity_name = lossy(name),
+            (5, Part::Bytes(value)) => draft.body(any(value, &mut items, DEPTH)?),
+            (6, Part::Bytes(attribute)) => {
+                let (name, value) = pair(attribute, &mut items, DEPTH)?;
+                draft.attribute(name, value);
+            }
+            (9, Part::Bytes(id)) => draft.record.trace_id = hex(id),
+            (10, Part::Bytes(id)) => draft.record.span_id = hex(id),
+            (11, Part::Fixed64(nanoseconds)) => observed = nanoseconds,
+            (12, Part::Bytes(name)) if !name.is_empty() => {
+                let name = Value::Text(lossy(name));
+                draft.record.fields.push((Cow::Borrowed("event_name"), name));
+            }
+            _ => {}
+        }
+    }
+    let time = if time == 0 { observed } else { time };
+    draft.record.time_ns = i64::try_from(time).ok().filter(|time| *time != 0);
+    draft.level(severity, severity_name);
+    Ok(draft)
+}
+
+/// A `KeyValue`.
+fn pair<'a>(bytes: &'a [u8], items: &mut Budget, depth: usize) -> Result<(Cow<'a, str>, Value<'a>), OtlpError> {
+    let (mut name, mut value) = (Cow::Borrowed(""), Value::Null);
+    for part in Parts(bytes) {
+        match part? {
+            (1, Part::Bytes(text)) => name = lossy(text),
+            (2, Part::Bytes(bytes)) => value = any(bytes, items, depth)?,
+            _ => {}
+        }
+    }
+    Ok((name, value))
+}
+
+/// An `AnyValue`. Of several values the last counts.
+fn any<'a>(bytes: &'a [u8], items: &mut Budget, depth: usize) -> Result<Value<'a>, OtlpError> {
+    items.take(1, OtlpError::TooMany)?;
+    let mut value = Value::Null;
+    for part in Parts(bytes) {
+        value = match part? {
+            (1 | 7, Part::Bytes(text)) => Value::Text(lossy(text)),
+            (2, Part::Number(number)) => Value::Bool(number != 0),
+            // A negative number comes as its two's complement.
+            (3, Part::Number(number)) => Value::Int(number as i64),
+            (4, Part::Fixed64(bits)) => Value::Float(f64::from_bits(bits)),
+            (5 | 6, Part::Bytes(_)) if depth == 0 => Value::text(BEYOND),
+            (5, Part::Bytes(list)) => {
+                let values = messages(list, 1).map(|part| any(part?, items, depth - 1));
+                Value::List(values.collect::<Result<_, _>>()?)
+            }
+            (6, Part::Bytes(map)) => {
+                let pairs = messages(map, 1).map(|part| pair(part?, items, depth - 1));
+                Value::Map(pairs.collect::<Result<_, _>>()?)
+            }
+            _ => value,
+        };
+    }
+    Ok(value)
+}
+
+/// An id in hex; none where it is empty or zero.
+fn hex(id: &[u8]) -> Option<Cow<'static, str>> {
+    let digit = |half: u8| char::from_digit(half.into(), 16).unwrap_or_default();
+    let is_id = id.len() <= 16 && id.iter().any(|byte| *byte != 0);
+    is_id.then(|| Cow::Owned(id.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0x0F)]).collect()))
+}
+
+/// The messages in the field of that number.
+fn messages(bytes: &[u8], number: u64) -> impl Iterator<Item = Result<&[u8], OtlpError>> {
+    Parts(bytes).filter_map(move |part| match part {
+        Ok((found, Part::Bytes(bytes))) => (found == number).then_some(Ok(bytes)),
+        Ok(_) => None,
+        Err(error) => Some(Err(error)),
+    })
+}
+
+/// The value of a field.
+enum Part<'a> {
+    Number(u64),
+    Fixed64(u64),
+    Bytes(&'a [u8]),
+    Fixed32,
+}
+
+/// The fields of a message with their numbers. After an error there are no more.
+struct Parts<'a>(&'a [u8]);
+
+impl<'a> Parts<'a> {
+    fn part(&mut self) -> Result<(u64, Part<'a>), &'static str> {
+        let key = self.number()?;
+        let part = match key & 7 {
+            0 => Part::Number(self.number()?),
+            1 => Part::Fixed64(u64::from_le_bytes(*self.take(8)?.first_chunk().ok_or(CUT_OFF)?)),
+            2 => {
+                let length = usize::try_from(self.number()?).map_err(|_| CUT_OFF)?;
+                Part::Bytes(self.take(length)?)
+            }
+            5 => {
+                self.take(4)?;
+                Part::Fixed32
+            }
+            _ => return Err("a field has a type that is not known"),
+        };
+        Ok((key >> 3, part))
+    }
+
+    /// A number in groups of seven bits, the lowest first.
+    fn number(&mut self) -> Result<u64, &'static str> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let [byte] = *self.take(1)?.first_chunk().ok_or(CUT_OFF)?;
+            number |= u64::from(byte & 0x7F) << shift;
+            if byte < 0x80 {
+                return Ok(number);
+            }
+        }
+        Err("a number is longer than 64 bits")
+    }
+
+    fn take(&mut self, length: usize) -> Result<&'a [u8], &'static str> {
+        let (taken, rest) = self.0.split_at_checked(length).ok_or(CUT_OFF)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+}
+
+const CUT_OFF: &str = "it is cut off";
+
+impl<'a> Iterator for Parts<'a> {
+    type Item = Result<(u64, Part<'a>), OtlpError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let part = self.part();
+        if part.is_err() {
+            self.0 = &[];
+        }
+        Some(part.map_err(OtlpError::Protobuf))
+    }
+}

@@ -1,0 +1,143 @@
+//! Records by HTTP: JSON, JSON lines, OTLP, and the forms of `logging.handlers.HTTPHandler`.
+//!
+//! The answer comes when the records are committed.
+
+use axum::body::Bytes;
+use axum::extract::{Extension, State};
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+
+use super::guard::text;
+use super::{Context, Problem};
+use crate::batch::Batch;
+use crate::decoders::{form, inflate, otlp};
+use crate::delivery::Outcome;
+use crate::record::Record;
+use crate::sources::framing::{Ended, Framer, Protocol, Step};
+use crate::sources::reading::{Peer, Reader};
+
+/// `POST /ingest`: a JSON object, or one a line.
+pub(super) async fn lines(
+    State(context): State<Context>,
+    Extension(peer): Extension<Peer>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    match content_type(&headers) {
+        "application/json" | "application/x-ndjson" | "application/jsonl" => {}
+        other => return Err(wrong_type(other, "application/json or application/x-ndjson")),
+    }
+    let body = inflated(&headers, body, &context)?;
+    let batch = read_lines(&body, peer, &context)?;
+    let records = batch.len();
+    commit(batch, &context).await?;
+    Ok(axum::Json(serde_json::json!({ "records": records })).into_response())
+}
+
+fn read_lines(body: &[u8], peer: Peer, context: &Context) -> Result<Batch, Problem> {
+    let bad = |why: String| Problem(StatusCode::BAD_REQUEST, why);
+    let mut reader = Reader::new(Protocol::Json, peer, &context.intake.metrics);
+    let Some(mut framer) = Framer::new(Protocol::Json, context.limits.frame_bytes) else { return Ok(reader.batch) };
+    let mut at = 0;
+    while let Step::Frame { from, to, next } = framer.step(&body[at..]).map_err(|error| bad(error.to_string()))? {
+        reader.read(&body[at + from..at + to]);
+        at += next;
+    }
+    if let Some(Step::Frame { from, to, .. }) = framer.rest(&body[at..], Ended::Stream) {
+        reader.read(&body[at + from..at + to]);
+    }
+    Ok(reader.batch)
+}
+
+/// `POST /v1/logs`: OTLP.
+pub(super) async fn otlp(
+    State(context): State<Context>,
+    Extension(peer): Extension<Peer>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    let kind = content_type(&headers).to_owned();
+    let is_json = match &*kind {
+        "application/x-protobuf" => false,
+        "application/json" => true,
+        other => return Err(wrong_type(other, "application/x-protobuf or application/json")),
+    };
+    let body = inflated(&headers, body, &context)?;
+    let mut reader = Reader::new(Protocol::Http, peer, &context.intake.metrics);
+    reader.count_frame();
+    let (limits, each) = (otlp::Limits::default(), |record: Record<'_>| reader.push(&record));
+    let read = if is_json { otlp::read_json(&body, &limits, each) } else { otlp::read_protobuf(&body, &limits, each) };
+    read.map_err(|error| Problem(StatusCode::BAD_REQUEST, error.to_string()))?;
+    let success = if is_json { otlp::SUCCESS_JSON } else { otlp::SUCCESS_PROTOBUF };
+    commit(reader.batch, &context).await?;
+    Ok(([(header::CONTENT_TYPE, kind)], success).into_response())
+}
+
+/// What `HTTPHandler` sends, to any path: a form in the body or in the query.
+pub(super) async fn form(
+    State(context): State<Context>,
+    Extension(peer): Extension<Peer>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    let is_form = content_type(&headers) == "application/x-www-form-urlencoded";
+    let sent = match (&method, uri.query()) {
+        (&Method::GET, Some(query)) => Bytes::copy_from_slice(query.as_bytes()),
+        (&Method::POST, _) if is_form => body,
+        _ => return Err(Problem(StatusCode::NOT_FOUND, format!("there is nothing at {}", uri.path()))),
+    };
+    if headers.contains_key(header::ORIGIN) {
+        return Err(Problem(StatusCode::FORBIDDEN, "forms of pages are not taken".to_owned()));
+    }
+    let mut reader = Reader::new(Protocol::Http, peer, &context.intake.metrics);
+    reader.count_frame();
+    match form::read(&sent) {
+        Ok(record) => reader.push(&record),
+        Err(error) if method == Method::GET => return Err(Problem(StatusCode::NOT_FOUND, error.to_string())),
+        Err(error) => return Err(Problem(StatusCode::BAD_REQUEST, error.to_string())),
+    }
+    commit(reader.batch, &context).await?;
+    Ok(StatusCode::OK.into_response())
+}
+
+/// Waits until the records are stored.
+async fn commit(batch: Batch, context: &Context) -> Result<(), Problem> {
+    if batch.is_empty() {
+        return Ok(());
+    }
+    match context.intake.submit(batch, None).await.await {
+        Ok(Outcome::Committed) => Ok(()),
+        _ => {
+            Err(Problem(StatusCode::SERVICE_UNAVAILABLE, "the records could not be stored: send them again".to_owned()))
+        }
+    }
+}
+
+/// The body without its compression.
+fn inflated(headers: &HeaderMap, body: Bytes, context: &Context) -> Result<Bytes, Problem> {
+    match text(headers, &header::CONTENT_ENCODING) {
+        None | Some("identity") => Ok(body),
+        Some("gzip") => {
+            let mut inflated = Vec::new();
+            inflate::gzip(&body, context.limits.body_bytes(), &mut inflated)
+                .map(|()| Bytes::from(inflated))
+                .map_err(|error| Problem(StatusCode::BAD_REQUEST, error.to_string()))
+        }
+        Some(other) => {
+            let why = format!("content encoding {other:?} is not known: gzip, or none");
+            Err(Problem(StatusCode::UNSUPPORTED_MEDIA_TYPE, why))
+        }
+    }
+}
+
+/// Without its parameters.
+fn content_type(headers: &HeaderMap) -> &str {
+    let whole = text(headers, &header::CONTENT_TYPE).unwrap_or_default();
+    whole.split(';').next().unwrap_or_default().trim()
+}
+
+fn wrong_type(found: &str, wanted: &str) -> Problem {
+    Problem(StatusCode::UNSUPPORTED_MEDIA_TYPE, format!("content type {found:?} is not taken here: send {wanted}"))
+}

@@ -1,0 +1,273 @@
+//! From the sources to the stores: one queue and one writer thread for each store, and a budget of bytes over all.
+//!
+//! A source waits for its part of the budget before it submits, so what waits for a slow store stays bounded, and the
+//! waiting shows at the sender: its connection is not read. The part comes back when every store has settled the batch.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+use crate::batch::Batch;
+use crate::delivery::{Chunk, Delivery, Outcome};
+use crate::metrics::{Metrics, StoreMetrics};
+use crate::stores::{Store, StoreError};
+use crate::tails::Tails;
+
+/// Records of one transaction: the commit then costs little beside the rows (measured with SQLite and PostgreSQL).
+const GROUP_RECORDS: usize = 10_000;
+
+/// How long a transaction waits for more, at most. Half of it would double the commits of a service that has little to
+/// do; twice as much would show in how soon a record is found.
+const GROUP_TIME: Duration = Duration::from_millis(50);
+
+/// How often a store looks after itself.
+const MAINTENANCE: Duration = Duration::from_secs(1);
+
+/// Waits between attempts to write: the first, and the longest.
+const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
+
+/// Bytes that one permit of the budget stands for.
+const PERMIT_BYTES: usize = 1024;
+
+/// Where the sources hand over.
+#[derive(Debug)]
+pub struct Intake {
+    /// Empty once the intake is closed.
+    stores: RwLock<Vec<Sender<Arc<Delivery>>>>,
+    budget: Arc<Semaphore>,
+    permits: u32,
+    /// Rights to a large frame that is being read: a quarter of the budget, beside it.
+    large: Arc<Semaphore>,
+    streams: Mutex<HashMap<String, Arc<AtomicBool>>>,
+    /// Those who follow what comes.
+    pub tails: Tails,
+    /// What has been counted.
+    pub metrics: Arc<Metrics>,
+}
+
+/// The threads that write, to be waited for.
+#[derive(Debug)]
+pub struct Writers {
+    threads: Vec<JoinHandle<()>>,
+    given_up: Arc<AtomicBool>,
+}
+
+/// A connection's right to send a stream, until a newer connection takes it.
+#[derive(Debug, Clone)]
+pub struct Fence(Arc<AtomicBool>);
+
+impl Fence {
+    /// Whether a newer connection sends the stream.
+    pub fn is_replaced(&self) -> bool {
+        // Relaxed: a late look refuses a later chunk; what is stored is judged by the watermark.
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Intake {
+    /// Starts a writer for each store. At most `budget_bytes` wait for them.
+    ///
+    /// # Errors
+    ///
+    /// No thread can be started.
+    pub fn start(
+        stores: Vec<Box<dyn Store>>,
+        budget_bytes: usize,
+        metrics: Arc<Metrics>,
+    ) -> std::io::Result<(Arc<Self>, Writers)> {
+        let given_up = Arc::new(AtomicBool::new(false));
+        let (mut senders, mut threads) = (Vec::new(), Vec::new());
+        for store in stores {
+            let (sender, receiver) = mpsc::channel();
+            let metrics = metrics.store(store.name());
+            let writer = Writer { store, receiver, metrics, given_up: given_up.clone() };
+            threads.push(std::thread::Builder::new().name("store".to_owned()).spawn(move || writer.run())?);
+            senders.push(sender);
+        }
+        let permits = u32::try_from(budget_bytes / PERMIT_BYTES).unwrap_or(u32::MAX >> 4).max(1);
+        let intake = Self {
+            stores: RwLock::new(senders),
+            budget: Arc::new(Semaphore::new(permits as usize)),
+            permits,
+            large: Arc::new(Semaphore::new((permits / 4).max(1) as usize)),
+            streams: Mutex::default(),
+            tails: Tails::default(),
+            metrics,
+        };
+        Ok((Arc::new(intake), Writers { threads, given_up }))
+    }
+
+    /// Hands a batch to every store, as soon as there is room for it. The receiver hears what became of it; it hears
+    /// nothing where the service ends before.
+    pub async fn submit(&self, batch: Batch, numbered: Option<(Chunk, Fence)>) -> oneshot::Receiver<Outcome> {
+        let permits = self.permits_of(&batch);
+        let permit = self.budget.clone().acquire_many_owned(permits).await.ok();
+        self.hand_over(batch, numbered, permit)
+    }
+
+    /// The same without waiting: `None`, and the batch is dropped, where there is no room. For senders that cannot wait.
+    pub fn try_submit(&self, batch: Batch) -> Option<oneshot::Receiver<Outcome>> {
+        let permits = self.permits_of(&batch);
+        let permit = self.budget.clone().try_acquire_many_owned(permits).ok()?;
+        Some(self.hand_over(batch, None, Some(permit)))
+    }
+
+    /// Waits for the right to keep so many bytes of a frame that has not come whole. Apart from the budget of the
+    /// batches, so that frames that come slowly never stop those that have come.
+    pub async fn room_for_large_frame(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        let permits =
+            u32::try_from(bytes.div_ceil(PERMIT_BYTES)).unwrap_or(u32::MAX).clamp(1, (self.permits / 4).max(1));
+        self.large.clone().acquire_many_owned(permits).await.ok()
+    }
+
+    /// A batch beyond the whole budget takes all of it.
+    fn permits_of(&self, batch: &Batch) -> u32 {
+        u32::try_from(batch.bytes().div_ceil(PERMIT_BYTES)).unwrap_or(u32::MAX).clamp(1, self.permits)
+    }
+
+    fn hand_over(
+        &self,
+        batch: Batch,
+        numbered: Option<(Chunk, Fence)>,
+        permit: Option<OwnedSemaphorePermit>,
+    ) -> oneshot::Receiver<Outcome> {
+        self.metrics.accepted.add(batch.len() as u64);
+        let batch = Arc::new(batch);
+        self.tails.offer(&batch);
+        let (chunk, fence) = numbered.unzip();
+        let stores = self.stores.read().unwrap_or_else(PoisonError::into_inner);
+        let (delivery, outcome) = Delivery::fenced(batch, chunk, fence, stores.len(), permit);
+        for store in stores.iter() {
+            // A writer that has ended leaves the sender without an answer.
+            drop(store.send(delivery.clone()));
+        }
+        outcome
+    }
+
+    /// Takes a stream for a connection; the one that had it before loses it.
+    pub fn take_stream(&self, stream: &str) -> Fence {
+        let fence = Arc::new(AtomicBool::new(false));
+        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        // Streams whose connections have gone are forgotten before the table grows.
+        if streams.len() == streams.capacity() {
+            streams.retain(|_, fence| Arc::strong_count(fence) > 1);
+        }
+        if let Some(before) = streams.insert(stream.to_owned(), fence.clone()) {
+            before.store(true, Ordering::Relaxed);
+        }
+        Fence(fence)
+    }
+
+    /// Takes nothing more: what comes from now on gets no answer. The writers end when they have written the rest.
+    pub fn close(&self) {
+        self.stores.write().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Part of the budget that is in use, from 0 to 1.
+    pub fn filling(&self) -> f64 {
+        1.0 - self.budget.available_permits() as f64 / f64::from(self.permits)
+    }
+}
+
+impl Writers {
+    /// Waits until all is written that was submitted; the intake has to be closed before. Gives up at the deadline:
+    /// returns whether all was written.
+    pub fn finish(self, deadline: Duration) -> bool {
+        let until = Instant::now() + deadline;
+        while self.threads.iter().any(|thread| !thread.is_finished()) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        self.given_up.store(true, Ordering::Relaxed);
+        let all = self.threads.iter().all(JoinHandle::is_finished);
+        all && self.threads.into_iter().all(|thread| thread.join().is_ok())
+    }
+}
+
+struct Writer {
+    store: Box<dyn Store>,
+    receiver: Receiver<Arc<Delivery>>,
+    metrics: Arc<StoreMetrics>,
+    given_up: Arc<AtomicBool>,
+}
+
+impl Writer {
+    fn run(mut self) {
+        let mut maintained = Instant::now();
+        loop {
+            match self.receiver.recv_timeout(MAINTENANCE) {
+                Ok(first) => {
+                    let group = self.group(first);
+                    if !self.write(&group) {
+                        break;
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if maintained.elapsed() >= MAINTENANCE {
+                maintained = Instant::now();
+                if let Err(error) = self.store.maintain() {
+                    tracing::warn!(store = self.store.name(), "cannot look after the store: {error}");
+                }
+            }
+        }
+        let name = self.store.name().to_owned();
+        if let Err(error) = self.store.close() {
+            tracing::warn!(store = name, "cannot close the store: {error}");
+        }
+    }
+
+    /// Batches for one transaction.
+    fn group(&self, first: Arc<Delivery>) -> Vec<Arc<Delivery>> {
+        let until = Instant::now() + GROUP_TIME;
+        let mut records = first.batch.len();
+        let mut group = vec![first];
+        while records < GROUP_RECORDS {
+            match self.receiver.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(next) => {
+                    records += next.batch.len();
+                    group.push(next);
+                }
+                Err(_) => break,
+            }
+        }
+        group
+    }
+
+    /// Writes until it is done: `false` where it never will be.
+    fn write(&mut self, group: &[Arc<Delivery>]) -> bool {
+        let (refused, group): (Vec<_>, Vec<_>) = group.iter().cloned().partition(|delivery| delivery.is_replaced());
+        for delivery in refused {
+            delivery.settle(Outcome::Refused);
+        }
+        let mut wait = RETRY.0;
+        loop {
+            let began = Instant::now();
+            match self.store.write(&group) {
+                Ok(written) => {
+                    self.metrics.written(&written, began.elapsed());
+                    for (delivery, outcome) in group.iter().zip(&written.outcomes) {
+                        delivery.settle(*outcome);
+                    }
+                    return true;
+                }
+                Err(StoreError::Retry(why)) if !self.given_up.load(Ordering::Relaxed) => {
+                    self.metrics.failed(&why);
+                    tracing::warn!(store = self.store.name(), "cannot write, again in {wait:?}: {why}");
+                    std::thread::sleep(wait);
+                    wait = (wait * 2).min(RETRY.1);
+                }
+                Err(error) => {
+                    self.metrics.failed(&error.to_string());
+                    tracing::error!(store = self.store.name(), "the store takes no more records: {error}");
+                    return false;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! What the service counts, and how the text for monitoring systems says it (OpenMetrics 1.0).
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::{Registry, Unit};
+
+use serde::{Deserialize, Serialize};
+
+use crate::stores::Written;
+
+/// The one label that a metric has: its name and its value.
+type Label = [(&'static str, String); 1];
+
+/// A counter for each value of a label.
+type Counters = Family<Label, Counter>;
+
+/// A number that only grows.
+#[derive(Debug, Default, Clone)]
+pub struct Count(Counter);
+
+impl Count {
+    /// Adds to it.
+    pub fn add(&self, many: u64) {
+        self.0.inc_by(many);
+    }
+
+    /// What it has come to.
+    pub fn get(&self) -> u64 {
+        self.0.get()
+    }
+}
+
+/// All that is counted.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Mutex<Registry>,
+    /// Records handed to the stores.
+    pub accepted: Count,
+    /// Frames that no decoder could read, of all protocols.
+    pub frames_rejected: Count,
+    /// Records that were given up, for whatever reason: there was no room, and their sender cannot wait.
+    pub records_dropped: Count,
+    rejected: Counters,
+    dropped: Counters,
+    frames: Counters,
+    closed: Counters,
+    connections: Gauge,
+    stored: Counters,
+    repeated: Counters,
+    missing: Counters,
+    quarantined: Counters,
+    errors: Counters,
+    seconds: Family<Label, Histogram, fn() -> Histogram>,
+    stores: Mutex<Vec<Arc<StoreMetrics>>>,
+}
+
+/// What is counted of one store.
+#[derive(Debug)]
+pub struct StoreMetrics {
+    name: String,
+    stored: Counter,
+    repeated: Counter,
+    missing: Counter,
+    quarantined: Counter,
+    errors: Counter,
+    seconds: Histogram,
+    health: Mutex<Option<Trouble>>,
+}
+
+/// A store that does not work.
+#[derive(Debug, Clone)]
+pub struct Trouble {
+    /// What it said last.
+    pub why: String,
+    /// Since when.
+    pub since: SystemTime,
+}
+
+/// What a store has done since the service began.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names are those of the metrics")]
+pub struct Summary {
+    pub store: String,
+    pub records_stored: u64,
+    pub records_repeated: u64,
+    pub records_missing: u64,
+    pub records_quarantined: u64,
+    pub errors: u64,
+    pub trouble: Option<String>,
+}
+
+fn transaction_seconds() -> Histogram {
+    Histogram::new(exponential_buckets(0.001, 2.0, 14))
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut registry = Registry::with_prefix("logspool_service");
+        let mut counters = |name: &str, help: &str| {
+            let counters = Counters::default();
+            registry.register(name, help, counters.clone());
+            counters
+        };
+        let frames = counters("frames", "frames and datagrams read, by protocol");
+        let rejected = counters("frames_rejected", "frames that no decoder could read; each became a record");
+        let closed = counters("connections_closed", "connections that the service closed, by reason");
+        let dropped = counters("records_dropped", "records given up, by reason");
+        let stored = counters("records_stored", "records committed, by store");
+        let repeated = counters("records_repeated", "records that came again and were known, by store");
+        let missing = counters("records_missing", "records that their senders say are gone, by store");
+        let quarantined = counters("records_quarantined", "records that the store could not take, by store");
+        let errors = counters("store_errors", "transactions that failed and were tried again, by store");
+        let accepted = Count::default();
+        registry.register("records_accepted", "records handed to the stores", accepted.0.clone());
+        let connections = Gauge::default();
+        registry.register("connections", "open connections", connections.clone());
+        let seconds = Family::<Label, Histogram, fn() -> Histogram>::new_with_constructor(transaction_seconds);
+        registry.register_with_unit("transaction", "time of a transaction, by store", Unit::Seconds, seconds.clone());
+        Self {
+            registry: Mutex::new(registry),
+            accepted,
+            frames_rejected: Count::default(),
+            records_dropped: Count::default(),
+            rejected,
+            dropped,
+            frames,
+            closed,
+            connections,
+            stored,
+            repeated,
+            missing,
+            quarantined,
+            errors,
+            seconds,
+            stores: Mutex::default(),
+        }
+    }
+}
+
+impl Metrics {
+    /// The part of one store.
+    pub fn store(&self, name: &str) -> Arc<StoreMetrics> {
+        let label = [("store", name.to_owned())];
+        let of = |counters: &Counters| counters.get_or_create(&label).clone();
+        let store = Arc::new(StoreMetrics {
+            name: name.to_owned(),
+            stored: of(&self.stored),
+            repeated: of(&self.repeated),
+            missing: of(&self.missing),
+            quarantined: of(&self.quarantined),
+            errors: of(&self.errors),
+            seconds: self.seconds.get_or_create(&label).clone(),
+            health: Mutex::default(),
+        });
+        self.stores.lock().unwrap_or_else(PoisonError::into_inner).push(store.clone());
+        store
+    }
+
+    /// The counter of frames of a protocol; to be kept by who counts many.
+    pub fn frames(&self, protocol: &'static str) -> Count {
+        Count(self.frames.get_or_create(&[("protocol", protocol.to_owned())]).clone())
+    }
+
+    /// Counts a frame that could not be read.
+    pub fn reject(&self, protocol: &'static str) {
+        self.frames_rejected.add(1);
+        self.rejected.get_or_create(&[("protocol", protocol.to_owned())]).inc();
+    }
+
+    /// Counts records that were given up.
+    pub fn drop_records(&self, reason: &'static str, records: usize) {
+        self.records_dropped.add(records as u64);
+        self.dropped.get_or_create(&[("reason", reason.to_owned())]).inc_by(records as u64);
+    }
+
+    /// Counts a connection that the service closes.
+    pub fn close(&self, reason: &'static str) {
+        self.closed.get_or_create(&[("reason", reason.to_owned())]).inc();
+    }
+
+    /// Counts a connection for as long as the guard lives.
+    pub fn connection(&self) -> impl Drop + use<> {
+        struct Open(Gauge);
+        impl Drop for Open {
+            fn drop(&mut self) {
+                self.0.dec();
+            }
+        }
+        self.connections.inc();
+        Open(self.connections.clone())
+    }
+
+    /// Open connections.
+    pub fn connections(&self) -> u64 {
+        u64::try_from(self.connections.get()).unwrap_or_default()
+    }
+
+    /// The stores that do not work just now, by name.
+    pub fn troubles(&self) -> Vec<(String, Trouble)> {
+        let stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
+        let trouble = |store: &Arc<StoreMetrics>| Some((store.name.clone(), store.lock_health().clone()?));
+        stores.iter().filter_map(trouble).collect()
+    }
+
+    /// What each store has done.
+    pub fn summaries(&self) -> Vec<Summary> {
+        self.stores.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|store| store.summary()).collect()
+    }
+
+    /// All as text.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        let registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);
+        encode(&mut text, &registry).expect("text takes what is written to it");
+        text
+    }
+}
+
+impl StoreMetrics {
+    /// Counts a transaction that worked.
+    pub fn written(&self, written: &Written, took: Duration) {
+        self.stored.inc_by(written.stored);
+        self.repeated.inc_by(written.repeated);
+        self.missing.inc_by(written.missing);
+        self.quarantined.inc_by(written.quarantined);
+        self.seconds.observe(took.as_secs_f64());
+        *self.lock_health() = None;
+    }
+
+    /// Counts one that did not.
+    pub fn failed(&self, why: &str) {
+        self.errors.inc();
+        let mut health = self.lock_health();
+        let since = health.as_ref().map_or_else(SystemTime::now, |trouble| trouble.since);
+        *health = Some(Trouble { why: why.to_owned(), since });
+    }
+
+    fn summary(&self) -> Summary {
+        Summary {
+            store: self.name.clone(),
+            records_stored: self.stored.get(),
+            records_repeated: self.repeated.get(),
+            records_missing: self.missing.get(),
+            records_quarantined: self.quarantined.get(),
+            errors: self.errors.get(),
+            trouble: self.lock_health().as_ref().map(|trouble| trouble.why.clone()),
+        }
+    }
+
+    fn lock_health(&self) -> std::sync::MutexGuard<'_, Option<Trouble>> {
+        self.health.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_says_what_was_counted() {
+        let metrics = Metrics::default();
+        let store = metrics.store("sqlite");
+        store.written(&Written { stored: 3, repeated: 2, ..Written::default() }, Duration::from_millis(3));
+        metrics.frames("pickle").add(5);
+        metrics.reject("pickle");
+        metrics.drop_records("udp_full", 4);
+        let connection = metrics.connection();
+        let text = metrics.text();
+        drop(connection);
+
+        for line in [
+            "logspool_service_records_stored_total{store=\"sqlite\"} 3",
+            "logspool_service_records_repeated_total{store=\"sqlite\"} 2",
+            "logspool_service_frames_total{protocol=\"pickle\"} 5",
+            "logspool_service_frames_rejected_total{protocol=\"pickle\"} 1",
+            "logspool_service_records_dropped_total{reason=\"udp_full\"} 4",
+            "logspool_service_connections 1",
+            "logspool_service_transaction_seconds_count{store=\"sqlite\"} 1",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} is missing in:\n{text}");
+        }
+        assert!(text.ends_with("# EOF\n"));
+        assert_eq!(0, metrics.connections());
+    }
+
+    #[test]
+    fn a_store_is_in_trouble_until_it_writes_again() {
+        let metrics = Metrics::default();
+        let store = metrics.store("sqlite");
+        assert!(metrics.troubles().is_empty());
+
+        store.failed("disk full");
+        let first = metrics.troubles();
+        store.failed("disk still full");
+        let second = metrics.troubles();
+        assert_eq!(("sqlite", "disk still full"), (&*second[0].0, &*second[0].1.why));
+        assert_eq!(first[0].1.since, second[0].1.since);
+
+        store.written(&Written::default(), Duration::ZERO);
+        assert!(metrics.troubles().is_empty());
+    }
+}

@@ -1,0 +1,86 @@
+//! Why a text is no query, and where.
+
+use std::fmt;
+
+use unicode_width::UnicodeWidthStr;
+
+use crate::visible::visible;
+
+/// Characters of the text that are shown before and after the place. Chosen: a line of a terminal.
+const SHOWN_BEFORE: usize = 60;
+const SHOWN_AFTER: usize = 40;
+
+/// A text that is no query. It prints with the part of the text where it goes wrong, and a caret below the place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueryError {
+    position: usize,
+    message: String,
+    /// The part of the text, without characters that act.
+    shown: String,
+    /// Columns before the caret.
+    caret: usize,
+}
+
+impl QueryError {
+    /// An error at a byte of the text, which begins a character or is the end.
+    pub(super) fn new(text: &str, position: usize, message: impl Into<String>) -> Self {
+        let (before, after) = text.split_at_checked(position).unwrap_or((text, ""));
+        let begins = before.char_indices().rev().take(SHOWN_BEFORE).last().map_or(position, |(at, _)| at);
+        let length = after.char_indices().nth(SHOWN_AFTER).map_or(after.len(), |(at, _)| at);
+        let mut shown = if begins > 0 { "…".to_owned() } else { String::new() };
+        shown += &visible(&before[begins.min(before.len())..]);
+        let caret = shown.width();
+        shown += &visible(&after[..length]);
+        if length < after.len() {
+            shown.push('…');
+        }
+        Self { position, message: visible(&message.into()).into_owned(), shown, caret }
+    }
+
+    /// Where it goes wrong, in bytes from the beginning.
+    pub fn position(&self) -> usize {
+        self.position
+    }
+
+    /// What is wrong there, and the mend.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+impl fmt::Display for QueryError {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "cannot read the query: {}\n  {}\n  {:>caret$}^", self.message, self.shown, "", caret = self.caret)
+    }
+}
+
+impl std::error::Error for QueryError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_caret_stands_below_the_place() {
+        for (expected, text, position) in [
+            ("  a= b\n  ..^", "a= b", 2),
+            ("  漢字 )\n  .....^", "漢字 )", 7),
+            ("  \\x1b\\t x\n  .......^", "\u{1b}\t x", 3),
+            ("  \n  ^", "", 0),
+            ("  a\n  .^", "a", 1),
+        ] {
+            let printed = QueryError::new(text, position, "why").to_string();
+
+            assert_eq!(format!("cannot read the query: why\n{}", expected.replace('.', " ")), printed);
+        }
+    }
+
+    #[test]
+    fn of_a_long_text_the_part_around_the_place_is_shown() {
+        let text = format!("{}X{}", "ä".repeat(100), "b".repeat(100));
+        let printed = QueryError::new(&text, 200, "why").to_string();
+
+        let shown = format!("  …{}X{}…\n  {}^", "ä".repeat(60), "b".repeat(39), " ".repeat(61));
+        assert_eq!(format!("cannot read the query: why\n{shown}"), printed);
+    }
+}

@@ -1,0 +1,53 @@
+//! What SQLite has to be taught before it can run what [`super::Sql`] writes.
+
+use std::sync::Arc;
+
+use rusqlite::functions::{Context, FunctionFlags};
+use rusqlite::{Connection, Result};
+
+use super::{Pattern, Phrase};
+
+/// Teaches a connection `holds_words(text, phrase)` and `matches(text, pattern)`: 1 or 0, and 0 of NULL.
+///
+/// Phrase and pattern are compiled once for a statement that has them as parameters.
+///
+/// # Errors
+///
+/// The connection is busy.
+pub fn register(connection: &Connection) -> Result<()> {
+    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_DIRECTONLY;
+    connection.create_scalar_function("holds_words", 2, flags, |context: &Context<'_>| {
+        let Some(text) = text(context)? else { return Ok(false) };
+        let phrase: Arc<Option<Phrase>> = context.get_or_create_aux(1, |value| value.as_str().map(Phrase::new))?;
+        Ok(phrase.as_ref().as_ref().is_some_and(|phrase| phrase.is_in(text)))
+    })?;
+    connection.create_scalar_function("matches", 2, flags, |context: &Context<'_>| {
+        let Some(text) = text(context)? else { return Ok(false) };
+        type Error = Box<dyn std::error::Error + Send + Sync>;
+        let pattern = context
+            .get_or_create_aux(1, |value| -> std::result::Result<_, Error> { Ok(Pattern::new(value.as_str()?)?) })?;
+        Ok(pattern.is_match(text))
+    })
+}
+
+fn text<'a>(context: &'a Context<'_>) -> Result<Option<&'a str>> {
+    Ok(context.get_raw(0).as_str_or_null()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sqlite_knows_words_and_patterns() {
+        let connection = Connection::open_in_memory().unwrap();
+        register(&connection).unwrap();
+        let ask = |sql: &str, parameters: [&str; 2]| connection.query_row(sql, parameters, |row| row.get::<_, bool>(0));
+
+        assert_eq!(Ok(true), ask("SELECT holds_words(?1, ?2)", ["Disk: FULL!", "disk full"]));
+        assert_eq!(Ok(false), ask("SELECT holds_words(?1, ?2)", ["Disk is full", "disk full"]));
+        assert_eq!(Ok(true), ask("SELECT matches(?1, ?2)", ["status 503", "5..$"]));
+        assert_eq!(Ok(false), ask("SELECT matches(NULL, ?2) OR holds_words(NULL, ?1)", ["a", ""]));
+        assert!(ask("SELECT matches(?1, ?2)", ["", "("]).unwrap_err().to_string().contains("unclosed group"));
+    }
+}

@@ -1,0 +1,250 @@
+//! Whether a filter is true of a record in memory: for those who watch records as they come.
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::cmp::Ordering;
+
+use super::{Comparison, Field, Filter, Literal};
+use crate::batch::Row;
+use crate::record::Record;
+use crate::value::Value;
+
+/// A filter to be asked of many records.
+#[derive(Debug, Clone)]
+pub struct Matcher {
+    filter: Filter,
+}
+
+impl Matcher {
+    /// The same filter, to keep.
+    pub fn new(filter: &Filter) -> Self {
+        Self { filter: filter.clone() }
+    }
+
+    /// Whether it is true of a row. Its fields are read only if the answer depends on them, and once.
+    pub fn holds(&self, row: &Row<'_>) -> bool {
+        holds(&self.filter, &Lazy { row, fields: OnceCell::new() })
+    }
+
+    /// Whether it is true of a record; without a time, any comparison with it is false.
+    pub fn holds_record(&self, record: &Record<'_>) -> bool {
+        holds(&self.filter, record)
+    }
+}
+
+/// What a filter asks a record for.
+trait Parts<'a> {
+    /// The text of a field that has text.
+    fn text(&self, field: &Field) -> Option<&str>;
+
+    /// The number of a field that has a number.
+    fn number(&self, field: &Field) -> Option<i128>;
+
+    /// The value of an extra key.
+    fn extra(&self, key: &str) -> Option<&Value<'a>>;
+}
+
+struct Lazy<'r, 'a> {
+    row: &'r Row<'a>,
+    fields: OnceCell<Vec<(Cow<'a, str>, Value<'a>)>>,
+}
+
+impl<'a> Parts<'a> for Lazy<'_, 'a> {
+    fn text(&self, field: &Field) -> Option<&str> {
+        let row = self.row;
+        match field {
+            Field::Logger => Some(row.logger),
+            Field::Message => Some(row.message),
+            Field::File => row.file,
+            Field::Function => row.function,
+            Field::Host => row.host,
+            Field::ProcessName => row.process_name,
+            Field::ThreadName => row.thread_name,
+            Field::Task => row.task,
+            Field::TraceId => row.trace_id,
+            Field::SpanId => row.span_id,
+            Field::Exception => row.exception,
+            Field::Stack => row.stack,
+            Field::Time | Field::Level | Field::Line | Field::Process | Field::Thread | Field::Extra(_) => None,
+        }
+    }
+
+    fn number(&self, field: &Field) -> Option<i128> {
+        let row = self.row;
+        match field {
+            Field::Time => Some(row.time_ns.into()),
+            Field::Level => Some(row.level.into()),
+            Field::Line => row.line.map(i128::from),
+            Field::Process => row.process.map(i128::from),
+            Field::Thread => row.thread.map(i128::from),
+            _ => None,
+        }
+    }
+
+    fn extra(&self, key: &str) -> Option<&Value<'a>> {
+        let fields = self.fields.get_or_init(|| self.row.fields.map(Record::fields_from_json).unwrap_or_default());
+        fields.iter().find(|(name, _)| name == key).map(|(_, value)| value)
+    }
+}
+
+impl<'a> Parts<'a> for Record<'a> {
+    fn text(&self, field: &Field) -> Option<&str> {
+        match field {
+            Field::Logger => Some(&self.logger),
+            Field::Message => Some(&self.message),
+            Field::File => self.file.as_deref(),
+            Field::Function => self.function.as_deref(),
+            Field::Host => self.host.as_deref(),
+            Field::ProcessName => self.process_name.as_deref(),
+            Field::ThreadName => self.thread_name.as_deref(),
+            Field::Task => self.task.as_deref(),
+            Field::TraceId => self.trace_id.as_deref(),
+            Field::SpanId => self.span_id.as_deref(),
+            Field::Exception => self.exception.as_deref(),
+            Field::Stack => self.stack.as_deref(),
+            Field::Time | Field::Level | Field::Line | Field::Process | Field::Thread | Field::Extra(_) => None,
+        }
+    }
+
+    fn number(&self, field: &Field) -> Option<i128> {
+        match field {
+            Field::Time => self.time_ns.map(i128::from),
+            Field::Level => Some(self.level.into()),
+            Field::Line => self.line.map(i128::from),
+            Field::Process => self.process.map(i128::from),
+            Field::Thread => self.thread.map(i128::from),
+            _ => None,
+        }
+    }
+
+    fn extra(&self, key: &str) -> Option<&Value<'a>> {
+        self.fields.iter().find(|(name, _)| name == key).map(|(_, value)| value)
+    }
+}
+
+fn holds<'a>(filter: &Filter, parts: &impl Parts<'a>) -> bool {
+    match filter {
+        Filter::All => true,
+        Filter::Phrase(phrase) => parts.text(&Field::Message).is_some_and(|message| phrase.is_in(message)),
+        Filter::Compare(field, Comparison::NotEqual, literal) => order(parts, field, literal) != Some(Ordering::Equal),
+        Filter::Compare(field, comparison, literal) => {
+            order(parts, field, literal).is_some_and(|order| comparison.holds(order))
+        }
+        Filter::Matches(Field::Extra(key), pattern) => {
+            parts.extra(key).and_then(text_of).is_some_and(|text| pattern.is_match(&text))
+        }
+        Filter::Matches(field, pattern) => parts.text(field).is_some_and(|text| pattern.is_match(text)),
+        Filter::And(filters) => filters.iter().all(|filter| holds(filter, parts)),
+        Filter::Or(filters) => filters.iter().any(|filter| holds(filter, parts)),
+        Filter::Not(filter) => !holds(filter, parts),
+    }
+}
+
+/// How the value of a field stands to a literal; `None`: there is no value, or it is of another kind.
+fn order<'a>(parts: &impl Parts<'a>, field: &Field, literal: &Literal) -> Option<Ordering> {
+    match (field, literal) {
+        (Field::Extra(key), literal) => order_of_value(parts.extra(key)?, literal),
+        (field, Literal::Int(number)) => Some(parts.number(field)?.cmp(&i128::from(*number))),
+        (field, Literal::Text(text)) => Some(parts.text(field)?.cmp(text)),
+        _ => None,
+    }
+}
+
+fn order_of_value(value: &Value<'_>, literal: &Literal) -> Option<Ordering> {
+    match (value, literal) {
+        (Value::Int(value), Literal::Int(literal)) => Some(value.cmp(literal)),
+        (Value::Int(value), Literal::Float(literal)) => Some(order_of_numbers(*value, *literal)),
+        (Value::Float(value), Literal::Int(literal)) if value.is_finite() => {
+            Some(order_of_numbers(*literal, *value).reverse())
+        }
+        (Value::Float(value), Literal::Float(literal)) if value.is_finite() => value.partial_cmp(literal),
+        (Value::Bool(value), Literal::Bool(literal)) => (value == literal).then_some(Ordering::Equal),
+        (Value::Null, Literal::Null) => Some(Ordering::Equal),
+        (Value::Text(value), Literal::Text(literal)) => Some((**value).cmp(literal)),
+        // Infinite and NaN are text as soon as the record is JSON.
+        (Value::Float(number), Literal::Text(literal)) if !number.is_finite() => Some((*text_of(value)?).cmp(literal)),
+        _ => None,
+    }
+}
+
+/// How a whole number stands to a finite one, exactly: not every whole number is a double.
+fn order_of_numbers(whole: i64, other: f64) -> Ordering {
+    // A cast to an integer cuts the fraction off, and ends at the ends of its range.
+    i128::from(whole).cmp(&(other as i128)).then_with(|| 0.0.partial_cmp(&other.fract()).unwrap_or(Ordering::Equal))
+}
+
+/// What a pattern is matched with: text, and of anything else its JSON; nothing where there is null.
+fn text_of<'v>(value: &'v Value<'_>) -> Option<Cow<'v, str>> {
+    match value {
+        Value::Null => None,
+        Value::Text(text) => Some(Cow::Borrowed(text)),
+        Value::Float(number) if !number.is_finite() => Some(Cow::Borrowed(if number.is_nan() {
+            "nan"
+        } else if *number > 0.0 {
+            "inf"
+        } else {
+            "-inf"
+        })),
+        other => serde_json::to_string(other).ok().map(Cow::Owned),
+    }
+}
+
+impl Comparison {
+    /// Whether it is true of two values that stand so to each other.
+    pub fn holds(self, order: Ordering) -> bool {
+        match self {
+            Self::Equal => order.is_eq(),
+            Self::NotEqual => order.is_ne(),
+            Self::Less => order.is_lt(),
+            Self::LessOrEqual => order.is_le(),
+            Self::Greater => order.is_gt(),
+            Self::GreaterOrEqual => order.is_ge(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::{Arrival, Batch};
+    use crate::query::parse;
+
+    #[test]
+    fn numbers_that_json_has_not_are_text() {
+        for (name, number) in [("nan", f64::NAN), ("inf", f64::INFINITY), ("-inf", f64::NEG_INFINITY)] {
+            let filter = parse(&format!("a=\"{name}\" a~^{name}$ not a>0 not a<0"), 0).unwrap().filter;
+            let record = Record { fields: vec![("a".into(), Value::Float(number))], ..Record::default() };
+            let mut batch = Batch::default();
+            batch.push(&record, Arrival { time_ns: 0, host: "" });
+
+            assert!(Matcher::new(&filter).holds_record(&record), "{name}");
+            assert!(Matcher::new(&filter).holds(&batch.row(0).unwrap()), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_record_without_a_time_is_neither_before_nor_after() {
+        let holds = |text| Matcher::new(&parse(text, 0).unwrap().filter).holds_record(&Record::default());
+        assert!(!holds("time<=now or time>now"));
+        assert!(holds("not time<=now time!=now"));
+    }
+
+    #[test]
+    fn numbers_stand_to_each_other_exactly() {
+        use Ordering::{Equal, Greater, Less};
+        for (expected, whole, other) in [
+            (Equal, 1, 1.0),
+            (Equal, 0, -0.0),
+            (Less, 1, 1.5),
+            (Greater, -1, -1.5),
+            (Less, -2, -1.5),
+            (Greater, (1 << 53) + 1, 9_007_199_254_740_992.0),
+            (Less, i64::MAX, 9_223_372_036_854_775_808.0),
+            (Equal, i64::MIN, -9_223_372_036_854_775_808.0),
+            (Less, i64::MAX, 1e300),
+            (Greater, i64::MIN, -1e300),
+        ] {
+            assert_eq!(expected, order_of_numbers(whole, other), "{whole} {other}");
+        }
+    }
+}

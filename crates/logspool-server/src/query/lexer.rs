@@ -1,0 +1,153 @@
+//! From the text of a query to its tokens.
+//!
+//! A word ends at white space and at `( ) " | = < > ~ != !~`. Quotes hold any text; within them `\"` does not end it.
+
+use std::borrow::Cow;
+
+use super::{Comparison, QueryError};
+
+/// A piece of the text.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Token<'a> {
+    pub kind: Kind<'a>,
+    /// Its first byte.
+    pub position: usize,
+    /// As it stands in the text.
+    pub text: &'a str,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Kind<'a> {
+    /// Text without quotes.
+    Word,
+    /// What stands between two quotes, as it is.
+    Quoted(&'a str),
+    Open,
+    Close,
+    Bar,
+    Operator(Operator),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Operator {
+    Compare(Comparison),
+    Matches,
+    MatchesNot,
+}
+
+/// Operators as they are written, the longer ones first.
+const OPERATORS: [(&str, Operator); 8] = [
+    ("!=", Operator::Compare(Comparison::NotEqual)),
+    ("!~", Operator::MatchesNot),
+    (">=", Operator::Compare(Comparison::GreaterOrEqual)),
+    ("<=", Operator::Compare(Comparison::LessOrEqual)),
+    ("=", Operator::Compare(Comparison::Equal)),
+    ("<", Operator::Compare(Comparison::Less)),
+    (">", Operator::Compare(Comparison::Greater)),
+    ("~", Operator::Matches),
+];
+
+/// The tokens of a text.
+pub(super) fn tokens(text: &str) -> Result<Vec<Token<'_>>, QueryError> {
+    if let Some(position) = text.find('\0') {
+        return Err(QueryError::new(text, position, "a query holds no NUL character: leave it out"));
+    }
+    let mut tokens = Vec::new();
+    let mut rest = text.trim_start();
+    while let Some(first) = rest.chars().next() {
+        let position = text.len() - rest.len();
+        let (kind, length) = match first {
+            '(' => (Kind::Open, 1),
+            ')' => (Kind::Close, 1),
+            '|' => (Kind::Bar, 1),
+            '"' => {
+                let Some(inner) = quoted(rest) else {
+                    return Err(QueryError::new(text, position, "a quote is not closed: write \" at its end"));
+                };
+                (Kind::Quoted(inner), inner.len() + 2)
+            }
+            _ => match operator(rest) {
+                Some((written, operator)) => (Kind::Operator(operator), written.len()),
+                None => (Kind::Word, word_length(rest)),
+            },
+        };
+        let (token, after) = rest.split_at(length);
+        tokens.push(Token { kind, position, text: token });
+        rest = after.trim_start();
+    }
+    Ok(tokens)
+}
+
+fn operator(text: &str) -> Option<(&'static str, Operator)> {
+    OPERATORS.iter().find(|(written, _)| text.starts_with(written)).copied()
+}
+
+/// What stands between the quote at the beginning and the next one.
+fn quoted(text: &str) -> Option<&str> {
+    let inner = &text[1..];
+    let mut bytes = inner.bytes().enumerate();
+    loop {
+        match bytes.next()? {
+            (at, b'"') => return Some(&inner[..at]),
+            (_, b'\\') => drop(bytes.next()?),
+            _ => {}
+        }
+    }
+}
+
+/// The bytes of the word at the beginning: none where there is no word.
+fn word_length(text: &str) -> usize {
+    let ends = |(at, character): (usize, char)| {
+        character.is_whitespace() || "()\"|".contains(character) || operator(&text[at..]).is_some()
+    };
+    text.char_indices().find(|found| ends(*found)).map_or(text.len(), |(at, _)| at)
+}
+
+/// Whether a text is one word, as it stands.
+pub(super) fn is_word(text: &str) -> bool {
+    !text.is_empty() && word_length(text) == text.len()
+}
+
+/// The text that stands between quotes: `\"` is a quote and `\\` a backslash; any other backslash is itself.
+pub(super) fn unquoted(inner: &str) -> Cow<'_, str> {
+    if !inner.contains('\\') {
+        return Cow::Borrowed(inner);
+    }
+    let mut text = String::with_capacity(inner.len());
+    let mut characters = inner.chars().peekable();
+    while let Some(character) = characters.next() {
+        let escaped = (character == '\\').then(|| characters.next_if(|next| matches!(next, '"' | '\\'))).flatten();
+        text.push(escaped.unwrap_or(character));
+    }
+    Cow::Owned(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_end_where_something_else_begins() {
+        let texts = |text| tokens(text).unwrap().iter().map(|token| token.text).collect::<Vec<_>>();
+
+        assert_eq!(
+            vec!["level", ">=", "warning", "disk-full!", "a.b", "!=", "-1h"],
+            texts(" level>=warning\tdisk-full! a.b!=-1h ")
+        );
+        assert_eq!(vec!["(", "ü@x", ")", "|", "\"a \\\" | b\"", "!~", "\"\""], texts("(ü@x)|\"a \\\" | b\"!~\"\""));
+        assert_eq!(vec!["2026-11-22T10:00:00Z", "=", "="], texts("2026-11-22T10:00:00Z=="));
+        assert!(texts(" \n ").is_empty());
+    }
+
+    #[test]
+    fn a_quote_is_closed_and_a_nul_is_refused() {
+        assert_eq!(2, tokens("a \"b\\\"").unwrap_err().position());
+        assert_eq!(0, tokens("\"\\").unwrap_err().position());
+        assert_eq!(1, tokens("a\0").unwrap_err().position());
+    }
+
+    #[test]
+    fn within_quotes_few_backslashes_are_special() {
+        assert_eq!(r#"C:\temp "x" \ \d"#, unquoted(r#"C:\temp \"x\" \\ \d"#));
+    }
+}

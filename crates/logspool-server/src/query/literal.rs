@@ -1,0 +1,114 @@
+//! Comparisons of a query: each field reads its value in its own way.
+
+use std::borrow::Cow;
+
+use super::field::Kind as Values;
+use super::lexer::{self, Kind, Operator, Token};
+use super::parser::{self, MAX_DEPTH, MAX_PATTERNS, Parser};
+use super::{Comparison, Field, Filter, Literal, Pattern, QueryError, time};
+use crate::decoders::words;
+use crate::value::Value;
+
+impl<'a> Parser<'_, 'a> {
+    /// What follows an operator, made to a comparison.
+    pub fn comparison(&mut self, key: Token<'a>, operator: Operator, depth: usize) -> Result<Filter, QueryError> {
+        let Some(field) = parser::field(key) else {
+            let message = format!("expected a field before the operator: to mean a key, write \"{}\"", key.text);
+            return Err(QueryError::new(self.text, key.position, message));
+        };
+        let value = match self.tokens.first().copied() {
+            Some(token @ Token { kind: Kind::Quoted(_), .. }) => token,
+            Some(token @ Token { kind: Kind::Word, .. }) if !parser::is_keyword(token.text) => token,
+            Some(Token { kind: Kind::Operator(Operator::Matches), .. }) => {
+                return Err(self.error("expected a value: for a regular expression write `~` alone"));
+            }
+            Some(_) => return Err(self.error("expected a value: to mean this text itself, write it in quotes")),
+            None => return Err(self.error("expected a value")),
+        };
+        let filter = match operator {
+            Operator::Compare(comparison) => self.compare(field, comparison, value)?,
+            Operator::Matches => self.matches(field, value)?,
+            Operator::MatchesNot if depth >= MAX_DEPTH => {
+                return Err(self.error(format!("more than {MAX_DEPTH} parentheses and `not` in each other")));
+            }
+            Operator::MatchesNot => Filter::Not(Box::new(self.matches(field, value)?)),
+        };
+        self.next();
+        Ok(filter)
+    }
+
+    fn matches(&mut self, field: Field, value: Token<'a>) -> Result<Filter, QueryError> {
+        let field = if field == Field::Thread { Field::ThreadName } else { field };
+        if field.kind() == Values::Number {
+            return Err(self.error(format!("{} is a number: compare it with =, <, >, <= or >=", field.name())));
+        }
+        self.patterns += 1;
+        if self.patterns > MAX_PATTERNS {
+            return Err(self.error(format!("more than {MAX_PATTERNS} regular expressions: join some with `|` in one")));
+        }
+        // Backslashes are the expression's own; it reads `\"` as a quote, too.
+        let source = match value.kind {
+            Kind::Quoted(inner) => inner,
+            _ => value.text,
+        };
+        match Pattern::new(source) {
+            Ok(pattern) => Ok(Filter::Matches(field, pattern)),
+            Err(error) => Err(self.error(format!("this is no regular expression: {error}"))),
+        }
+    }
+
+    fn compare(&self, field: Field, comparison: Comparison, value: Token<'a>) -> Result<Filter, QueryError> {
+        let (text, is_quoted) = match value.kind {
+            Kind::Quoted(inner) => (lexer::unquoted(inner), true),
+            _ => (Cow::Borrowed(value.text), false),
+        };
+        if !is_quoted && text.contains('*') {
+            return Err(self.error("`*` is no wildcard: write ~\"regex\", or quotes to mean this text itself"));
+        }
+        let (field, literal) = match field {
+            Field::Time => match time::moment(&text, self.now_ns) {
+                Ok(moment) => (field, Literal::Int(moment)),
+                Err(_) => return Err(self.error(format!("this is no time: write {}", time::FORMS))),
+            },
+            Field::Level => match text.parse().ok().or_else(|| words::level(&text).map(i64::from)) {
+                Some(level) => (field, Literal::Int(level)),
+                None => {
+                    return Err(self.error(
+                        "no level is called so: write debug, info, warning, error, critical or a \
+                        number",
+                    ));
+                }
+            },
+            Field::Thread if is_quoted || !text.bytes().all(|byte| byte.is_ascii_digit()) => {
+                (Field::ThreadName, Literal::Text(text.into_owned()))
+            }
+            Field::Line | Field::Process | Field::Thread => match text.parse() {
+                Ok(number) => (field, Literal::Int(number)),
+                Err(_) => {
+                    let largest = i64::MAX;
+                    return Err(self.error(format!("{} is a whole number up to {largest}", field.name())));
+                }
+            },
+            Field::Extra(_) if !is_quoted => (field, of_json(&text)),
+            _ => (field, Literal::Text(text.into_owned())),
+        };
+        let is_ordered = !matches!(literal, Literal::Bool(_) | Literal::Null);
+        if !is_ordered && !matches!(comparison, Comparison::Equal | Comparison::NotEqual) {
+            return Err(self.error("true, false and null are neither less nor greater: compare with = or !="));
+        }
+        Ok(Filter::Compare(field, comparison, literal))
+    }
+}
+
+/// A number, true, false or null as JSON writes them and as a record keeps them; anything else is text.
+pub(super) fn of_json(text: &str) -> Literal {
+    let is_digit = |first: char| first == '-' || first.is_ascii_digit();
+    let may_be = matches!(text, "true" | "false" | "null") || text.starts_with(is_digit);
+    match may_be.then(|| serde_json::from_str(text)) {
+        Some(Ok(Value::Null)) => Literal::Null,
+        Some(Ok(Value::Bool(value))) => Literal::Bool(value),
+        Some(Ok(Value::Int(value))) => Literal::Int(value),
+        Some(Ok(Value::Float(value))) => Literal::Float(value),
+        _ => Literal::Text(text.to_owned()),
+    }
+}

@@ -1,0 +1,32 @@
+//! Questions to the stores: a small language, parsed to a tree with positions for its errors.
+//!
+//! ```text
+//! level>=warning "disk full" (host=web-1 or host=web-2) not logger~"^urllib3" status>=500 | count by logger
+//! ```
+//!
+//! A text becomes a tree by [`parse`]; a tree is asked of a record in memory by a [`Matcher`], and of a store by the SQL
+//! that [`Sql`] writes. [`plan`] tells a store what may narrow its search.
+
+mod error;
+mod field;
+pub mod functions;
+mod holds;
+mod lexer;
+mod literal;
+pub mod parser;
+mod pattern;
+pub mod plan;
+mod print;
+mod sql;
+pub mod time;
+mod tree;
+pub mod words;
+
+pub use error::QueryError;
+pub use field::Kind;
+pub use holds::Matcher;
+pub use parser::parse;
+pub use pattern::{Pattern, PatternError};
+pub use print::written;
+pub use sql::{Dialect, Parameter, Sql};
+pub use tree::{Comparison, Expression, Field, Filter, Literal, Phrase, Query, Stage};

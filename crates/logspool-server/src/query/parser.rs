@@ -1,0 +1,252 @@
+//! From the text of a query to its tree.
+//!
+//! ```text
+//! query   = [ or ] [ "|" stage ]
+//! or      = and { "or" and }
+//! and     = not { [ "and" ] not }
+//! not     = "not" not | "(" or ")" | term
+//! term    = "*" | word | "phrase" | FIELD ( "=" | "!=" | "<" | "<=" | ">" | ">=" | "~" | "!~" ) value
+//! stage   = "count" "by" FIELD | "histogram" LENGTH
+//! ```
+
+use super::lexer::{self, Kind, Token};
+use super::{Expression, Field, Filter, Phrase, QueryError, Stage, time};
+
+/// Bytes of a query. Chosen: far more than a person writes, and a program's list of a thousand ids fits.
+pub const MAX_BYTES: usize = 16 * 1024;
+
+/// Parentheses and `not` within each other. Chosen: what walks a tree may call itself so often on any stack.
+pub const MAX_DEPTH: usize = 64;
+
+/// Words, phrases and comparisons of a query. SQLite takes a thousand levels of an expression and PostgreSQL 65,535
+/// parameters; each takes four at most.
+pub const MAX_TERMS: usize = 1_000;
+
+/// Regular expressions of a query: each may take 2 MiB.
+pub const MAX_PATTERNS: usize = 16;
+
+/// Words of a phrase: in a long message each of its words may be compared with each of the phrase.
+pub const MAX_PHRASE_WORDS: usize = 100;
+
+const EXPECTED_TERM: &str = "expected a word, a phrase or a comparison";
+
+/// Reads a query. Times that are told from now are told from `now_ns`, in nanoseconds since 1970.
+///
+/// ```
+/// use logspool_server::query::{parse, Expression, Filter};
+///
+/// let query = parse(r#"level>=warning "disk full" not host=web-1 | count by logger"#, 0).unwrap();
+/// assert_eq!(r#"level>=WARNING and "disk full" and not host="web-1" | count by logger"#, query.to_string());
+/// assert_eq!(Expression { filter: Filter::All, stage: None }, parse("", 0).unwrap());
+/// ```
+///
+/// # Errors
+///
+/// The text is no query, or larger than the limits of this module.
+pub fn parse(text: &str, now_ns: i64) -> Result<Expression, QueryError> {
+    if text.len() > MAX_BYTES {
+        let end = (0..=MAX_BYTES).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
+        let message = format!("it has {} bytes, more than {MAX_BYTES}: shorten it", text.len());
+        return Err(QueryError::new(text, end, message));
+    }
+    let tokens = lexer::tokens(text)?;
+    let mut parser = Parser { text, tokens: &tokens, now_ns, terms: 0, patterns: 0 };
+    let filter = if parser.is_at_term() { parser.or(0)? } else { Filter::All };
+    let stage = if parser.take(Kind::Bar) { Some(parser.stage()?) } else { None };
+    match parser.tokens.first() {
+        None => Ok(Expression { filter, stage }),
+        Some(token) if token.kind == Kind::Close => Err(parser.error("no parenthesis is open here: remove `)`")),
+        Some(_) => Err(parser.error("expected the end of the query")),
+    }
+}
+
+pub(super) struct Parser<'t, 'a> {
+    pub text: &'a str,
+    /// Those not yet read.
+    pub tokens: &'t [Token<'a>],
+    pub now_ns: i64,
+    terms: usize,
+    pub patterns: usize,
+}
+
+/// The words that are no words to look for.
+pub(super) fn is_keyword(word: &str) -> bool {
+    ["and", "or", "not"].iter().any(|keyword| word.eq_ignore_ascii_case(keyword))
+}
+
+impl<'a> Parser<'_, 'a> {
+    /// An error at the next token.
+    pub fn error(&self, message: impl Into<String>) -> QueryError {
+        let position = self.tokens.first().map_or(self.text.len(), |token| token.position);
+        QueryError::new(self.text, position, message)
+    }
+
+    pub fn next(&mut self) -> Option<Token<'a>> {
+        let (first, rest) = self.tokens.split_first()?;
+        self.tokens = rest;
+        Some(*first)
+    }
+
+    fn is_at(&self, kind: Kind<'_>) -> bool {
+        self.tokens.first().is_some_and(|token| token.kind == kind)
+    }
+
+    fn take(&mut self, kind: Kind<'_>) -> bool {
+        let found = self.is_at(kind);
+        if found {
+            self.next();
+        }
+        found
+    }
+
+    fn is_at_word(&self, word: &str) -> bool {
+        self.tokens.first().is_some_and(|token| token.kind == Kind::Word && token.text.eq_ignore_ascii_case(word))
+    }
+
+    fn take_word(&mut self, word: &str) -> bool {
+        let found = self.is_at_word(word);
+        if found {
+            self.next();
+        }
+        found
+    }
+
+    /// Whether what follows belongs to the filter.
+    fn is_at_term(&self) -> bool {
+        !(self.tokens.is_empty() || self.is_at(Kind::Bar) || self.is_at(Kind::Close))
+    }
+
+    fn or(&mut self, depth: usize) -> Result<Filter, QueryError> {
+        let mut any = vec![self.and(depth)?];
+        while self.take_word("or") {
+            any.push(self.and(depth)?);
+        }
+        Ok(one_or(any, Filter::Or))
+    }
+
+    fn and(&mut self, depth: usize) -> Result<Filter, QueryError> {
+        let mut all = vec![self.not(depth)?];
+        while self.take_word("and") || self.is_at_term() && !self.is_at_word("or") {
+            all.push(self.not(depth)?);
+        }
+        Ok(one_or(all, Filter::And))
+    }
+
+    fn not(&mut self, depth: usize) -> Result<Filter, QueryError> {
+        if depth > MAX_DEPTH {
+            return Err(self.error(format!("more than {MAX_DEPTH} parentheses and `not` in each other: write it flat")));
+        }
+        let Some(first) = self.tokens.first().copied() else {
+            return Err(self.error(EXPECTED_TERM));
+        };
+        if self.take_word("not") {
+            return Ok(Filter::Not(Box::new(self.not(depth + 1)?)));
+        }
+        if !self.take(Kind::Open) {
+            return self.term(depth);
+        }
+        let inner = self.or(depth + 1)?;
+        if self.take(Kind::Close) {
+            return Ok(inner);
+        }
+        Err(QueryError::new(self.text, first.position, "this parenthesis is not closed: write `)` at its end"))
+    }
+
+    fn term(&mut self, depth: usize) -> Result<Filter, QueryError> {
+        self.terms += 1;
+        if self.terms > MAX_TERMS {
+            return Err(self.error(format!("more than {MAX_TERMS} words, phrases and comparisons: ask in parts")));
+        }
+        let begins = self.tokens;
+        let Some(token) = self.next() else { return Err(self.error(EXPECTED_TERM)) };
+        let message = match token.kind {
+            Kind::Word if is_keyword(token.text) => {
+                let word = token.text;
+                format!("`{word}` stands between two conditions: to look for the word itself, write \"{word}\"")
+            }
+            Kind::Word | Kind::Quoted(_) => match self.tokens.first() {
+                Some(Token { kind: Kind::Operator(operator), .. }) => {
+                    self.next();
+                    return self.comparison(token, *operator, depth);
+                }
+                _ => return self.phrase(token),
+            },
+            Kind::Operator(_) => format!("expected a field before `{}`: write FIELD{}VALUE", token.text, token.text),
+            Kind::Open | Kind::Close | Kind::Bar => EXPECTED_TERM.to_owned(),
+        };
+        self.tokens = begins;
+        Err(self.error(message))
+    }
+
+    fn phrase(&self, token: Token<'a>) -> Result<Filter, QueryError> {
+        let error = |message: String| Err(QueryError::new(self.text, token.position, message));
+        match token.kind {
+            Kind::Word if token.text == "*" => return Ok(Filter::All),
+            Kind::Word if token.text.contains('*') => {
+                return error(
+                    "words are found whole, `*` is for all records: for a part of one write \
+                    message~\"part\""
+                        .to_owned(),
+                );
+            }
+            _ => {}
+        }
+        match Phrase::new(token.text) {
+            None => error("there is no letter or digit to look for: for signs write message~\"sign\"".to_owned()),
+            Some(phrase) if phrase.words.len() > MAX_PHRASE_WORDS => {
+                error(format!("a phrase of more than {MAX_PHRASE_WORDS} words: shorten it"))
+            }
+            Some(phrase) => Ok(Filter::Phrase(phrase)),
+        }
+    }
+
+    fn stage(&mut self) -> Result<Stage, QueryError> {
+        if self.take_word("count") {
+            if !self.take_word("by") {
+                return Err(self.error("expected `by`: write | count by FIELD"));
+            }
+            let begins = self.tokens;
+            return match self.next().and_then(field) {
+                Some(Field::Time) => {
+                    self.tokens = begins;
+                    Err(self.error("times are counted by the interval: write | histogram 1m"))
+                }
+                Some(field) => Ok(Stage::CountBy(field)),
+                None => {
+                    self.tokens = begins;
+                    Err(self.error("expected a field: write | count by FIELD"))
+                }
+            };
+        }
+        if self.take_word("histogram") {
+            return match self.tokens.first().and_then(|token| time::length(token.text)) {
+                Some(interval_ns) => {
+                    self.next();
+                    Ok(Stage::Histogram { interval_ns })
+                }
+                None => Err(self.error("expected a length of time: write | histogram 1m (s, m, h or d)")),
+            };
+        }
+        Err(self.error("expected `count by FIELD` or `histogram 1m`"))
+    }
+}
+
+/// The field that a token names; one in quotes is an extra key, whatever its name.
+pub(super) fn field(token: Token<'_>) -> Option<Field> {
+    match token.kind {
+        Kind::Word if !is_keyword(token.text) => Some(Field::named(token.text)),
+        Kind::Quoted(inner) => Some(Field::Extra(lexer::unquoted(inner).into_owned())),
+        _ => None,
+    }
+}
+
+fn one_or(mut filters: Vec<Filter>, several: fn(Vec<Filter>) -> Filter) -> Filter {
+    match filters.pop() {
+        Some(one) if filters.is_empty() => one,
+        Some(last) => {
+            filters.push(last);
+            several(filters)
+        }
+        None => Filter::All,
+    }
+}

@@ -1,0 +1,94 @@
+//! Regular expressions of a query, compiled once and within bounds.
+
+use std::fmt;
+
+use regex::{Regex, RegexBuilder};
+
+/// Bytes that a compiled expression may take, and again as many for what it learns while it runs.
+///
+/// Chosen: 1 MiB holds every expression that a person writes by hand; a query may have
+/// [`super::parser::MAX_PATTERNS`] of them.
+const MAX_COMPILED_BYTES: usize = 1 << 20;
+
+/// A regular expression as the crate `regex` reads it.
+#[derive(Clone)]
+pub struct Pattern {
+    regex: Regex,
+}
+
+/// Why a text is no regular expression; the text says it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PatternError(String);
+
+impl Pattern {
+    /// Compiles an expression.
+    ///
+    /// # Errors
+    ///
+    /// It is not valid, or it would become too large.
+    pub fn new(source: &str) -> Result<Self, PatternError> {
+        let compiled = RegexBuilder::new(source)
+            .size_limit(MAX_COMPILED_BYTES)
+            .dfa_size_limit(MAX_COMPILED_BYTES)
+            .build()
+            .map_err(|error| PatternError(in_one_line(&error)))?;
+        Ok(Self { regex: compiled })
+    }
+
+    /// As it was written.
+    pub fn source(&self) -> &str {
+        self.regex.as_str()
+    }
+
+    /// Whether a text matches somewhere.
+    pub fn is_match(&self, text: &str) -> bool {
+        self.regex.is_match(text)
+    }
+}
+
+/// The crate draws a picture of several lines; its last one says what is wrong.
+fn in_one_line(error: &regex::Error) -> String {
+    match error {
+        regex::Error::CompiledTooBig(limit) => {
+            format!("it takes more than {limit} bytes when compiled: repeat less, or fewer classes of characters")
+        }
+        other => {
+            let text = other.to_string();
+            let last = text.lines().last().unwrap_or_default();
+            last.strip_prefix("error: ").unwrap_or(last).to_owned()
+        }
+    }
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.source() == other.source()
+    }
+}
+
+impl fmt::Debug for Pattern {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.debug_tuple("Pattern").field(&self.source()).finish()
+    }
+}
+
+impl fmt::Display for PatternError {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for PatternError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_expression_is_valid_and_bounded() {
+        assert!(Pattern::new("^5..$").unwrap().is_match("503"));
+        assert_eq!("unclosed group", Pattern::new("a(b").unwrap_err().to_string());
+        let large = Pattern::new(r"\w{1000}{1000}").unwrap_err().to_string();
+        assert!(large.starts_with("it takes more than 1048576 bytes"), "{large}");
+    }
+}

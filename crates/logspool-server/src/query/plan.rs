@@ -1,0 +1,61 @@
+//! What a filter says about all of its records at once: how a store narrows its search before it asks the filter of each
+//! record.
+
+use super::{Comparison, Field, Filter, Literal};
+
+/// Times between which each record of a filter lies, in nanoseconds since 1970: from the first on, and before the
+/// second. Not each record between them is one of the filter.
+pub fn bounds(filter: &Filter) -> (Option<i64>, Option<i64>) {
+    let (mut since, mut until): (Option<i64>, Option<i64>) = (None, None);
+    each(filter, &mut |part| {
+        let Filter::Compare(Field::Time, comparison, Literal::Int(time)) = *part else { return };
+        let (from, before) = match comparison {
+            Comparison::Equal => (Some(time), time.checked_add(1)),
+            Comparison::GreaterOrEqual => (Some(time), None),
+            Comparison::Greater => (Some(time.saturating_add(1)), None),
+            Comparison::Less => (None, Some(time)),
+            Comparison::LessOrEqual => (None, time.checked_add(1)),
+            Comparison::NotEqual => (None, None),
+        };
+        since = since.max(from);
+        until = until.into_iter().chain(before).min();
+    });
+    (since, until)
+}
+
+/// Calls `each` with what must hold of every record.
+fn each<'f>(filter: &'f Filter, found: &mut impl FnMut(&'f Filter)) {
+    match filter {
+        Filter::And(filters) => filters.iter().for_each(|filter| each(filter, found)),
+        filter => found(filter),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::query::parse;
+
+    fn filter(text: &str) -> Filter {
+        parse(text, 0).unwrap().filter
+    }
+
+    #[test]
+    fn times_are_bounded_by_what_must_hold() {
+        let at = |second: i64| Some(second * 1_000_000_000);
+        for (expected, text) in [
+            ((None, None), "a"),
+            ((at(1), None), "time>=1970-01-01T00:00:01Z a"),
+            ((at(2), at(4)), "time>=1970-01-01T00:00:01Z (time>=1970-01-01T00:00:02Z time<1970-01-01T00:00:04Z)"),
+            ((None, None), "time>=1970-01-01T00:00:01Z or a"),
+            ((None, None), "not time>=1970-01-01T00:00:01Z time!=now"),
+            ((Some(1), None), "time>1970-01-01T00:00:00Z"),
+            ((None, Some(1)), "time<=now"),
+            ((Some(0), Some(1)), "time=now"),
+        ] {
+            assert_eq!(expected, bounds(&filter(text)), "{text}");
+        }
+        let end = Filter::Compare(Field::Time, Comparison::LessOrEqual, Literal::Int(i64::MAX));
+        assert_eq!((None, None), bounds(&end));
+    }
+}

@@ -1,0 +1,153 @@
+//! A tree as the text of a query: what [`super::parse`] reads as the same tree.
+
+use std::borrow::Cow;
+use std::fmt::{self, Display, Write};
+
+use chrono::{DateTime, SecondsFormat};
+
+use super::{Comparison, Expression, Field, Filter, Literal, Stage, lexer, literal, parser};
+use crate::decoders::words;
+
+impl Display for Expression {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.filter.fmt(to)?;
+        match &self.stage {
+            Some(stage) => write!(to, " | {stage}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Display for Filter {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => to.write_char('*'),
+            Self::Phrase(phrase) => match &phrase.words[..] {
+                [word] if !parser::is_keyword(word) => to.write_str(word),
+                words => write!(to, "\"{}\"", words.join(" ")),
+            },
+            Self::Compare(field, comparison, literal) => compare(field, *comparison, literal, to),
+            Self::Matches(field, pattern) => {
+                write!(to, "{field}~\"")?;
+                // Only a pattern that no query was read for holds a quote without a backslash.
+                let mut is_escaped = false;
+                for character in pattern.source().chars() {
+                    if character == '"' && !is_escaped {
+                        to.write_char('\\')?;
+                    }
+                    is_escaped = character == '\\' && !is_escaped;
+                    to.write_char(character)?;
+                }
+                to.write_char('"')
+            }
+            Self::And(filters) => join(filters, " and ", to),
+            Self::Or(filters) => join(filters, " or ", to),
+            Self::Not(filter) => {
+                to.write_str("not ")?;
+                inner(filter, to)
+            }
+        }
+    }
+}
+
+fn join(filters: &[Filter], word: &str, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+    for (place, filter) in filters.iter().enumerate() {
+        if place > 0 {
+            to.write_str(word)?;
+        }
+        inner(filter, to)?;
+    }
+    Ok(())
+}
+
+/// In parentheses where it has several parts, so that the tree keeps its shape.
+fn inner(filter: &Filter, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match filter {
+        Filter::And(_) | Filter::Or(_) => write!(to, "({filter})"),
+        _ => filter.fmt(to),
+    }
+}
+
+fn compare(field: &Field, comparison: Comparison, literal: &Literal, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write!(to, "{field}{comparison}")?;
+    match (field, literal) {
+        (Field::Time, Literal::Int(time)) => {
+            to.write_str(&DateTime::from_timestamp_nanos(*time).to_rfc3339_opts(SecondsFormat::AutoSi, true))
+        }
+        (Field::Level, Literal::Int(number)) => match u16::try_from(*number).ok().and_then(words::level_name) {
+            Some(name) => to.write_str(name),
+            None => number.fmt(to),
+        },
+        (_, literal) => literal.fmt(to),
+    }
+}
+
+impl Display for Literal {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Int(number) => number.fmt(to),
+            // With a point or an exponent, so that it stays what it is.
+            Self::Float(number) => write!(to, "{number:?}"),
+            Self::Text(text) => quote(text, to),
+            Self::Bool(value) => value.fmt(to),
+            Self::Null => to.write_str("null"),
+        }
+    }
+}
+
+impl Display for Comparison {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(match self {
+            Self::Equal => "=",
+            Self::NotEqual => "!=",
+            Self::Less => "<",
+            Self::LessOrEqual => "<=",
+            Self::Greater => ">",
+            Self::GreaterOrEqual => ">=",
+        })
+    }
+}
+
+impl Display for Field {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Extra(key) if !lexer::is_word(key) || parser::is_keyword(key) || Self::named(key) != *self => {
+                quote(key, to)
+            }
+            field => to.write_str(field.name()),
+        }
+    }
+}
+
+impl Display for Stage {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CountBy(field) => write!(to, "count by {field}"),
+            Self::Histogram { interval_ns } => {
+                let seconds = interval_ns / 1_000_000_000;
+                let (length, unit) = [(86_400, "d"), (3_600, "h"), (60, "m")]
+                    .into_iter()
+                    .find(|(length, _)| seconds % length == 0)
+                    .unwrap_or((1, "s"));
+                write!(to, "histogram {}{unit}", seconds / length)
+            }
+        }
+    }
+}
+
+fn quote(text: &str, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+    to.write_str(&quoted(text))
+}
+
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// Text as the value of an extra key: in quotes, unless a query reads it as this text without them.
+pub fn written(text: &str) -> Cow<'_, str> {
+    let is_bare = lexer::is_word(text) && !parser::is_keyword(text) && !text.contains('*');
+    match literal::of_json(text) {
+        Literal::Text(_) if is_bare => Cow::Borrowed(text),
+        _ => Cow::Owned(quoted(text)),
+    }
+}

@@ -1,0 +1,87 @@
+//! Extra keys in SQL: values of JSON, each compared with literals of its own kind alone.
+
+use super::{Dialect, Parameter, Sql, sign};
+use crate::query::{Comparison, Literal};
+
+impl Sql {
+    /// Binds what finds an extra key, without a mark in the text; gives its number.
+    pub(super) fn key(&mut self, key: &str) -> usize {
+        let parameter = match self.dialect {
+            // A path whose only step is quoted as JSON quotes: whatever the key holds, it is one key.
+            Dialect::Sqlite => format!("$.{}", serde_json::Value::from(key)),
+            Dialect::Postgres => key.to_owned(),
+        };
+        self.parameters.push(Parameter::Text(parameter));
+        self.parameters.len()
+    }
+
+    pub(super) fn compare_extra(&mut self, key: &str, comparison: Comparison, literal: &Literal) -> &mut Self {
+        let is_unordered = matches!(literal, Literal::Null | Literal::Bool(_));
+        if is_unordered && matches!(comparison, Comparison::Less | Comparison::Greater) {
+            return self.push("FALSE");
+        }
+        let key = self.key(key);
+        match literal {
+            Literal::Null => self.json_type(key).push(" = 'null'"),
+            Literal::Bool(value) => self.is_bool(key, *value),
+            Literal::Text(text) => self.compare_text(key, comparison, text),
+            Literal::Int(number) => self.compare_number(key, comparison, Parameter::Int(*number)),
+            Literal::Float(number) => self.compare_number(key, comparison, Parameter::Float(*number)),
+        }
+    }
+
+    fn is_bool(&mut self, key: usize, value: bool) -> &mut Self {
+        match self.dialect {
+            Dialect::Sqlite => self.json_type(key),
+            Dialect::Postgres => self.push("(fields -> ").mark(key).push(")::text"),
+        };
+        self.push(if value { " = 'true'" } else { " = 'false'" })
+    }
+
+    fn compare_text(&mut self, key: usize, comparison: Comparison, text: &str) -> &mut Self {
+        match self.dialect {
+            Dialect::Sqlite => self.json_type(key).push(" = 'text' AND json_extract(fields, ").mark(key).push(")"),
+            Dialect::Postgres => {
+                self.json_type(key).push(" = 'string' AND (fields ->> ").mark(key).push(")").collate(comparison)
+            }
+        };
+        self.push(sign(comparison)).bind(Parameter::Text(text.to_owned()))
+    }
+
+    fn compare_number(&mut self, key: usize, comparison: Comparison, number: Parameter) -> &mut Self {
+        match self.dialect {
+            Dialect::Sqlite => {
+                self.json_type(key).push(" IN ('integer', 'real') AND json_extract(fields, ").mark(key).push(")");
+                self.push(sign(comparison)).bind(number)
+            }
+            // A cast of what is no number is an error, and only CASE keeps PostgreSQL from trying.
+            Dialect::Postgres => {
+                self.push("CASE WHEN ").json_type(key).push(" = 'number' THEN (fields ->> ").mark(key);
+                self.push(match number {
+                    // Among doubles, as a double is meant; among whole numbers exactly.
+                    Parameter::Float(_) => ")::numeric::float8",
+                    _ => ")::numeric",
+                });
+                self.push(sign(comparison)).bind(number).push(" END")
+            }
+        }
+    }
+
+    fn json_type(&mut self, key: usize) -> &mut Self {
+        match self.dialect {
+            Dialect::Sqlite => self.push("json_type(fields, ").mark(key).push(")"),
+            Dialect::Postgres => self.push("jsonb_typeof(fields -> ").mark(key).push(")"),
+        }
+    }
+
+    /// The text of an extra value; of one that is none, its JSON; NULL for null.
+    pub(super) fn extra_text(&mut self, key: usize) -> &mut Self {
+        match self.dialect {
+            Dialect::Sqlite => {
+                self.push("CASE ").json_type(key).push(" WHEN 'null' THEN NULL WHEN 'text' THEN json_extract(fields, ");
+                self.mark(key).push(") ELSE fields -> ").mark(key).push(" END")
+            }
+            Dialect::Postgres => self.push("(fields ->> ").mark(key).push(")"),
+        }
+    }
+}

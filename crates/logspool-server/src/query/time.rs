@@ -1,0 +1,127 @@
+//! Times and lengths of time as people write them.
+
+use std::fmt;
+
+use chrono::{DateTime, NaiveDate, NaiveDateTime};
+
+use crate::visible::visible;
+
+/// How times are written.
+pub const FORMS: &str = "2026-11-22T10:00:00Z, 2026-11-22 10:00, 2026-11-22, 15m (ago) or now";
+
+/// A text that is no time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TimeError {
+    /// The text.
+    text: String,
+}
+
+impl fmt::Display for TimeError {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "`{}` is no time: write {FORMS}", visible(&self.text))
+    }
+}
+
+impl std::error::Error for TimeError {}
+
+/// A time in nanoseconds since 1970: RFC 3339, `YYYY-MM-DD[ HH:MM[:SS]]` in UTC, `now`, or a length of time before
+/// now (`15m`, also `-15m`).
+///
+/// # Errors
+///
+/// The text is none of them, or outside of the years 1677 to 2262.
+pub fn moment(text: &str, now_ns: i64) -> Result<i64, TimeError> {
+    let ago = text.strip_prefix('-').unwrap_or(text);
+    if text == "now" {
+        return Ok(now_ns);
+    }
+    if let Some(length) = length(ago) {
+        return Ok(now_ns.saturating_sub(length));
+    }
+    calendar(text).ok_or_else(|| TimeError { text: text.to_owned() })
+}
+
+fn calendar(text: &str) -> Option<i64> {
+    if let Ok(time) = DateTime::parse_from_rfc3339(text) {
+        return time.timestamp_nanos_opt();
+    }
+    let with_time = ["%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M"];
+    let time = with_time.iter().find_map(|format| NaiveDateTime::parse_from_str(text, format).ok());
+    let time = time.or_else(|| NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?.and_hms_opt(0, 0, 0))?;
+    time.and_utc().timestamp_nanos_opt()
+}
+
+/// A length of time in nanoseconds, more than none: a whole number and `s`, `m`, `h` or `d`.
+pub fn length(text: &str) -> Option<i64> {
+    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let seconds = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3_600,
+        "d" => 86_400,
+        _ => return None,
+    };
+    let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+    let number: i64 = digits.parse().ok().filter(|number| is_number && *number > 0)?;
+    number.checked_mul(seconds * 1_000_000_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 2026-11-22T10:00:00Z.
+    const NOW: i64 = 1_795_341_600_000_000_000;
+    const SECOND: i64 = 1_000_000_000;
+
+    #[test]
+    fn times_are_read_as_people_write_them() {
+        for (expected, text) in [
+            (NOW, "now"),
+            (NOW - 30 * SECOND, "30s"),
+            (NOW - 15 * 60 * SECOND, "15m"),
+            (NOW - 3_600 * SECOND, "1h"),
+            (NOW - 3_600 * SECOND, "-1h"),
+            (NOW - 2 * 86_400 * SECOND, "2d"),
+            (NOW, "2026-11-22T10:00:00Z"),
+            (NOW + 5, "2026-11-22T11:00:00.000000005+01:00"),
+            (NOW, "2026-11-22 10:00:00"),
+            (NOW, "2026-11-22T10:00"),
+            (NOW, "2026-11-22 10:00"),
+            (NOW - 10 * 3_600 * SECOND, "2026-11-22"),
+        ] {
+            assert_eq!(Ok(expected), moment(text, NOW), "{text}");
+        }
+        // Nanoseconds do not reach further back.
+        assert_eq!(Ok(i64::MIN), moment("2d", i64::MIN + 1));
+    }
+
+    #[test]
+    fn what_is_no_time_is_an_error_with_the_mend() {
+        for text in [
+            "",
+            "-",
+            "h",
+            "1",
+            "1w",
+            "0s",
+            "--1h",
+            "+1h",
+            "1.5h",
+            "²h",
+            "2026-13-01",
+            "3000-01-01",
+            "1h ",
+            "ü",
+            "99999999999999999d",
+            "tomorrow",
+            "2026-11-22T10:00:00Zx",
+        ] {
+            assert!(moment(text, NOW).is_err(), "{text}");
+        }
+        assert_eq!(
+            "`\\x1b` is no time: write 2026-11-22T10:00:00Z, 2026-11-22 10:00, 2026-11-22, 15m (ago) or now",
+            moment("\u{1b}", NOW).unwrap_err().to_string()
+        );
+    }
+}

@@ -1,0 +1,83 @@
+//! The words of a message: what a phrase is looked for in.
+
+use super::Phrase;
+
+/// The words of a text as they stand there: runs of letters and digits.
+pub fn words(text: &str) -> impl Iterator<Item = &str> + Clone {
+    text.split(|character: char| !character.is_alphanumeric()).filter(|word| !word.is_empty())
+}
+
+/// A word in lower case. The one letter whose lower case is a letter and a mark (`İ`) becomes the letter alone, else
+/// it would end the word.
+fn lower(word: &str) -> impl Iterator<Item = char> {
+    word.chars().flat_map(char::to_lowercase).filter(|character| character.is_alphanumeric())
+}
+
+impl Phrase {
+    /// The words of a text; `None`: it has none.
+    pub fn new(text: &str) -> Option<Self> {
+        let words: Vec<String> = words(text).map(|word| lower(word).collect()).collect();
+        (!words.is_empty()).then_some(Self { words })
+    }
+
+    /// Whether its words follow each other in a text.
+    pub fn is_in(&self, text: &str) -> bool {
+        let mut rest = words(text);
+        loop {
+            let mut found = rest.clone();
+            if self.words.iter().all(|wanted| found.next().is_some_and(|word| same(word, wanted))) {
+                return true;
+            }
+            if rest.next().is_none() {
+                return false;
+            }
+        }
+    }
+}
+
+/// Whether a word is the same as another, which is in lower case.
+fn same(word: &str, wanted: &str) -> bool {
+    if word.is_ascii() { word.eq_ignore_ascii_case(wanted) } else { lower(word).eq(wanted.chars()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_in(phrase: &str, text: &str) -> bool {
+        Phrase::new(phrase).unwrap().is_in(text)
+    }
+
+    #[test]
+    fn a_phrase_is_found_by_whole_words_in_a_row() {
+        for (phrase, text) in [
+            ("disk", "Disk full"),
+            ("disk full", "the disk, FULL."),
+            ("a b", "a a b"),
+            ("10.0.0.1", "from 10.0.0.1:443"),
+            ("größe", "GRÖSSE GRÖßE"),
+            ("ΣΑΣ", "σασ"),
+            ("istanbul", "İSTANBUL"),
+            ("don't", "Don't panic"),
+        ] {
+            assert!(is_in(phrase, text), "{phrase} in {text}");
+        }
+        for (phrase, text) in [
+            ("disk", "disks"),
+            ("disk full", "disk is full"),
+            ("full disk", "disk full"),
+            ("a b", "a"),
+            ("a", ""),
+            ("grosse", "größe"),
+        ] {
+            assert!(!is_in(phrase, text), "{phrase} in {text}");
+        }
+    }
+
+    #[test]
+    fn text_without_letters_and_digits_has_no_words() {
+        assert_eq!(None, Phrase::new(""));
+        assert_eq!(None, Phrase::new("-- ?! --"));
+        assert_eq!(vec!["a", "1"], Phrase::new("(A)-1").unwrap().words);
+    }
+}

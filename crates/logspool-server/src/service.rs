@@ -1,0 +1,114 @@
+//! A running service: its parts in the order in which they start, and in which they end.
+//!
+//! At the end the listeners stop first, then what senders have sent is read, then it is stored and acknowledged, then
+//! the stores are closed: nothing that was acknowledged is lost, and what was read is stored.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+
+use crate::address::{Listen, Place};
+use crate::config::Config;
+use crate::http;
+use crate::intake::{Intake, Writers};
+use crate::metrics::Metrics;
+use crate::sources::datagrams::Datagrams;
+use crate::sources::forward::Key;
+use crate::sources::listeners::Listener;
+use crate::sources::streams::Shared;
+use crate::sources::tls::Identity;
+use crate::stores;
+
+/// A service that runs.
+#[derive(Debug)]
+pub struct Service {
+    /// Where it listens: the ports that were given where 0 was asked, HTTP last.
+    pub addresses: Vec<Listen>,
+    config: Config,
+    intake: Arc<Intake>,
+    writers: Writers,
+    identity: Option<Identity>,
+    access: http::Access,
+    stop: watch::Sender<bool>,
+    tasks: JoinSet<()>,
+}
+
+impl Service {
+    /// Opens stores and listeners. It takes records when this returns.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be opened, why, and the mend where there is one.
+    pub async fn start(config: Config) -> Result<Self, String> {
+        config.check()?;
+        let identity = config.tls.as_ref().map(Identity::read).transpose()?;
+        let shared_key = config.forward.as_ref().map(Key::read).transpose()?;
+        let (mut listeners, mut sockets) = (Vec::new(), Vec::new());
+        for listen in &config.listen {
+            match listen.at {
+                Place::Udp(at) => sockets.push(Datagrams::open(listen, at)?),
+                _ => listeners.push(Listener::open(listen, identity.as_ref()).await?),
+            }
+        }
+        listeners.extend(Listener::open_http(config.http).await?);
+
+        // Stores come last: what cannot listen leaves no trace of itself on disk.
+        let opened = stores::open(&config)?;
+        let metrics = Arc::new(Metrics::default());
+        let (intake, writers) = Intake::start(opened.stores, config.limits.waiting_bytes, metrics)
+            .map_err(|error| format!("cannot start a thread for a store: {error}"))?;
+        let (stop, stopped) = watch::channel(false);
+        let access = http::Access::new(&config.access);
+        let http =
+            http::Service::new(intake.clone(), opened.answers, config.limits.clone(), access.clone(), stopped.clone());
+        let shared =
+            Arc::new(Shared { intake: intake.clone(), limits: config.limits.clone(), http, shared_key, stop: stopped });
+
+        let room = Arc::new(Semaphore::new(config.limits.connections));
+        let (mut tasks, mut addresses) = (JoinSet::new(), Vec::new());
+        for socket in sockets {
+            addresses.push(socket.address.clone());
+            let shared = shared.clone();
+            tasks.spawn(async move { socket.serve(shared).await });
+        }
+        for listener in listeners {
+            addresses.push(listener.address.clone());
+            tasks.spawn(listener.serve(shared.clone(), room.clone()));
+        }
+        Ok(Self { addresses, config, intake, writers, identity, access, stop, tasks })
+    }
+
+    /// Takes over what can change while it runs: certificates, tokens and names. The rest of the configuration is
+    /// compared; returned is whether something in it waits for a new start.
+    ///
+    /// # Errors
+    ///
+    /// The new configuration cannot be used; all stays as it was.
+    pub fn reload(&mut self, config: Config) -> Result<bool, String> {
+        config.check()?;
+        if let (Some(identity), Some(tls)) = (&self.identity, &config.tls) {
+            identity.read_again(tls)?;
+        }
+        self.access.change(&config.access);
+        let waits = self.config.needs_restart_for(&config);
+        self.config = config;
+        Ok(waits)
+    }
+
+    /// Ends it: `false` where something could not be stored in time, or a store failed before.
+    pub async fn stop(mut self) -> bool {
+        let until = Instant::now() + Duration::from_secs(self.config.limits.shutdown_seconds);
+        self.stop.send_replace(true);
+        let ended = async { while self.tasks.join_next().await.is_some() {} };
+        let in_time = tokio::time::timeout_at(until.into(), ended).await.is_ok();
+        self.tasks.abort_all();
+        self.intake.close();
+        let writers = self.writers;
+        let stored = tokio::task::spawn_blocking(move || {
+            writers.finish(until.saturating_duration_since(Instant::now()).max(Duration::from_millis(100)))
+        });
+        in_time & stored.await.unwrap_or(false)
+    }
+}

@@ -1,0 +1,97 @@
+//! Comma-separated values as RFC 4180 has them: text stays as it is, in quotes where it needs them. What is missing is
+//! empty, empty text is a pair of quotes.
+
+use std::fmt::Display;
+
+use chrono::SecondsFormat;
+
+use super::time;
+use crate::query::Stage;
+use crate::record::Record;
+use crate::stores::Found;
+
+const RECORD: &str = "time,level,logger,message,file,line,function,host,process,process_name,thread,thread_name,task,\
+    trace_id,span_id,exception,stack,fields";
+
+/// Appends the line with the names.
+pub(super) fn header(stage: Option<&Stage>, to: &mut String) {
+    match stage {
+        None => to.push_str(RECORD),
+        Some(Stage::CountBy(field)) => {
+            text(field.name(), to);
+            to.push_str(",count");
+        }
+        Some(Stage::Histogram { .. }) => to.push_str("time,count"),
+    }
+    to.push_str("\r\n");
+}
+
+/// Appends a row.
+pub(super) fn row(row: &Found<'_>, to: &mut String) {
+    match row {
+        Found::Record(found) => record(found, to),
+        Found::Count(value, count) => {
+            if let Some(value) = value {
+                text(value, to);
+            }
+            next(Some(count), to);
+        }
+        Found::Interval(begins, count) => {
+            to.push_str(&time(*begins, SecondsFormat::AutoSi));
+            next(Some(count), to);
+        }
+    }
+    to.push_str("\r\n");
+}
+
+fn record(record: &Record<'_>, to: &mut String) {
+    if let Some(time_ns) = record.time_ns {
+        to.push_str(&time(time_ns, SecondsFormat::Nanos));
+    }
+    next(Some(record.level), to);
+    next_text(Some(&record.logger), to);
+    next_text(Some(&record.message), to);
+    next_text(record.file.as_deref(), to);
+    next(record.line, to);
+    next_text(record.function.as_deref(), to);
+    next_text(record.host.as_deref(), to);
+    next(record.process, to);
+    next_text(record.process_name.as_deref(), to);
+    next(record.thread, to);
+    next_text(record.thread_name.as_deref(), to);
+    let rest = [&record.task, &record.trace_id, &record.span_id, &record.exception, &record.stack];
+    for value in rest {
+        next_text(value.as_deref(), to);
+    }
+    let fields = (!record.fields.is_empty()).then(|| record.fields_as_json());
+    next_text(fields.as_deref(), to);
+}
+
+/// Appends a comma and a number.
+fn next(number: Option<impl Display>, to: &mut String) {
+    to.push(',');
+    if let Some(number) = number {
+        to.push_str(&number.to_string());
+    }
+}
+
+/// Appends a comma and text.
+fn next_text(value: Option<&str>, to: &mut String) {
+    to.push(',');
+    if let Some(value) = value {
+        text(value, to);
+    }
+}
+
+/// Appends text, in quotes unless it is made of characters that mean the same to every reader.
+fn text(value: &str, to: &mut String) {
+    let is_plain = |character: char| !character.is_control() && !matches!(character, ',' | '"');
+    let is_bare = !value.is_empty() && value.chars().all(is_plain) && value.trim() == value;
+    if is_bare {
+        to.push_str(value);
+    } else {
+        to.push('"');
+        to.push_str(&value.replace('"', "\"\""));
+        to.push('"');
+    }
+}

@@ -1,0 +1,120 @@
+//! Answers for people and programs: rows as text, as lines of JSON, or as CSV.
+//!
+//! Text is for a person at a terminal: nothing in a record can act on it (see [`crate::visible`]). Lines of JSON and CSV
+//! are for programs, and keep each value as it is; JSON writes characters that act as `\u` escapes, which mean the same.
+
+mod csv;
+mod histogram;
+mod ndjson;
+mod text;
+
+use std::io::{self, Write};
+
+use chrono::{DateTime, SecondsFormat};
+
+use crate::query::{Field, Stage};
+use crate::stores::Found;
+
+/// How rows are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// For a terminal: a line for each record with what is said in it, tracebacks below; a table; bars. Where in a
+    /// program a record comes from (file, line, process, thread) is left out.
+    Text,
+    /// One JSON object a line.
+    Ndjson,
+    /// Comma-separated values (RFC 4180), names in the first line.
+    Csv,
+}
+
+/// Whether text is coloured by level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Colour {
+    /// With the sequences that terminals know.
+    On,
+    /// Plain.
+    Off,
+}
+
+/// How text looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    /// Whether it is coloured.
+    pub colour: Colour,
+    /// Columns that a histogram may take.
+    pub columns: usize,
+}
+
+/// Writes the rows of one answer.
+pub struct Output<W> {
+    to: W,
+    shape: Shape,
+    field: Field,
+    /// The row that is being written, in one piece.
+    line: String,
+}
+
+enum Shape {
+    Text(text::Text),
+    Ndjson,
+    Csv,
+}
+
+impl<W: Write> Output<W> {
+    /// For the answer to a query with this stage.
+    pub fn new(to: W, format: Format, stage: Option<&Stage>, look: Look) -> Self {
+        let shape = match format {
+            Format::Text => Shape::Text(text::Text::new(look)),
+            Format::Ndjson => Shape::Ndjson,
+            Format::Csv => Shape::Csv,
+        };
+        let field = match stage {
+            Some(Stage::CountBy(field)) => field.clone(),
+            _ => Field::Message,
+        };
+        let mut output = Self { to, shape, field, line: String::new() };
+        if format == Format::Csv {
+            csv::header(stage, &mut output.line);
+        }
+        output
+    }
+
+    /// Writes a row; bars are kept until the end.
+    ///
+    /// # Errors
+    ///
+    /// Of the writer.
+    pub fn row(&mut self, row: &Found<'_>) -> io::Result<()> {
+        match &mut self.shape {
+            Shape::Text(text) => text.row(row, &self.field, &mut self.line),
+            Shape::Ndjson => ndjson::row(row, &self.field, &mut self.line)?,
+            Shape::Csv => csv::row(row, &mut self.line),
+        }
+        self.write()
+    }
+
+    /// Writes what is left, and flushes.
+    ///
+    /// # Errors
+    ///
+    /// Of the writer.
+    pub fn finish(mut self) -> io::Result<W> {
+        if let Shape::Text(text) = &mut self.shape {
+            text.finish(&mut self.line);
+        }
+        self.write()?;
+        self.to.flush()?;
+        Ok(self.to)
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        let written = self.to.write_all(self.line.as_bytes());
+        self.line.clear();
+        written
+    }
+}
+
+/// A time as RFC 3339 writes it, in UTC.
+fn time(time_ns: i64, digits: SecondsFormat) -> String {
+    DateTime::from_timestamp_nanos(time_ns).to_rfc3339_opts(digits, true)
+}

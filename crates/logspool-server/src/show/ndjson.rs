@@ -1,0 +1,61 @@
+//! One JSON object a line.
+
+use std::fmt::Write;
+
+use chrono::SecondsFormat;
+use serde::Serialize;
+
+use super::time;
+use crate::query::{Field, Kind};
+use crate::record::Record;
+use crate::stores::Found;
+use crate::visible::acts;
+
+#[derive(Serialize)]
+struct Line<'r, 'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time: Option<String>,
+    #[serde(flatten)]
+    record: &'r Record<'a>,
+}
+
+/// Appends a row: a record with its time as text beside the number, `{"FIELD": value, "count": n}`, or
+/// `{"time": text, "count": n}`.
+pub(super) fn row(row: &Found<'_>, field: &Field, to: &mut String) -> serde_json::Result<()> {
+    let json = match row {
+        Found::Record(record) => {
+            let time = record.time_ns.map(|time_ns| time(time_ns, SecondsFormat::Nanos));
+            serde_json::to_string(&Line { time, record })?
+        }
+        Found::Count(value, count) => {
+            let value = match value {
+                // Digits, as they are in the store: a number.
+                Some(value) if field.kind() == Kind::Number && value.parse::<u64>().is_ok() => (*value).to_owned(),
+                value => serde_json::to_string(value)?,
+            };
+            format!("{{{}:{value},\"count\":{count}}}", serde_json::to_string(field.name())?)
+        }
+        Found::Interval(begins, count) => {
+            format!("{{\"time\":\"{}\",\"count\":{count}}}", time(*begins, SecondsFormat::AutoSi))
+        }
+    };
+    append(&json, to);
+    to.push('\n');
+    Ok(())
+}
+
+/// Appends JSON, with the characters that act as escapes: outside of text it has none.
+fn append(json: &str, to: &mut String) {
+    let mut rest = json;
+    while let Some(at) = rest.find(acts) {
+        let (before, after) = rest.split_at(at);
+        let mut characters = after.chars();
+        to.push_str(before);
+        if let Some(character) = characters.next() {
+            // Writing to a string cannot fail; all such characters have four digits.
+            let _ = write!(to, "\\u{:04x}", u32::from(character));
+        }
+        rest = characters.as_str();
+    }
+    to.push_str(rest);
+}

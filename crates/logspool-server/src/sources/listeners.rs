@@ -1,0 +1,166 @@
+//! Where senders connect: each connection gets a task of its own.
+
+use std::io;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+
+use super::reading::Peer;
+use super::streams::{self, Shared, ended};
+use super::tls;
+use crate::address::{HttpAddress, Listen, Place};
+use crate::sources::framing::Protocol;
+
+/// Wait after an accept that failed: the usual reason is that there are no more file descriptors.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
+
+/// An open listener.
+#[derive(Debug)]
+pub struct Listener {
+    /// As it was asked for, with the port that was given where 0 was asked.
+    pub address: Listen,
+    socket: Socket,
+}
+
+#[derive(Debug)]
+enum Socket {
+    Tcp(TcpListener, Option<tls::Identity>),
+    Unix(UnixListener),
+}
+
+impl Listener {
+    /// Opens it. A socket file that nobody listens at any more is replaced.
+    ///
+    /// # Errors
+    ///
+    /// What was tried and why it cannot be.
+    pub async fn open(address: &Listen, identity: Option<&tls::Identity>) -> Result<Self, String> {
+        let why = |error: io::Error| format!("cannot listen at {address}: {error}");
+        let mut address = address.clone();
+        let socket = match &mut address.at {
+            Place::Tcp(at) => {
+                let listener = TcpListener::bind(*at).await.map_err(why)?;
+                *at = listener.local_addr().map_err(why)?;
+                Socket::Tcp(listener, None)
+            }
+            Place::Tls(at) => {
+                let identity =
+                    identity.ok_or_else(|| format!("cannot listen at tls://{at}: there is no certificate"))?;
+                let listener = TcpListener::bind(*at).await.map_err(why)?;
+                *at = listener.local_addr().map_err(why)?;
+                Socket::Tcp(listener, Some(identity.clone()))
+            }
+            Place::Udp(_) => return Err(format!("{address} takes datagrams, not connections")),
+            Place::Unix(path) => {
+                remove_stale(path);
+                Socket::Unix(UnixListener::bind(&*path).map_err(why)?)
+            }
+        };
+        Ok(Self { address, socket })
+    }
+
+    /// The listener for HTTP alone.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Listener::open`].
+    pub async fn open_http(address: HttpAddress) -> Result<Option<Self>, String> {
+        match address {
+            HttpAddress::Off => Ok(None),
+            HttpAddress::On(at) => {
+                Self::open(&Listen { at: Place::Tcp(at), protocol: Some(Protocol::Http) }, None).await.map(Some)
+            }
+        }
+    }
+
+    /// Serves all who connect until the service ends, then waits for what they have sent.
+    pub async fn serve(self, shared: Arc<Shared>, room: Arc<Semaphore>) {
+        let protocol = self.address.protocol;
+        let mut connections = JoinSet::new();
+        let mut stop = shared.stop.clone();
+        loop {
+            let accepted = tokio::select! {
+                accepted = self.socket.accept() => accepted,
+                () = ended(&mut stop) => break,
+            };
+            let (stream, peer) = match accepted {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    shared.intake.metrics.close("accept");
+                    tracing::warn!("cannot accept a connection at {}: {error}", self.address);
+                    tokio::time::sleep(ACCEPT_AGAIN).await;
+                    continue;
+                }
+            };
+            match room.clone().try_acquire_owned() {
+                Ok(permit) => {
+                    let shared = shared.clone();
+                    connections.spawn(async move {
+                        stream.serve(peer, protocol, shared).await;
+                        drop(permit);
+                    });
+                }
+                Err(_) => shared.intake.metrics.close("too_many"),
+            }
+            while connections.try_join_next().is_some() {}
+        }
+        if let Place::Unix(path) = &self.address.at {
+            drop(std::fs::remove_file(path));
+        }
+        while connections.join_next().await.is_some() {}
+    }
+}
+
+/// A connection that was accepted.
+enum Stream {
+    Tcp(TcpStream, Option<TlsAcceptor>),
+    Unix(UnixStream),
+}
+
+impl Socket {
+    async fn accept(&self) -> io::Result<(Stream, Peer)> {
+        match self {
+            Self::Tcp(listener, identity) => {
+                let (stream, from) = listener.accept().await?;
+                // Acks are small and wanted at once.
+                stream.set_nodelay(true)?;
+                Ok((Stream::Tcp(stream, identity.as_ref().map(tls::Identity::acceptor)), Peer::Socket(from)))
+            }
+            Self::Unix(listener) => Ok((Stream::Unix(listener.accept().await?.0), Peer::Local)),
+        }
+    }
+}
+
+impl Stream {
+    async fn serve(self, peer: Peer, protocol: Option<Protocol>, shared: Arc<Shared>) {
+        match self {
+            Self::Tcp(stream, None) => streams::serve(stream, peer, protocol, shared).await,
+            Self::Unix(stream) => streams::serve(stream, peer, protocol, shared).await,
+            Self::Tcp(stream, Some(acceptor)) => {
+                match timeout(shared.limits.header_time(), acceptor.accept(stream)).await {
+                    Ok(Ok(stream)) => streams::serve(stream, peer, protocol, shared).await,
+                    Ok(Err(error)) => {
+                        shared.intake.metrics.close("tls");
+                        tracing::warn!(peer = peer.name(), "connection closed: no TLS: {error}");
+                    }
+                    Err(_) => shared.intake.metrics.close("slow"),
+                }
+            }
+        }
+    }
+}
+
+/// Removes a socket that nobody listens at.
+fn remove_stale(path: &Path) {
+    let is_socket = path.symlink_metadata().is_ok_and(|found| found.file_type().is_socket());
+    if is_socket && std::os::unix::net::UnixStream::connect(path).is_err() {
+        drop(std::fs::remove_file(path));
+    }
+}

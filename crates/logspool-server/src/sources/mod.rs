@@ -1,0 +1,9 @@
+//! Where bytes come in: listeners, connections, datagrams. Frames go to the decoders, records to the intake.
+
+pub mod datagrams;
+pub mod forward;
+pub mod framing;
+pub mod listeners;
+pub mod reading;
+pub mod streams;
+pub mod tls;

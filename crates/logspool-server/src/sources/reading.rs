@@ -1,0 +1,192 @@
+//! A frame to a record in a batch.
+//!
+//! A frame that its decoder cannot read becomes a record itself, which says why and holds the beginning of the frame: it
+//! is counted, found by a query for the logger `logspool.undecoded`, and the connection goes on.
+
+use std::borrow::Cow;
+use std::net::SocketAddr;
+
+use super::framing::Protocol;
+use chrono::{DateTime, FixedOffset, Local};
+
+use crate::batch::{Arrival, Batch};
+use crate::decoders::{gelf, json_line, log_record, pickle, syslog};
+use crate::metrics::{Count, Metrics};
+use crate::record::Record;
+use crate::value::Value;
+
+/// The logger of records about frames that could not be read.
+pub const UNDECODED: &str = "logspool.undecoded";
+
+/// Bytes of a frame that could not be read that its record keeps.
+const KEPT_BYTES: usize = 4096;
+
+/// Reads the frames of one peer into batches.
+#[derive(Debug)]
+pub struct Reader<'a> {
+    protocol: Protocol,
+    peer: Peer,
+    host: String,
+    metrics: &'a Metrics,
+    frames: Count,
+    arrived: DateTime<FixedOffset>,
+    /// What was read and not yet taken.
+    pub batch: Batch,
+}
+
+/// Who sends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Peer {
+    /// A process on some machine.
+    Socket(SocketAddr),
+    /// A process on this one.
+    Local,
+}
+
+impl Peer {
+    /// How messages name it.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Socket(address) => address.to_string(),
+            Self::Local => "a local process".to_owned(),
+        }
+    }
+
+    /// The host of its records, where they do not say.
+    pub fn host(&self) -> String {
+        match self {
+            Self::Socket(address) => address.ip().to_canonical().to_string(),
+            Self::Local => "localhost".to_owned(),
+        }
+    }
+}
+
+impl<'a> Reader<'a> {
+    /// For a peer that speaks this.
+    pub fn new(protocol: Protocol, peer: Peer, metrics: &'a Metrics) -> Self {
+        let frames = metrics.frames(protocol.name());
+        let arrived = Local::now().fixed_offset();
+        Self { protocol, host: peer.host(), peer, metrics, frames, arrived, batch: Batch::default() }
+    }
+
+    /// What is read from here on comes from another peer.
+    pub fn come_from(&mut self, peer: Peer) {
+        if self.peer != peer {
+            self.host = peer.host();
+            self.peer = peer;
+        }
+    }
+
+    /// Something has come: what is read from here on arrived now.
+    pub fn arrive(&mut self) {
+        self.arrived = Local::now().fixed_offset();
+    }
+
+    /// Reads a frame. White space between frames is none.
+    pub fn read(&mut self, frame: &[u8]) {
+        let frame = match self.protocol {
+            Protocol::Json | Protocol::Syslog | Protocol::OctetCounted => frame.trim_ascii_end(),
+            _ => frame,
+        };
+        if frame.is_empty() && self.protocol != Protocol::Pickle {
+            return;
+        }
+        self.frames.add(1);
+        let record = match self.protocol {
+            Protocol::Pickle => log_record::read(frame, pickle::Limits::default()).map_err(|error| error.to_string()),
+            Protocol::Json => json(frame),
+            Protocol::Syslog | Protocol::OctetCounted => {
+                syslog::read(frame, self.arrived).map_err(|error| error.to_string())
+            }
+            // They hold many records; their sources read them.
+            Protocol::Forward | Protocol::Http => return,
+        };
+        match record {
+            Ok(record) => self.push(&record),
+            Err(why) => self.reject(frame, &why),
+        }
+    }
+
+    /// Takes a record.
+    pub fn push(&mut self, record: &Record<'_>) {
+        let time_ns = self.arrived.timestamp_nanos_opt().unwrap_or_default();
+        self.batch.push(record, Arrival { time_ns, host: &self.host });
+    }
+
+    /// Counts frames that the source reads itself.
+    pub fn count_frame(&self) {
+        self.frames.add(1);
+    }
+
+    /// Takes the record about a frame that could not be read.
+    pub fn reject(&mut self, frame: &[u8], why: &str) {
+        self.metrics.reject(self.protocol.name());
+        let kept = &frame[..frame.len().min(KEPT_BYTES)];
+        let record = Record {
+            level: 40,
+            logger: Cow::Borrowed(UNDECODED),
+            message: Cow::Owned(format!(
+                "cannot read a {} frame from {}: {why}",
+                self.protocol.name(),
+                self.peer.name()
+            )),
+            fields: vec![
+                (Cow::Borrowed("frame"), Value::Text(String::from_utf8_lossy(kept))),
+                (Cow::Borrowed("frame_bytes"), Value::Int(i64::try_from(frame.len()).unwrap_or(i64::MAX))),
+            ],
+            ..Record::default()
+        };
+        self.push(&record);
+    }
+}
+
+/// A JSON line; GELF by the keys that it must have.
+fn json(frame: &[u8]) -> Result<Record<'_>, String> {
+    let pairs = json_line::object(frame).map_err(|error| error.to_string())?;
+    let has = |key: &str| pairs.iter().any(|(name, _)| name == key);
+    let is_gelf = has("version") && has("short_message");
+    Ok(if is_gelf { gelf::from_pairs(pairs) } else { json_line::from_pairs(pairs) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(protocol: Protocol, frames: &[&[u8]]) -> Batch {
+        let metrics = Metrics::default();
+        let mut reader = Reader::new(protocol, Peer::Socket(([127, 0, 0, 1], 7).into()), &metrics);
+        for frame in frames {
+            reader.read(frame);
+        }
+        reader.batch
+    }
+
+    #[test]
+    fn a_frame_that_cannot_be_read_becomes_a_record_that_says_why() {
+        let batch = read(Protocol::Json, &[b"{\"message\":\"good\"}", b"{bad}\r", b"\r"]);
+
+        assert_eq!(2, batch.len());
+        assert_eq!("good", batch.row(0).unwrap().message);
+        let undecoded = batch.row(1).unwrap();
+        assert_eq!((40, UNDECODED), (undecoded.level, undecoded.logger));
+        assert!(undecoded.message.starts_with("cannot read a json frame from 127.0.0.1:7: the line is no JSON"));
+        assert_eq!(Some("{\"frame\":\"{bad}\",\"frame_bytes\":5}"), undecoded.fields);
+        assert_eq!(Some("127.0.0.1"), undecoded.host);
+    }
+
+    #[test]
+    fn an_empty_pickle_is_worth_a_record() {
+        assert_eq!(UNDECODED, read(Protocol::Pickle, &[b""]).row(0).unwrap().logger);
+    }
+
+    #[test]
+    fn gelf_is_told_from_other_json_by_its_keys() {
+        let batch = read(
+            Protocol::Json,
+            &[br#"{"version":"1.1","host":"h","short_message":"s","level":3,"_user":1}"#, br#"{"msg":"m","host":"h"}"#],
+        );
+
+        let rows: Vec<_> = batch.rows().map(|row| (row.message, row.level, row.fields)).collect();
+        assert_eq!(vec![("s", 40, Some("{\"user\":1}")), ("m", 0, None)], rows);
+    }
+}

@@ -1,0 +1,321 @@
+//! One connection: what it speaks is told by its first byte, then frames are read until it ends.
+//!
+//! A connection that is not read makes its sender wait: that happens whenever the stores are behind (`intake`). Memory
+//! of a connection that is silent is one small buffer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Buf, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::forward;
+use super::framing::{Ended, FrameError, Framer, Protocol, Step};
+use super::reading::{Peer, Reader};
+use crate::config::Limits;
+use crate::http;
+use crate::intake::Intake;
+
+/// Bytes that a silent connection has room for: with 4,096 of them, 16 MiB.
+const SMALL_READ: usize = 4 * 1024;
+
+/// Bytes read at once from a sender that has more: some 120 pickled records. Twice as many gain nothing measurable.
+const LARGE_READ: usize = 64 * 1024;
+
+/// Silence that ends a line of syslog whose sender does not tell otherwise.
+const BURST: Duration = Duration::from_millis(50);
+
+/// Silence after which nothing is on its way any more when the service ends.
+const LAST_WORDS: Duration = Duration::from_millis(100);
+
+/// What all connections share.
+#[derive(Debug)]
+pub struct Shared {
+    /// Where records go.
+    pub intake: Arc<Intake>,
+    /// Bounds.
+    pub limits: Limits,
+    /// Answers HTTP.
+    pub http: http::Service,
+    /// For listeners of Forward that want one.
+    pub shared_key: Option<forward::Key>,
+    /// Becomes true when the service ends.
+    pub stop: watch::Receiver<bool>,
+}
+
+/// Why a connection ends.
+#[derive(Debug)]
+pub enum End {
+    /// The peer closed it, or the service ends.
+    Peer,
+    /// It cannot be read on.
+    Frame(FrameError),
+    /// It was too slow, or silent for too long: which limit.
+    Slow(&'static str),
+    /// What it sent does not follow what is stored.
+    Refused,
+    /// The key is wrong.
+    Key(String),
+    /// The network says so.
+    Io(std::io::Error),
+}
+
+impl From<std::io::Error> for End {
+    fn from(error: std::io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<FrameError> for End {
+    fn from(error: FrameError) -> Self {
+        Self::Frame(error)
+    }
+}
+
+/// Serves a connection to its end.
+pub async fn serve<S>(stream: S, peer: Peer, protocol: Option<Protocol>, shared: Arc<Shared>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let metrics = shared.intake.metrics.clone();
+    let _open = metrics.connection();
+    let (reason, why) = match converse(stream, &peer, protocol, &shared).await {
+        End::Peer => return,
+        End::Frame(error) => (error.kind(), error.to_string()),
+        End::Slow(limit) => ("slow", format!("it was silent for longer than limits.{limit}")),
+        End::Refused => ("refused", "its chunk does not follow what is stored, or it was replaced".to_owned()),
+        End::Key(why) => ("key", why),
+        End::Io(error) => ("network", error.to_string()),
+    };
+    metrics.close(reason);
+    tracing::warn!(peer = peer.name(), "connection closed: {why}");
+}
+
+async fn converse<S>(mut stream: S, peer: &Peer, protocol: Option<Protocol>, shared: &Arc<Shared>) -> End
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    if let (Some(Protocol::Forward), Some(_)) = (protocol, &shared.shared_key) {
+        // The server speaks first there.
+        return forward::serve(stream, BytesMut::new(), peer, true, shared).await;
+    }
+    let mut first = BytesMut::with_capacity(SMALL_READ);
+    let mut stop = shared.stop.clone();
+    let came = tokio::select! {
+        came = timeout(shared.limits.header_time(), stream.read_buf(&mut first)) => came,
+        () = ended(&mut stop) => timeout(LAST_WORDS, stream.read_buf(&mut first)).await,
+    };
+    match came {
+        Err(_) => return End::Slow("header_seconds"),
+        Ok(Err(error)) => return End::Io(error),
+        Ok(Ok(0)) => return End::Peer,
+        Ok(Ok(_)) => {}
+    }
+    let protocol = match protocol.map_or_else(|| Protocol::of_first(first[0]), Ok) {
+        Ok(protocol) => protocol,
+        Err(error) => return End::Frame(error),
+    };
+    match protocol {
+        Protocol::Http => {
+            let (read, write) = tokio::io::split(stream);
+            let read = AsyncReadExt::chain(std::io::Cursor::new(first), read);
+            http::connection(tokio::io::join(read, write), peer, shared).await;
+            End::Peer
+        }
+        Protocol::Forward => forward::serve(stream, first, peer, false, shared).await,
+        _ => {
+            let input = Input::new(stream, first, shared);
+            frames(input, protocol, peer, shared).await.map_or_else(|end| end, |()| End::Peer)
+        }
+    }
+}
+
+/// Reads frames of one record each.
+async fn frames<R: AsyncRead + Unpin>(
+    mut input: Input<R>,
+    protocol: Protocol,
+    peer: &Peer,
+    shared: &Shared,
+) -> Result<(), End> {
+    let Some(mut framer) = Framer::new(protocol, shared.limits.frame_bytes) else { return Ok(()) };
+    let mut reader = Reader::new(protocol, peer.clone(), &shared.intake.metrics);
+    loop {
+        reader.arrive();
+        let broken = take_frames(&mut input.buffer, &mut framer, &mut reader);
+        submit(&mut reader, &shared.intake).await;
+        if let Err(error) = broken {
+            return Err(End::Frame(error));
+        }
+        let burst = (framer.ends_in_silence() && !input.buffer.is_empty()).then_some(BURST);
+        let ended = match input.more(burst).await? {
+            More::Came => continue,
+            More::Silence => Ended::Burst,
+            More::Ended => Ended::Stream,
+        };
+        if let Some(Step::Frame { from, to, next }) = framer.rest(&input.buffer, ended) {
+            reader.arrive();
+            reader.read(&input.buffer[from..to]);
+            input.buffer.advance(next);
+            submit(&mut reader, &shared.intake).await;
+        }
+        if ended == Ended::Stream {
+            if !input.buffer.is_empty() {
+                reader.reject(&input.buffer, "the connection ended before the frame did");
+                submit(&mut reader, &shared.intake).await;
+            }
+            return Ok(());
+        }
+    }
+}
+
+fn take_frames(buffer: &mut BytesMut, framer: &mut Framer, reader: &mut Reader<'_>) -> Result<(), FrameError> {
+    let mut at = 0;
+    let broken = loop {
+        match framer.step(&buffer[at..]) {
+            Ok(Step::Frame { from, to, next }) => {
+                reader.read(&buffer[at + from..at + to]);
+                at += next;
+            }
+            Ok(Step::Incomplete) => break Ok(()),
+            Err(error) => {
+                reader.reject(&buffer[at..], &error.to_string());
+                break Err(error);
+            }
+        }
+    };
+    buffer.advance(at);
+    broken
+}
+
+/// Hands over what was read. Nobody waits for the outcome: these senders know no answer.
+async fn submit(reader: &mut Reader<'_>, intake: &Intake) {
+    if !reader.batch.is_empty() {
+        drop(intake.submit(std::mem::take(&mut reader.batch), None).await);
+    }
+}
+
+/// The bytes of a connection, with its limits of time and memory.
+#[derive(Debug)]
+pub struct Input<R> {
+    stream: R,
+    /// What came and is not yet taken.
+    pub buffer: BytesMut,
+    limits: Limits,
+    intake: Arc<Intake>,
+    stop: watch::Receiver<bool>,
+    /// Bytes for the next read.
+    read: usize,
+    /// When the frame that is open began.
+    began: Option<Instant>,
+    /// The right to a large frame, and its bytes.
+    large: Option<(OwnedSemaphorePermit, usize)>,
+}
+
+/// What a read brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum More {
+    /// More bytes.
+    Came,
+    /// Nothing for as long as was asked.
+    Silence,
+    /// The peer has closed, or the service ends and nothing more is on its way.
+    Ended,
+}
+
+impl<R: AsyncRead + Unpin> Input<R> {
+    /// The bytes of a connection of which `first` has come.
+    pub fn new(stream: R, first: BytesMut, shared: &Shared) -> Self {
+        Self {
+            stream,
+            buffer: first,
+            limits: shared.limits.clone(),
+            intake: shared.intake.clone(),
+            stop: shared.stop.clone(),
+            read: SMALL_READ,
+            began: None,
+            large: None,
+        }
+    }
+
+    /// Waits for more bytes; at most for `silence`, where it is given.
+    ///
+    /// # Errors
+    ///
+    /// A limit of time is passed, or the network says so.
+    pub async fn more(&mut self, silence: Option<Duration>) -> Result<More, End> {
+        let now = Instant::now();
+        let (until, limit) = if self.buffer.is_empty() {
+            self.began = None;
+            self.large = None;
+            if self.buffer.capacity() > LARGE_READ {
+                self.buffer = BytesMut::new();
+            }
+            (self.limits.idle_time().map(|idle| now + idle), "idle_seconds")
+        } else {
+            let began = *self.began.get_or_insert(now);
+            (Some(began + self.limits.frame_time()), "frame_seconds")
+        };
+        self.make_room(until.unwrap_or(now + self.limits.frame_time())).await.ok_or(End::Slow(limit))?;
+        self.buffer.reserve(self.read);
+        let room = self.buffer.capacity() - self.buffer.len();
+        let stopping = *self.stop.borrow();
+        let wait = match (silence, stopping) {
+            (_, true) => Some(now + LAST_WORDS),
+            (Some(silence), false) => Some(now + silence),
+            (None, false) => until,
+        };
+        let came = tokio::select! {
+            came = self.stream.read_buf(&mut self.buffer) => came?,
+            () = sleep_until(wait) => {
+                return match (silence, stopping) {
+                    (_, true) => Ok(More::Ended),
+                    (Some(_), false) => Ok(More::Silence),
+                    (None, false) => Err(End::Slow(limit)),
+                };
+            }
+            // Once more, to take what is on its way.
+            () = ended(&mut self.stop), if !stopping => return Ok(More::Came),
+        };
+        self.read = if came == room { LARGE_READ } else { SMALL_READ };
+        Ok(if came == 0 { More::Ended } else { More::Came })
+    }
+}
+
+impl<R> Input<R> {
+    /// Waits for the right to keep a large frame, which few connections may have at a time: first for one of the usual
+    /// limit, then for ten times as much, as messages of Forward may be long. `None`: not in time.
+    async fn make_room(&mut self, until: Instant) -> Option<()> {
+        let held = self.large.as_ref().map_or(LARGE_READ, |(_, bytes)| *bytes);
+        let wanted = self.buffer.len() + self.read;
+        if wanted <= held {
+            return Some(());
+        }
+        let frame = self.limits.frame_bytes;
+        let bytes = if wanted <= frame + self.read { frame + self.read } else { frame * forward::FRAMES + self.read };
+        let room = self.intake.room_for_large_frame(bytes - held);
+        let more = timeout_at(until, room).await.ok()??;
+        match &mut self.large {
+            Some((permit, held)) => {
+                permit.merge(more);
+                *held = bytes;
+            }
+            None => self.large = Some((more, bytes)),
+        }
+        Some(())
+    }
+}
+
+/// Waits for the end of the service.
+pub async fn ended(stop: &mut watch::Receiver<bool>) {
+    // An error says that nobody can end it any more: it has ended.
+    drop(stop.wait_for(|stop| *stop).await);
+}
+
+async fn sleep_until(until: Option<Instant>) {
+    match until {
+        Some(until) => tokio::time::sleep_until(until).await,
+        None => std::future::pending().await,
+    }
+}

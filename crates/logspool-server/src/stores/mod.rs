@@ -1,0 +1,173 @@
+//! Where records are kept and found again.
+
+pub mod file;
+pub mod postgres;
+pub mod sqlite;
+pub mod watermark;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::address::StoreAddress;
+use crate::config::Config;
+use crate::delivery::{Delivery, Outcome};
+use crate::query::Query;
+use crate::record::Record;
+
+/// Takes records. A store has one writer, on a thread of its own, so all that is written to it is in one order.
+pub trait Store: Send {
+    /// Its name in messages and metrics.
+    fn name(&self) -> &str;
+
+    /// Writes the batches in one transaction, and returns when all of them are durable: one outcome for each.
+    ///
+    /// Chunks follow the rules of [`watermark::judge`]; the watermark moves in the same transaction. A record that the
+    /// store cannot take goes to its quarantine, with the reason, in the same transaction.
+    ///
+    /// # Errors
+    ///
+    /// Nothing of it is stored, or it cannot be told whether it is: the same batches may be written again.
+    fn write(&mut self, deliveries: &[Arc<Delivery>]) -> Result<Written, StoreError>;
+
+    /// Does what is due besides: a new day's file, old records removed. Called about once a second, and when idle.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Store::write`]; it is tried again.
+    fn maintain(&mut self) -> Result<(), StoreError>;
+
+    /// Puts away all that is open.
+    ///
+    /// # Errors
+    ///
+    /// What is written is safe even so.
+    fn close(self: Box<Self>) -> Result<(), StoreError>;
+}
+
+/// What one transaction did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Written {
+    /// What became of each batch.
+    pub outcomes: Vec<Outcome>,
+    /// Records stored.
+    pub stored: u64,
+    /// Records that were known already.
+    pub repeated: u64,
+    /// Records that are missing in streams.
+    pub missing: u64,
+    /// Records in quarantine.
+    pub quarantined: u64,
+}
+
+/// Answers queries, from any thread, beside the writer.
+pub trait Answers: Send + Sync {
+    /// Calls `each` with each row of the answer; stops when it says so.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    fn answer(&self, query: &Query, each: &mut dyn FnMut(Found<'_>) -> Next) -> Result<(), StoreError>;
+}
+
+/// A row of an answer.
+#[allow(clippy::large_enum_variant, reason = "there is one at a time")]
+#[derive(Debug, Clone, PartialEq)]
+pub enum Found<'a> {
+    /// A record.
+    Record(Record<'a>),
+    /// How many records have this value in the field; `None`: those without it.
+    Count(Option<&'a str>, u64),
+    /// How many records fall into the interval that begins then, in nanoseconds since 1970.
+    Interval(i64, u64),
+}
+
+/// Whether an answer goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// More, please.
+    More,
+    /// Enough.
+    Enough,
+}
+
+/// Why a store could not do what was asked.
+#[derive(Debug)]
+pub enum StoreError {
+    /// It may work later: a full disk, a server that is away.
+    Retry(String),
+    /// It will not: the store is of another kind or version.
+    Fatal(String),
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Retry(why) | Self::Fatal(why) => to.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}
+
+/// The stores of a service.
+pub struct Opened {
+    /// Each takes every record.
+    pub stores: Vec<Box<dyn Store>>,
+    /// Who answers: the first that can.
+    pub answers: Option<Arc<dyn Answers>>,
+}
+
+/// Opens the stores of a configuration. To add one: its file here, and a line in this function and the next.
+///
+/// # Errors
+///
+/// Which cannot be opened, and why.
+pub fn open(config: &Config) -> Result<Opened, String> {
+    let mut opened = Opened { stores: Vec::new(), answers: None };
+    let query_time = Duration::from_secs(config.limits.query_seconds);
+    for address in &config.store {
+        let at = |error: StoreError| format!("{address}: {error}");
+        let (store, answers): (Box<dyn Store>, Arc<dyn Answers>) = match address {
+            StoreAddress::Sqlite(folder) => {
+                let retention = sqlite::Retention { days: config.retention.days, bytes: config.retention.bytes };
+                let options = sqlite::Options { retention, ..sqlite::Options::default() };
+                let store = sqlite::SqliteStore::open(folder, options).map_err(at)?;
+                let answers = store.answers().with_deadline(query_time);
+                (Box::new(store), Arc::new(answers))
+            }
+            StoreAddress::Postgres(server) => {
+                let settings = postgres::Config {
+                    address: server.clone(),
+                    retention_days: config.retention.days,
+                    query_timeout: query_time,
+                };
+                (Box::new(postgres::Writer::new(&settings)), Arc::new(postgres::Reader::new(&settings)))
+            }
+        };
+        opened.stores.push(store);
+        opened.answers.get_or_insert(answers);
+    }
+    if let Some(path) = &config.file {
+        opened.stores.push(Box::new(file::FileStore::open(path).map_err(|error| error.to_string())?));
+    }
+    Ok(opened)
+}
+
+/// How long a question to a store without a service may take.
+const QUERY_TIME: Duration = Duration::from_secs(30);
+
+/// Opens a store for questions alone, beside a service that may be writing to it.
+///
+/// # Errors
+///
+/// There is no such store, or it cannot be read.
+pub fn open_to_ask(address: &StoreAddress) -> Result<Arc<dyn Answers>, StoreError> {
+    match address {
+        StoreAddress::Sqlite(folder) => Ok(Arc::new(sqlite::SqliteAnswers::open(folder)?)),
+        StoreAddress::Postgres(server) => {
+            let (address, query_timeout) = (server.clone(), QUERY_TIME);
+            Ok(Arc::new(postgres::Reader::new(&postgres::Config { address, retention_days: None, query_timeout })))
+        }
+    }
+}

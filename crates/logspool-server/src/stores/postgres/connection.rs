@@ -1,0 +1,268 @@
+//! One connection to the server, with the small runtime that drives it, so that it can be used from a plain thread.
+
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_postgres::config::Host;
+use tokio_postgres::{Client, NoTls};
+
+use crate::stores::StoreError;
+
+/// How long connecting may take, with the password's check.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long the server's machine may be silent before the connection counts as lost.
+const PEER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long a goodbye may take.
+const GOODBYE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The first and the longest wait before the next attempt to connect. Chosen: a server that restarts is found again
+/// within a moment, and one that is away for a day is not asked more than a few times a minute.
+const FIRST_WAIT: Duration = Duration::from_millis(50);
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+
+/// Where the server is, which database and who asks: `postgres://user:password@host:port/database`, with
+/// `?host=/run/postgresql` for a unix socket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Address {
+    config: tokio_postgres::Config,
+}
+
+impl FromStr for Address {
+    type Err = String;
+
+    fn from_str(url: &str) -> Result<Self, String> {
+        let Some((_, options)) = ["postgres://", "postgresql://"]
+            .iter()
+            .find_map(|scheme| url.strip_prefix(scheme))
+            .map(|rest| rest.split_once('?').unwrap_or((rest, "")))
+        else {
+            return Err("the address of PostgreSQL begins with postgres://".to_owned());
+        };
+        for (name, value) in form_urlencoded::parse(options.as_bytes()) {
+            if name == "sslmode" && !matches!(&*value, "disable" | "prefer") {
+                return Err(format!(
+                    "cannot use sslmode={value}: connections to PostgreSQL are not encrypted yet, \
+                     use a unix socket, a local server or a tunnel with sslmode=disable"
+                ));
+            }
+        }
+        let mut config: tokio_postgres::Config = url.parse().map_err(|error: tokio_postgres::Error| {
+            let why = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+            format!("cannot read the address of PostgreSQL: {why}")
+        })?;
+        if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
+            return Err("the address of PostgreSQL names no host: postgres://host/database, or \
+                        postgres:///database?host=/run/postgresql for a unix socket"
+                .to_owned());
+        }
+        if config.get_application_name().is_none() {
+            config.application_name("logspool");
+        }
+        config.connect_timeout(CONNECT_TIMEOUT).tcp_user_timeout(PEER_TIMEOUT);
+        // The same for a machine that is gone while its answer is waited for.
+        config.keepalives_idle(PEER_TIMEOUT / 2).keepalives_interval(PEER_TIMEOUT / 6).keepalives_retries(3);
+        Ok(Self { config })
+    }
+}
+
+/// Without the password.
+impl fmt::Display for Address {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let port = self.config.get_ports().first().unwrap_or(&5432);
+        match (self.config.get_hosts().first(), self.config.get_hostaddrs().first()) {
+            (Some(Host::Tcp(name)), _) => write!(to, "postgres://{name}:{port}")?,
+            (Some(Host::Unix(path)), _) => write!(to, "postgres://{}:{port}", path.display())?,
+            (None, Some(address)) => write!(to, "postgres://{address}:{port}")?,
+            (None, None) => to.write_str("postgres://")?,
+        }
+        write!(to, "/{}", self.config.get_dbname().unwrap_or_default())
+    }
+}
+
+/// Why something went wrong.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The server said so, or is away.
+    Server(tokio_postgres::Error),
+    /// It may work later.
+    Retry(String),
+    /// It will not work.
+    Fatal(String),
+}
+
+impl From<tokio_postgres::Error> for Failure {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Server(error)
+    }
+}
+
+impl Failure {
+    /// As a store says it: what was tried, on what.
+    pub(super) fn explain(self, what: &str, address: &Address) -> StoreError {
+        match self {
+            Self::Server(error) => StoreError::Retry(format!("cannot {what} {address}: {}", reason(&error))),
+            Self::Retry(why) => StoreError::Retry(format!("cannot {what} {address}: {why}")),
+            Self::Fatal(why) => StoreError::Fatal(format!("cannot {what} {address}: {why}")),
+        }
+    }
+
+    /// The code of the server's answer, empty where it did not answer.
+    pub(super) fn code(&self) -> &str {
+        match self {
+            Self::Server(error) => error.code().map_or("", |code| code.code()),
+            Self::Retry(_) | Self::Fatal(_) => "",
+        }
+    }
+}
+
+/// An error of the server in a line.
+pub(super) fn reason(error: &tokio_postgres::Error) -> String {
+    let Some(answer) = error.as_db_error() else {
+        let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
+        return format!("{error}{cause}");
+    };
+    let mut line = answer.message().to_owned();
+    for more in [answer.detail(), answer.hint()].into_iter().flatten() {
+        line.push_str(", ");
+        line.push_str(more.trim_end_matches('.'));
+    }
+    line + " (" + answer.code().code() + ")"
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(super) struct Link(Option<Open>);
+
+#[derive(Debug)]
+struct Open {
+    runtime: Runtime,
+    client: Client,
+    connection: JoinHandle<()>,
+}
+
+impl Link {
+    /// Connects.
+    pub(super) fn open(address: &Address) -> Result<Self, Failure> {
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| Failure::Retry(format!("cannot start a runtime: {error}")))?;
+        let connected = runtime.block_on(async { timeout(CONNECT_TIMEOUT, address.config.connect(NoTls)).await });
+        let (client, connection) =
+            connected.map_err(|_| Failure::Retry(format!("no answer within {CONNECT_TIMEOUT:?}")))??;
+        // How it ends is told to whoever waits for an answer.
+        let connection = runtime.spawn(async move { drop(connection.await) });
+        Ok(Self(Some(Open { runtime, client, connection })))
+    }
+
+    /// Does work on the connection, and waits for it.
+    pub(super) fn run<T>(&mut self, work: impl AsyncFnOnce(&Client) -> Result<T, Failure>) -> Result<T, Failure> {
+        match &self.0 {
+            Some(open) => open.runtime.block_on(work(&open.client)),
+            None => Err(Failure::Retry("the connection is closed".to_owned())),
+        }
+    }
+
+    /// Says goodbye to the server.
+    pub(super) fn close(mut self) {
+        let Some(Open { runtime, client, connection }) = self.0.take() else { return };
+        // With its client the connection ends by itself.
+        drop(client);
+        runtime.block_on(async { drop(timeout(GOODBYE_TIMEOUT, connection).await) });
+        runtime.shutdown_background();
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        // A runtime that is simply dropped panics on a thread that runs async code.
+        if let Some(open) = self.0.take() {
+            open.runtime.shutdown_background();
+        }
+    }
+}
+
+/// When to try again after failures.
+#[derive(Debug)]
+pub(super) struct Backoff {
+    wait: Duration,
+    until: Option<Instant>,
+}
+
+impl Backoff {
+    pub(super) fn new() -> Self {
+        Self { wait: FIRST_WAIT, until: None }
+    }
+
+    /// How long to wait still.
+    pub(super) fn left(&self) -> Duration {
+        self.until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
+    }
+
+    pub(super) fn worked(&mut self) {
+        *self = Self::new();
+    }
+
+    /// Up to a quarter more each time by chance, so that many services do not come back at one moment.
+    pub(super) fn failed(&mut self) {
+        let chance = u32::try_from(RandomState::new().hash_one(()) % 256).unwrap_or_default();
+        self.until = Some(Instant::now() + self.wait + self.wait / 1024 * chance);
+        self.wait = (self.wait * 2).min(LONGEST_WAIT);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_shown_without_its_password() {
+        for (expected, url) in [
+            ("postgres://db.example:5433/logs", "postgres://me:secret@db.example:5433/logs"),
+            ("postgres://db.example:5432/", "postgresql://me:secret@db.example"),
+            ("postgres:///run/postgresql:5432/logs", "postgres://me:secret@/logs?host=/run/postgresql&sslmode=disable"),
+        ] {
+            let address: Address = url.parse().unwrap();
+
+            assert_eq!(expected, address.to_string());
+        }
+    }
+
+    #[test]
+    fn an_address_that_cannot_be_used_says_why() {
+        for (expected, url) in [
+            ("begins with postgres://", "host=db user=me"),
+            ("names no host", "postgres:///logs"),
+            ("not encrypted yet", "postgres://db/logs?sslmode=require"),
+            ("not encrypted yet", "postgres://db/logs?sslmode=verify-full"),
+            ("unknown option `color`", "postgres://db/logs?color=red"),
+            ("invalid value for option `port`", "postgres://db:http/logs"),
+        ] {
+            let error = url.parse::<Address>().unwrap_err();
+
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn each_failure_doubles_the_wait_up_to_the_longest() {
+        let mut backoff = Backoff::new();
+        assert_eq!(Duration::ZERO, backoff.left());
+
+        for _ in 0..20 {
+            backoff.failed();
+        }
+        assert!(backoff.left() <= LONGEST_WAIT * 5 / 4);
+        assert!(backoff.left() > LONGEST_WAIT - Duration::from_secs(1));
+
+        backoff.worked();
+        assert_eq!(Duration::ZERO, backoff.left());
+    }
+}

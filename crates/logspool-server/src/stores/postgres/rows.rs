@@ -1,0 +1,159 @@
+//! The columns of `records`, and a row on its way in (`COPY BINARY`) and out.
+
+use std::borrow::Cow;
+
+use bytes::{BufMut, BytesMut};
+use tokio_postgres::Row as Found;
+
+use super::text;
+use crate::batch::Row;
+use crate::record::Record;
+
+/// The columns, in the order in which [`put`] writes them. Numbers come first: so they stand together without gaps.
+pub(super) const COLUMNS: &str = "time_ns, process, thread, line, level, logger, message, file, function, host, \
+    process_name, thread_name, task, trace_id, span_id, exception, stack, fields";
+
+/// The same as [`read`] wants them.
+pub(super) const SELECTED: &str = "time_ns, process, thread, line, level, logger, message, file, function, host, \
+    process_name, thread_name, task, trace_id, span_id, exception, stack, fields::text";
+
+/// How many they are.
+const COUNT: i16 = 18;
+
+/// What a row takes beside its text, at most: lengths and numbers.
+const ROW_BYTES: usize = 2 + COUNT as usize * 4 + 4 * 8 + 4 + 1;
+
+/// Begins a copy: signature, no flags, no extension.
+pub(super) fn begin(to: &mut BytesMut) {
+    to.put_slice(b"PGCOPY\n\xff\r\n\0");
+    to.put_i32(0);
+    to.put_i32(0);
+}
+
+/// Ends it.
+pub(super) fn end(to: &mut BytesMut) {
+    to.put_i16(-1);
+}
+
+/// Writes a row.
+pub(super) fn put(row: &Row<'_>, to: &mut BytesMut) {
+    to.reserve(ROW_BYTES);
+    to.put_i16(COUNT);
+    put_number(Some(row.time_ns), to);
+    // PostgreSQL has no unsigned numbers: the bits are kept, and read back as they were.
+    put_number(row.process.map(u64::cast_signed), to);
+    put_number(row.thread.map(u64::cast_signed), to);
+    put_number(row.line.map(i64::from), to);
+    to.put_i32(4);
+    to.put_i32(i32::from(row.level));
+    put_text(Some(row.logger), to);
+    put_text(Some(row.message), to);
+    for text in [
+        row.file,
+        row.function,
+        row.host,
+        row.process_name,
+        row.thread_name,
+        row.task,
+        row.trace_id,
+        row.span_id,
+        row.exception,
+        row.stack,
+    ] {
+        put_text(text, to);
+    }
+    // The one version of jsonb's binary form goes before the text.
+    put_bytes(row.fields.map(text::stored_json), &[1], to);
+}
+
+fn put_number(number: Option<i64>, to: &mut BytesMut) {
+    let Some(number) = number else { return to.put_i32(-1) };
+    to.put_i32(8);
+    to.put_i64(number);
+}
+
+fn put_text(text: Option<&str>, to: &mut BytesMut) {
+    put_bytes(text.map(text::stored), &[], to);
+}
+
+/// A frame is far shorter than what does not fit.
+fn put_bytes(text: Option<Cow<'_, str>>, before: &[u8], to: &mut BytesMut) {
+    let fitting = text.and_then(|text| Some((i32::try_from(before.len() + text.len()).ok()?, text)));
+    let Some((length, text)) = fitting else { return to.put_i32(-1) };
+    to.put_i32(length);
+    to.put_slice(before);
+    to.put_slice(text.as_bytes());
+}
+
+/// Reads a row of [`SELECTED`].
+///
+/// # Errors
+///
+/// A column is of another type.
+pub(super) fn read(row: &Found) -> Result<Record<'_>, tokio_postgres::Error> {
+    let text = |at: usize| row.try_get::<_, Option<&str>>(at).map(|found| found.map(text::original));
+    let number = |at: usize| row.try_get::<_, Option<i64>>(at);
+    let fields = match row.try_get::<_, Option<&str>>(17)?.map(text::original_json) {
+        Some(Cow::Borrowed(json)) => Record::fields_from_json(json),
+        Some(Cow::Owned(json)) => {
+            Record { fields: Record::fields_from_json(&json), ..Record::default() }.into_owned().fields
+        }
+        None => Vec::new(),
+    };
+    Ok(Record {
+        time_ns: number(0)?,
+        process: number(1)?.map(i64::cast_unsigned),
+        thread: number(2)?.map(i64::cast_unsigned),
+        line: number(3)?.and_then(|line| u32::try_from(line).ok()),
+        level: u16::try_from(row.try_get::<_, i32>(4)?).unwrap_or_default(),
+        logger: text(5)?.unwrap_or_default(),
+        message: text(6)?.unwrap_or_default(),
+        file: text(7)?,
+        function: text(8)?,
+        host: text(9)?,
+        process_name: text(10)?,
+        thread_name: text(11)?,
+        task: text(12)?,
+        trace_id: text(13)?,
+        span_id: text(14)?,
+        exception: text(15)?,
+        stack: text(16)?,
+        fields,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::{Arrival, Batch};
+    use crate::value::Value;
+
+    #[test]
+    fn a_row_has_the_binary_form_of_copy() {
+        let record = Record {
+            process: Some(u64::MAX),
+            level: 40,
+            message: "a\0".into(),
+            fields: vec![("k".into(), Value::Int(1))],
+            ..Record::default()
+        };
+        let mut batch = Batch::default();
+        batch.push(&record, Arrival { time_ns: 5, host: "" });
+        let mut found = BytesMut::new();
+        put(&batch.row(0).unwrap(), &mut found);
+
+        let mut expected = BytesMut::new();
+        expected.put_i16(18);
+        expected.put_slice(b"\0\0\0\x08\0\0\0\0\0\0\0\x05");
+        expected.put_slice(b"\0\0\0\x08\xff\xff\xff\xff\xff\xff\xff\xff");
+        expected.put_slice(&[0xff; 8]);
+        expected.put_slice(b"\0\0\0\x04\0\0\0\x28");
+        expected.put_slice(b"\0\0\0\0");
+        expected.put_slice(b"\0\0\0\x03a\x01\x01");
+        expected.put_slice(&[0xff; 40]);
+        expected.put_slice(b"\0\0\0\x08\x01{\"k\":1}");
+        assert_eq!(expected, found);
+        assert_eq!(usize::try_from(COUNT).unwrap(), COLUMNS.split(',').count());
+        assert_eq!(format!("{COLUMNS}::text"), SELECTED);
+    }
+}

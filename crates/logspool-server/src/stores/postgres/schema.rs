@@ -1,0 +1,259 @@
+//! The tables, made and changed by numbered steps, and the partitions of `records`: one for each day, in UTC.
+//!
+//! Partitions are made ahead of time, for the days around now. A record of any other day goes to the default
+//! partition, `records_other`: a sender with a wrong clock makes no tables. A day that has records there already gets
+//! no partition of its own, as PostgreSQL would have to move them.
+
+use chrono::{DateTime, NaiveDate};
+use tokio_postgres::Client;
+
+use super::connection::Failure;
+
+/// Each step brings the tables from one version to the next; a step that was published is never changed. `LETTERS`
+/// stands for what [`letters`] finds.
+const STEPS: &[&str] = &["
+    CREATE TABLE logspool.records (
+        time_ns bigint NOT NULL,
+        process bigint,
+        thread bigint,
+        line bigint,
+        level integer NOT NULL,
+        logger text NOT NULL,
+        message text LETTERS NOT NULL,
+        file text,
+        function text,
+        host text,
+        process_name text,
+        thread_name text,
+        task text,
+        trace_id text,
+        span_id text,
+        exception text,
+        stack text,
+        fields jsonb
+    ) PARTITION BY RANGE (time_ns);
+    CREATE TABLE logspool.records_other PARTITION OF logspool.records DEFAULT;
+    CREATE INDEX records_time ON logspool.records USING brin (time_ns) WITH (autosummarize = on);
+    CREATE INDEX records_trace ON logspool.records (trace_id) WHERE trace_id IS NOT NULL;
+    CREATE TABLE logspool.streams (
+        stream text PRIMARY KEY,
+        epoch bigint NOT NULL,
+        last bigint NOT NULL,
+        seen timestamptz NOT NULL
+    ) WITH (fillfactor = 50);
+    CREATE TABLE logspool.quarantine (
+        received timestamptz NOT NULL DEFAULT now(),
+        reason text NOT NULL,
+        record text NOT NULL
+    );
+"];
+
+/// What services that change the tables at once wait for; the number means nothing.
+const LOCK: i64 = 0x6c6f_6773_706f_6f6c;
+
+/// The oldest server that has all that is used here.
+const OLDEST_SERVER: i32 = 120_000;
+
+/// Days before and after today that get a partition: late records of yesterday, clocks that go ahead, and a service
+/// that cannot make partitions for a while, as a long backup holds the tables.
+const DAYS_BEHIND: i64 = 1;
+const DAYS_AHEAD: i64 = 3;
+
+/// How long a change of the tables waits for others to let go of them. While it waits, queries wait behind it.
+const LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '2s'";
+
+const DAY_NS: i64 = 86_400 * 1_000_000_000;
+
+/// Checks the server and makes the tables, or brings them to the version that is wanted here.
+pub(super) async fn prepare(client: &Client) -> Result<(), Failure> {
+    let row = client
+        .query_one(
+            // A commit that does not wait for the disk is not what an ack promises. Other values than `off` are the
+            // choice of who runs the server.
+            "SELECT current_setting('server_encoding'), current_setting('server_version_num')::int4,
+                CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', false) END",
+            &[],
+        )
+        .await?;
+    let (encoding, server): (&str, i32) = (row.try_get(0)?, row.try_get(1)?);
+    if encoding != "UTF8" {
+        return Err(Failure::Fatal(format!(
+            "the database has the encoding {encoding}: make one with CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0"
+        )));
+    }
+    if server < OLDEST_SERVER {
+        return Err(Failure::Fatal("the server is older than PostgreSQL 12".to_owned()));
+    }
+    client.batch_execute("BEGIN").await?;
+    match step(client).await {
+        Ok(()) => Ok(client.batch_execute("COMMIT").await?),
+        Err(failure) => {
+            client.batch_execute("ROLLBACK").await?;
+            Err(failure)
+        }
+    }
+}
+
+async fn step(client: &Client) -> Result<(), Failure> {
+    client.query_one("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
+    let row = client
+        .query_one("SELECT to_regnamespace('logspool') IS NOT NULL, to_regclass('logspool.version') IS NOT NULL", &[])
+        .await?;
+    let (has_schema, has_version): (bool, bool) = (row.try_get(0)?, row.try_get(1)?);
+    // Asked first: a role that may use the schema, but make none, is enough where there is one.
+    if !has_schema {
+        client.batch_execute("CREATE SCHEMA logspool").await?;
+    }
+    if !has_version {
+        client
+            .batch_execute(
+                "CREATE TABLE logspool.version (version integer NOT NULL); INSERT INTO logspool.version VALUES (0)",
+            )
+            .await?;
+    }
+    let version: i32 = client.query_one("SELECT version FROM logspool.version", &[]).await?.try_get(0)?;
+    let done = usize::try_from(version).unwrap_or_default();
+    if done > STEPS.len() {
+        return Err(Failure::Fatal(format!(
+            "its tables have version {version}, this logspool knows versions up to {}: use the newer logspool",
+            STEPS.len()
+        )));
+    }
+    let letters = letters(client).await?;
+    for sql in &STEPS[done..] {
+        client.batch_execute(&sql.replace("LETTERS", &letters)).await?;
+    }
+    if done < STEPS.len() {
+        client
+            .execute("UPDATE logspool.version SET version = $1", &[&i32::try_from(STEPS.len()).unwrap_or(i32::MAX)])
+            .await?;
+    }
+    Ok(())
+}
+
+/// The collation of messages: one that knows the letters of all languages, as words are told apart by it. Nothing where
+/// the database's own does; one with the locale `C` knows those of ASCII.
+async fn letters(client: &Client) -> Result<String, Failure> {
+    let row = client
+        .query_one(
+            "SELECT CASE WHEN 'ü' ~ '[[:alnum:]]' THEN '' ELSE (
+                SELECT 'COLLATE ' || quote_ident(collname)
+                FROM unnest(ARRAY['pg_c_utf8', 'C.utf8', 'C.UTF-8', 'und-x-icu']::name[]) WITH ORDINALITY known (name, place)
+                JOIN pg_collation ON collname = name AND collnamespace = 'pg_catalog'::regnamespace
+                    AND collencoding IN (-1, pg_char_to_encoding('UTF8'))
+                ORDER BY place LIMIT 1
+            ) END",
+            &[],
+        )
+        .await?;
+    Ok(row.try_get::<_, Option<String>>(0)?.unwrap_or_default())
+}
+
+/// The day that this time is in, counted from 1970.
+pub(super) fn day_of(time_ns: i64) -> i64 {
+    time_ns.div_euclid(DAY_NS)
+}
+
+/// Makes the partitions of the days around today.
+pub(super) async fn make_partitions(client: &Client, today: i64) -> Result<(), Failure> {
+    let there = partitions(client).await?;
+    for day in today - DAYS_BEHIND..=today + DAYS_AHEAD {
+        if there.contains(&day) {
+            continue;
+        }
+        let Some(name) = partition(day) else { continue };
+        let (from, to) = (day * DAY_NS, (day + 1) * DAY_NS);
+        let taken = client
+            .query_one(
+                "SELECT EXISTS (SELECT FROM logspool.records_other WHERE time_ns >= $1 AND time_ns < $2)",
+                &[&from, &to],
+            )
+            .await?;
+        if !taken.try_get::<_, bool>(0)? {
+            change(
+                client,
+                &format!(
+                    "CREATE TABLE IF NOT EXISTS logspool.{name} PARTITION OF logspool.records FOR VALUES FROM ({from}) TO ({to})"
+                ),
+            )
+            .await?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes the records of days before this one.
+pub(super) async fn remove_before(client: &Client, day: i64) -> Result<(), Failure> {
+    for old in partitions(client).await?.into_iter().filter(|old| *old < day) {
+        if let Some(name) = partition(old) {
+            change(client, &format!("DROP TABLE IF EXISTS logspool.{name}")).await?;
+        }
+    }
+    let before = day.saturating_mul(DAY_NS);
+    client.execute("DELETE FROM logspool.records_other WHERE time_ns < $1", &[&before]).await?;
+    client
+        .execute("DELETE FROM logspool.quarantine WHERE received < to_timestamp($1)", &[&((day * 86_400) as f64)])
+        .await?;
+    Ok(())
+}
+
+/// Whether the tables could not be changed as others use them (lock timeout), or as another service put records of that
+/// day into the default partition a moment before.
+pub(super) fn in_use(failure: &Failure) -> bool {
+    matches!(failure.code(), "55P03" | "23514")
+}
+
+/// The days that have a partition.
+async fn partitions(client: &Client) -> Result<Vec<i64>, Failure> {
+    let rows = client
+        .query(
+            "SELECT c.relname::text FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+                WHERE i.inhparent = 'logspool.records'::regclass",
+            &[],
+        )
+        .await?;
+    rows.iter()
+        .filter_map(|row| row.try_get(0).map(day_of_partition).transpose())
+        .collect::<Result<_, _>>()
+        .map_err(Into::into)
+}
+
+/// Changes partitions in a transaction that does not wait long for others.
+async fn change(client: &Client, sql: &str) -> Result<(), Failure> {
+    let sql = format!("BEGIN; {LOCK_TIMEOUT}; SELECT pg_advisory_xact_lock({LOCK}); {sql}; COMMIT");
+    let done = client.batch_execute(&sql).await;
+    if done.is_err() {
+        client.batch_execute("ROLLBACK").await?;
+    }
+    Ok(done?)
+}
+
+fn partition(day: i64) -> Option<String> {
+    Some(DateTime::from_timestamp(day.checked_mul(86_400)?, 0)?.format("records_%Y_%m_%d").to_string())
+}
+
+fn day_of_partition(name: &str) -> Option<i64> {
+    let date = NaiveDate::parse_from_str(name, "records_%Y_%m_%d").ok()?;
+    Some(date.signed_duration_since(NaiveDate::default()).num_days())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_partition_is_named_after_its_day() {
+        for (name, time_ns) in [
+            ("records_1970_01_01", 0),
+            ("records_1969_12_31", -1),
+            ("records_2024_02_29", 1_709_251_199_999_999_999),
+            ("records_2262_04_11", i64::MAX),
+        ] {
+            let day = day_of(time_ns);
+
+            assert_eq!(Some(name.to_owned()), partition(day));
+            assert_eq!(Some(day), day_of_partition(name));
+        }
+        assert_eq!(None, day_of_partition("records_other"));
+    }
+}

@@ -1,0 +1,370 @@
+//! The writer: one connection, one transaction for each group of batches.
+//!
+//! What makes a chunk stored once: its stream's watermark moves in the transaction of its rows, and only from the
+//! value by which it was judged. So a watermark that was read before another service moved it, or before a commit
+//! whose outcome was lost took effect after all, ends the transaction instead of storing rows twice. `COMMIT` is not
+//! sent before the server has said that every watermark has moved.
+
+use std::collections::HashMap;
+use std::pin::pin;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bytes::{Bytes, BytesMut};
+use futures_util::SinkExt;
+use tokio_postgres::{Client, Error, Statement};
+
+use super::connection::{Address, Backoff, Failure, Link, reason};
+use super::plan::{Marks, Plan, unknown};
+use super::{Config, now_ns, rows, schema, text};
+use crate::batch::Row;
+use crate::delivery::Delivery;
+use crate::record::Record;
+use crate::stores::watermark::Watermark;
+use crate::stores::{Store, StoreError, Written};
+
+/// Bytes of rows handed to the connection at once: what is encoded while the server reads what came before.
+const COPY_BYTES: usize = 64 * 1024;
+
+/// Streams whose watermarks are kept in mind; beyond that all are read anew.
+const MARKS: usize = 100_000;
+
+/// How often a group is judged anew as another service moved one of its streams meanwhile.
+const ATTEMPTS: usize = 3;
+
+/// How often old records and watermarks are looked for, and partitions made.
+const UPKEEP_EVERY: Duration = Duration::from_secs(3600);
+
+/// How soon that is tried again when it failed: the tables are in use, mostly.
+const UPKEEP_AGAIN: Duration = Duration::from_secs(60);
+
+const READ_MARKS: &str = "SELECT stream, epoch, last FROM logspool.streams WHERE stream = ANY($1)";
+
+/// Says how many streams have moved. `epoch IS NULL`: the stream ends; `was_epoch IS NULL`: nothing was known of it.
+const MOVE_MARKS: &str = "
+    WITH given AS (
+        SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])
+            AS given (stream, epoch, last, was_epoch, was_last)
+    ), moved AS (
+        UPDATE logspool.streams s SET epoch = g.epoch, last = g.last, seen = now() FROM given g
+            WHERE g.epoch IS NOT NULL AND s.stream = g.stream AND s.epoch = g.was_epoch AND s.last = g.was_last
+            RETURNING 1
+    ), made AS (
+        INSERT INTO logspool.streams (stream, epoch, last, seen)
+            SELECT stream, epoch, last, now() FROM given WHERE epoch IS NOT NULL AND was_epoch IS NULL
+            ON CONFLICT (stream) DO NOTHING RETURNING 1
+    ), gone AS (
+        DELETE FROM logspool.streams s USING given g
+            WHERE g.epoch IS NULL AND s.stream = g.stream AND s.epoch = g.was_epoch AND s.last = g.was_last
+            RETURNING 1
+    )
+    SELECT (SELECT count(*) FROM moved) + (SELECT count(*) FROM made) + (SELECT count(*) FROM gone)";
+
+const QUARANTINE: &str = "INSERT INTO logspool.quarantine (reason, record) VALUES ($1, $2)";
+
+/// Watermarks of clients that have not been seen for so long are forgotten: a client that keeps chunks for longer
+/// than that may find them stored twice.
+const FORGET_MARKS: &str = "DELETE FROM logspool.streams WHERE seen < now() - interval '7 days'";
+
+/// Writes records into PostgreSQL.
+#[derive(Debug)]
+pub struct Writer {
+    config: Config,
+    session: Option<Session>,
+    backoff: Backoff,
+}
+
+impl Writer {
+    /// A writer that connects when it is first needed, and again whenever the connection is lost.
+    pub fn new(config: &Config) -> Self {
+        Self { config: config.clone(), session: None, backoff: Backoff::new() }
+    }
+
+    /// The connection; a new one where there is none.
+    fn session(&mut self) -> Result<&mut Session, Failure> {
+        match &mut self.session {
+            Some(session) => Ok(session),
+            none => Ok(none.insert(Session::open(&self.config.address)?)),
+        }
+    }
+
+    /// Gives the connection up: whatever failed on it, the next one begins in a known state, with watermarks read anew.
+    fn failed(&mut self, failure: Failure, what: &str) -> StoreError {
+        self.session = None;
+        self.backoff.failed();
+        failure.explain(what, &self.config.address)
+    }
+}
+
+impl Store for Writer {
+    fn name(&self) -> &str {
+        "postgres"
+    }
+
+    /// Waits out the pause after a failure first, 5 s and a little at most, so it can be called again at once.
+    fn write(&mut self, deliveries: &[Arc<Delivery>]) -> Result<Written, StoreError> {
+        thread::sleep(self.backoff.left());
+        let done = self.session().and_then(|session| session.write(deliveries));
+        match done {
+            Ok(written) => {
+                self.backoff.worked();
+                Ok(written)
+            }
+            Err(failure) => Err(self.failed(failure, "write to")),
+        }
+    }
+
+    fn maintain(&mut self) -> Result<(), StoreError> {
+        if !self.backoff.left().is_zero() {
+            return Ok(());
+        }
+        let retention_days = self.config.retention_days;
+        let session = match self.session() {
+            Ok(session) => session,
+            Err(failure) => return Err(self.failed(failure, "connect to")),
+        };
+        if Instant::now() < session.upkeep_at && schema::day_of(now_ns()) == session.upkeep_day {
+            return Ok(());
+        }
+        match session.maintain(retention_days) {
+            Ok(()) => Ok(()),
+            // An answer of the server: the connection goes on.
+            Err(failure) if !failure.code().is_empty() => Err(failure.explain("tidy up", &self.config.address)),
+            Err(failure) => Err(self.failed(failure, "tidy up")),
+        }
+    }
+
+    fn close(self: Box<Self>) -> Result<(), StoreError> {
+        if let Some(session) = self.session {
+            session.link.close();
+        }
+        Ok(())
+    }
+}
+
+/// What belongs to one connection.
+#[derive(Debug)]
+struct Session {
+    link: Link,
+    statements: Statements,
+    /// Watermarks as this connection has read or committed them.
+    marks: Marks,
+    upkeep_at: Instant,
+    upkeep_day: i64,
+}
+
+#[derive(Debug)]
+struct Statements {
+    copy: Statement,
+    read_marks: Statement,
+    move_marks: Statement,
+}
+
+impl Session {
+    fn open(address: &Address) -> Result<Self, Failure> {
+        let mut link = Link::open(address)?;
+        let today = schema::day_of(now_ns());
+        let statements = link.run(async |client| {
+            schema::prepare(client).await?;
+            match schema::make_partitions(client, today).await {
+                // Something holds the tables, a backup say. Records are taken all the same.
+                Err(failure) if schema::in_use(&failure) => {}
+                done => done?,
+            }
+            Ok(Statements {
+                copy: client.prepare(&format!("COPY logspool.records ({}) FROM STDIN BINARY", rows::COLUMNS)).await?,
+                read_marks: client.prepare(READ_MARKS).await?,
+                move_marks: client.prepare(MOVE_MARKS).await?,
+            })
+        })?;
+        Ok(Self { link, statements, marks: HashMap::new(), upkeep_at: Instant::now(), upkeep_day: today })
+    }
+
+    fn write(&mut self, deliveries: &[Arc<Delivery>]) -> Result<Written, Failure> {
+        let Self { link, statements, marks, .. } = self;
+        link.run(async |client| {
+            for _ in 0..ATTEMPTS {
+                learn(client, statements, marks, deliveries).await?;
+                let plan = Plan::new(deliveries.iter().map(|delivery| &**delivery), marks);
+                if plan.is_empty() {
+                    return Ok(plan.written);
+                }
+                if let Some(quarantined) = commit(client, statements, &plan).await? {
+                    let now = plan.moves.iter().map(|(name, moved)| (name.clone().into_owned(), moved.now));
+                    marks.extend(now);
+                    let stored = plan.written.stored - quarantined;
+                    return Ok(Written { stored, quarantined, ..plan.written });
+                }
+                marks.clear();
+            }
+            Err(Failure::Retry("another service writes the same streams at this moment".to_owned()))
+        })
+    }
+
+    fn maintain(&mut self, retention_days: Option<u32>) -> Result<(), Failure> {
+        let Self { link, marks, .. } = self;
+        let today = schema::day_of(now_ns());
+        (self.upkeep_at, self.upkeep_day) = (Instant::now() + UPKEEP_AGAIN, today);
+        link.run(async |client| {
+            schema::make_partitions(client, today).await?;
+            if let Some(days) = retention_days {
+                schema::remove_before(client, today - i64::from(days)).await?;
+            }
+            if client.execute(FORGET_MARKS, &[]).await? > 0 {
+                marks.clear();
+            }
+            Ok(())
+        })?;
+        self.upkeep_at = Instant::now() + UPKEEP_EVERY;
+        Ok(())
+    }
+}
+
+/// Reads the watermarks of streams that nothing is known of yet.
+async fn learn(
+    client: &Client,
+    statements: &Statements,
+    marks: &mut Marks,
+    deliveries: &[Arc<Delivery>],
+) -> Result<(), Failure> {
+    if marks.len() > MARKS {
+        marks.clear();
+    }
+    let names = unknown(deliveries.iter().map(|delivery| &**delivery), marks);
+    if names.is_empty() {
+        return Ok(());
+    }
+    for row in client.query(&statements.read_marks, &[&names]).await? {
+        let (epoch, last): (i64, i64) = (row.try_get(1)?, row.try_get(2)?);
+        let mark = Watermark { epoch: epoch.cast_unsigned(), last: last.cast_unsigned() };
+        marks.insert(row.try_get(0)?, Some(mark));
+    }
+    for name in names {
+        marks.entry(name.into_owned()).or_insert(None);
+    }
+    Ok(())
+}
+
+/// Writes it all in one transaction, and says how many records went to quarantine; `None`, and nothing is written: a
+/// watermark is not what the plan was made for.
+async fn commit(client: &Client, statements: &Statements, plan: &Plan<'_>) -> Result<Option<u64>, Failure> {
+    client.batch_execute("BEGIN").await?;
+    let mut quarantined = 0;
+    if plan.written.stored > 0 {
+        match copy(client, statements, plan.rows()).await {
+            Err(error) if is_refusal(&error) => {
+                client.batch_execute("ROLLBACK; BEGIN").await?;
+                quarantined = sift(client, statements, &plan.rows().collect::<Vec<_>>()).await?;
+            }
+            done => done?,
+        }
+    }
+    if !plan.moves.is_empty() {
+        let bits = |mark: Option<Watermark>| {
+            (mark.map(|mark| mark.epoch.cast_signed()), mark.map(|mark| mark.last.cast_signed()))
+        };
+        let names: Vec<_> = plan.moves.keys().collect();
+        let (epochs, lasts): (Vec<_>, Vec<_>) = plan.moves.values().map(|moved| bits(moved.now)).unzip();
+        let (were_epochs, were_lasts): (Vec<_>, Vec<_>) = plan.moves.values().map(|moved| bits(moved.was)).unzip();
+        let row =
+            client.query_one(&statements.move_marks, &[&names, &epochs, &lasts, &were_epochs, &were_lasts]).await?;
+        if usize::try_from(row.try_get::<_, i64>(0)?) != Ok(names.len()) {
+            client.batch_execute("ROLLBACK").await?;
+            return Ok(None);
+        }
+    }
+    client.batch_execute("COMMIT").await?;
+    Ok(Some(quarantined))
+}
+
+async fn copy<'a>(
+    client: &Client,
+    statements: &Statements,
+    rows: impl IntoIterator<Item = Row<'a>>,
+) -> Result<(), Error> {
+    let mut sink = pin!(client.copy_in::<_, Bytes>(&statements.copy).await?);
+    let mut buffer = BytesMut::with_capacity(2 * COPY_BYTES);
+    rows::begin(&mut buffer);
+    for row in rows {
+        rows::put(&row, &mut buffer);
+        if buffer.len() >= COPY_BYTES {
+            sink.send(buffer.split().freeze()).await?;
+            buffer.reserve(2 * COPY_BYTES);
+        }
+    }
+    rows::end(&mut buffer);
+    sink.send(buffer.freeze()).await?;
+    sink.finish().await?;
+    Ok(())
+}
+
+/// Whether the server refuses what a row holds: data it cannot read (class 22), that breaks a constraint (23), that is
+/// beyond its limits (54), or that a trigger refuses (P0). Anything else may be gone the next time.
+fn is_refusal(error: &Error) -> bool {
+    let code = error.code().map_or("", |code| code.code());
+    // Not the bytes of the copy itself: they are made here, and no row is to blame.
+    code != "22P04" && ["22", "23", "54", "P0"].iter().any(|class| code.starts_with(class))
+}
+
+/// Stores what can be stored and puts the rest into quarantine: halves a refused part until the one row is found.
+async fn sift(client: &Client, statements: &Statements, rows: &[Row<'_>]) -> Result<u64, Failure> {
+    let mut quarantined = 0;
+    let mut parts = vec![rows];
+    while let Some(part) = parts.pop() {
+        client.batch_execute("SAVEPOINT part").await?;
+        match copy(client, statements, part.iter().copied()).await {
+            Err(error) if is_refusal(&error) => {
+                client.batch_execute("ROLLBACK TO SAVEPOINT part; RELEASE SAVEPOINT part").await?;
+                if let [row] = part {
+                    client.execute(QUARANTINE, &[&text::stored(&reason(&error)), &as_json(row)]).await?;
+                    quarantined += 1;
+                } else {
+                    let (left, right) = part.split_at(part.len() / 2);
+                    parts.extend([right, left]);
+                }
+            }
+            done => {
+                done?;
+                client.batch_execute("RELEASE SAVEPOINT part").await?;
+            }
+        }
+    }
+    Ok(quarantined)
+}
+
+/// A record as JSON. Its fields are put in as they are: what cannot be read as JSON with a limited depth would be lost.
+fn as_json(row: &Row<'_>) -> String {
+    let record: Record<'_> = Row { fields: None, ..*row }.record();
+    let mut json = serde_json::to_string(&record).expect("a record has no keys but text");
+    if let Some(fields) = row.fields {
+        json.pop();
+        json.push_str(",\"fields\":");
+        json.push_str(fields);
+        json.push('}');
+    }
+    json
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::{Arrival, Batch};
+    use crate::value::Value;
+
+    #[test]
+    fn a_quarantined_record_is_all_of_it() {
+        let record = Record {
+            level: 40,
+            logger: "shop".into(),
+            message: "a\0".into(),
+            fields: vec![("k".into(), Value::Int(1))],
+            ..Record::default()
+        };
+        let mut batch = Batch::default();
+        batch.push(&record, Arrival { time_ns: 5, host: "" });
+
+        let expected = r#"{"time_ns":5,"level":40,"logger":"shop","message":"a\u0000","fields":{"k":1}}"#;
+        assert_eq!(expected, as_json(&batch.row(0).unwrap()));
+    }
+}

@@ -1,0 +1,121 @@
+//! Answers from the files of a folder, beside the service that writes them or without it.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::catalog::{Catalog, Entry};
+use super::counts::{self, Counting};
+use super::folder::bytes_of_day;
+use super::merge::Merge;
+use super::plan::Key;
+use super::read_file::ReadFile;
+use crate::query::{Query, Stage, plan};
+use crate::stores::{Answers, Found, Next, StoreError};
+
+/// Chosen: longer than any question that an index answers, shorter than a person waits. As long as it runs, SQLite
+/// keeps what is written in its log.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Answers queries, from any thread.
+#[derive(Debug, Clone)]
+pub struct SqliteAnswers {
+    folder: PathBuf,
+    deadline: Duration,
+}
+
+/// What the store holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Stats {
+    /// Files of days.
+    pub files: u64,
+    /// Bytes on disk, of indexes too.
+    pub bytes: u64,
+    /// Records.
+    pub rows: u64,
+    /// The newest time of a record, in nanoseconds since 1970.
+    pub newest_time_ns: Option<i64>,
+    /// Records of the file that is written that its index has not reached.
+    pub unindexed_rows: u64,
+}
+
+impl SqliteAnswers {
+    /// Answers from a folder.
+    ///
+    /// # Errors
+    ///
+    /// It is no folder of this store.
+    pub fn open(folder: impl Into<PathBuf>) -> Result<Self, StoreError> {
+        let folder = folder.into();
+        Catalog::open_read(&folder)?;
+        Ok(Self::of(&folder))
+    }
+
+    pub(super) fn of(folder: &Path) -> Self {
+        Self { folder: folder.to_owned(), deadline: DEADLINE }
+    }
+
+    /// The same, with another time after which a query ends with an error; 30 seconds by itself.
+    #[must_use]
+    pub fn with_deadline(self, deadline: Duration) -> Self {
+        Self { deadline, ..self }
+    }
+
+    /// What the store holds now.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be read.
+    pub fn stats(&self) -> Result<Stats, StoreError> {
+        let mut stats = Stats::default();
+        for mut entry in Catalog::open_read(&self.folder)?.entries()? {
+            if !entry.sealed {
+                let Some(file) = ReadFile::open(&self.folder, &entry, Instant::now() + self.deadline)? else {
+                    continue;
+                };
+                // Ids are given from 1 on, and none is taken back.
+                let indexed = file.indexed_to.unwrap_or_default();
+                stats.unindexed_rows += file.entry.rows.saturating_sub(indexed).unsigned_abs();
+                entry = file.entry;
+            }
+            stats.files += 1;
+            stats.bytes += bytes_of_day(&self.folder.join(&entry.name));
+            stats.rows += entry.rows.unsigned_abs();
+            stats.newest_time_ns = stats.newest_time_ns.max(entry.range.map(|(_, newest)| newest));
+        }
+        Ok(stats)
+    }
+
+    /// Files that may have records of the query.
+    fn files(&self, query: &Query) -> Result<Vec<Entry>, StoreError> {
+        let since = query.since_ns.unwrap_or(i64::MIN);
+        let mut entries = Catalog::open_read(&self.folder)?.entries()?;
+        entries.retain(|entry| entry.overlaps(since, query.until_ns));
+        Ok(entries)
+    }
+}
+
+impl Answers for SqliteAnswers {
+    fn answer(&self, query: &Query, each: &mut dyn FnMut(Found<'_>) -> Next) -> Result<(), StoreError> {
+        let deadline = Instant::now() + self.deadline;
+        let (since, until) = plan::bounds(&query.filter);
+        let until_ns = query.until_ns.into_iter().chain(until).min();
+        let query = Query { since_ns: query.since_ns.max(since), until_ns, ..query.clone() };
+        let files = self.files(&query)?;
+        let limit = query.limit.unwrap_or(u64::MAX);
+        let counting = Counting { folder: &self.folder, query: &query, deadline };
+        match &query.stage {
+            None => Merge::new(&self.folder, files, &query, deadline).run(limit, each),
+            Some(Stage::CountBy(field)) => {
+                let counts = counting.run::<Option<String>>(&files, Key::Value(field))?;
+                counts::tell_values(counts, limit, each);
+                Ok(())
+            }
+            Some(Stage::Histogram { interval_ns }) => {
+                let interval_ns = (*interval_ns).max(1);
+                let counts = counting.run::<i64>(&files, Key::Interval(interval_ns))?;
+                counts::tell_intervals(counts, interval_ns, limit, each);
+                Ok(())
+            }
+        }
+    }
+}

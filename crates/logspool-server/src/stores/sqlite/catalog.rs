@@ -1,0 +1,118 @@
+//! Which files there are, and which time each of them covers.
+//!
+//! It repeats what the files say of themselves, so that a query opens only those that it needs. Lost or damaged, it is
+//! made again from them.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, Row, params};
+
+use super::database::{self, Kind};
+use super::failure::failed;
+use super::folder::{CATALOG, remove_database};
+use crate::stores::StoreError;
+
+/// A day's file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// Its place among all that were ever made; the newest has the greatest.
+    pub sequence: i64,
+    /// Its name in the folder.
+    pub name: String,
+    /// Whether no record comes to it any more; before that the rest is not known here.
+    pub sealed: bool,
+    /// The oldest and the newest time in it; `None` without records.
+    pub range: Option<(i64, i64)>,
+    /// Records in it.
+    pub rows: i64,
+}
+
+impl Entry {
+    /// Whether it may have records from `since` on and before `until`.
+    pub fn overlaps(&self, since: i64, until: Option<i64>) -> bool {
+        match self.range {
+            Some((oldest, newest)) => newest >= since && until.is_none_or(|until| oldest < until),
+            None => !self.sealed,
+        }
+    }
+}
+
+/// The catalog.
+#[derive(Debug)]
+pub(super) struct Catalog {
+    connection: Connection,
+    path: PathBuf,
+}
+
+impl Catalog {
+    /// Opens it to write; makes it where it is missing or damaged.
+    pub fn open(folder: &Path) -> Result<Self, StoreError> {
+        let path = folder.join(CATALOG);
+        let connection = match Self::connect(&path) {
+            Err(StoreError::Fatal(why)) if is_rebuildable(&path) => {
+                tracing::warn!("{why}; it is made again from the files of the days");
+                remove_database(&path)?;
+                Self::connect(&path)
+            }
+            connection => connection,
+        }?;
+        Ok(Self { connection, path })
+    }
+
+    fn connect(path: &Path) -> Result<Connection, StoreError> {
+        let connection = database::open(Kind::Catalog, path)?;
+        if !database::has_schema(Kind::Catalog, &connection, path)? {
+            let create = || {
+                connection.execute_batch("BEGIN IMMEDIATE")?;
+                database::create_schema(Kind::Catalog, &connection)?;
+                connection.execute_batch("COMMIT")
+            };
+            create().map_err(|error| failed("write", path, &error))?;
+        }
+        Ok(connection)
+    }
+
+    /// Opens it to read, beside one that writes.
+    pub fn open_read(folder: &Path) -> Result<Self, StoreError> {
+        let path = folder.join(CATALOG);
+        let connection = database::open_read(Kind::Catalog, &path, None)?;
+        Ok(Self { connection, path })
+    }
+
+    /// The files, oldest first.
+    pub fn entries(&self) -> Result<Vec<Entry>, StoreError> {
+        let read = |row: &Row<'_>| {
+            let range = row.get::<_, Option<i64>>(3)?.zip(row.get(4)?);
+            Ok(Entry { sequence: row.get(0)?, name: row.get(1)?, sealed: row.get(2)?, range, rows: row.get(5)? })
+        };
+        let query = || {
+            let sql = "SELECT sequence, name, sealed, min_time_ns, max_time_ns, rows FROM files ORDER BY sequence";
+            self.connection.prepare_cached(sql)?.query_map([], read)?.collect::<rusqlite::Result<_>>()
+        };
+        query().map_err(|error| failed("read", &self.path, &error))
+    }
+
+    /// Adds a file, or says anew what is known of it.
+    pub fn put(&self, entry: &Entry) -> Result<(), StoreError> {
+        let (oldest, newest) = entry.range.unzip();
+        let sql = "INSERT OR REPLACE INTO files VALUES(?, ?, ?, ?, ?, ?)";
+        let values = params![entry.sequence, entry.name, entry.sealed, oldest, newest, entry.rows];
+        self.connection.execute(sql, values).map_err(|error| failed("write", &self.path, &error))?;
+        Ok(())
+    }
+
+    /// Takes a file out.
+    pub fn remove(&self, sequence: i64) -> Result<(), StoreError> {
+        let removed = self.connection.execute("DELETE FROM files WHERE sequence = ?", [sequence]);
+        removed.map_err(|error| failed("write", &self.path, &error))?;
+        Ok(())
+    }
+}
+
+/// Whether a catalog that cannot be used is no database at all, rather than one of somebody else or of a newer version.
+fn is_rebuildable(path: &Path) -> bool {
+    let version = Connection::open(path).and_then(|connection| {
+        connection.query_one("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))
+    });
+    version.is_err_and(|error| super::failure::is_damage(&error))
+}

@@ -1,0 +1,185 @@
+//! Counts over the records of several files: by the values of a field, or by intervals of time.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::path::Path;
+use std::time::Instant;
+
+use rusqlite::types::{FromSql, ValueRef};
+use rusqlite::{Row, params_from_iter};
+
+use super::catalog::Entry;
+use super::folder::index_of;
+use super::insert::MINUTE_NS;
+use super::plan::{Key, Piece, Statement, Way, needs_records};
+use super::read_file::{ReadFile, tell_damage};
+use crate::query::{Field, Query};
+use crate::stores::{Found, Next, StoreError};
+
+/// Values that are counted in one query, and bytes of them: they are in memory.
+const MOST_VALUES: usize = 1_000_000;
+const MOST_BYTES: usize = 64 << 20;
+
+/// A query that counts.
+pub(super) struct Counting<'a> {
+    pub folder: &'a Path,
+    pub query: &'a Query,
+    pub deadline: Instant,
+}
+
+/// A piece of a file, and the times that it is asked for.
+type Part = (Piece, Option<i64>, Option<i64>);
+
+/// What records are counted by.
+pub(super) trait Counted: Eq + Hash {
+    /// From a column.
+    fn read(value: ValueRef<'_>) -> rusqlite::Result<Self>
+    where
+        Self: Sized;
+
+    /// Bytes that it takes.
+    fn bytes(&self) -> usize;
+}
+
+impl Counted for i64 {
+    fn read(value: ValueRef<'_>) -> rusqlite::Result<Self> {
+        Ok(FromSql::column_result(value)?)
+    }
+
+    fn bytes(&self) -> usize {
+        size_of::<Self>()
+    }
+}
+
+impl Counted for Option<String> {
+    fn read(value: ValueRef<'_>) -> rusqlite::Result<Self> {
+        Ok(match value {
+            ValueRef::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),
+            _ => None,
+        })
+    }
+
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + self.as_ref().map_or(0, String::len)
+    }
+}
+
+impl Counting<'_> {
+    /// Counts.
+    pub fn run<K: Counted>(&self, files: &[Entry], key: Key<'_>) -> Result<HashMap<K, u64>, StoreError> {
+        let mut counts = HashMap::new();
+        let mut bytes = 0;
+        for entry in files {
+            let Some(file) = ReadFile::open(self.folder, entry, self.deadline)? else { continue };
+            for (piece, since, until) in self.parts(&file, key)? {
+                let Statement { sql, values } = piece.counts(self.query, &key, since, until);
+                let mut add = |row: &Row<'_>| -> rusqlite::Result<bool> {
+                    let value = K::read(row.get_ref(0)?)?;
+                    let count = row.get::<_, i64>(1)?.unsigned_abs();
+                    bytes += if counts.contains_key(&value) { 0 } else { value.bytes() };
+                    *counts.entry(value).or_default() += count;
+                    Ok(counts.len() <= MOST_VALUES && bytes <= MOST_BYTES)
+                };
+                let mut count = || -> rusqlite::Result<bool> {
+                    let mut statement = file.connection.prepare(&sql)?;
+                    let mut rows = statement.query(params_from_iter(&values))?;
+                    while let Some(row) = rows.next()? {
+                        if !add(row)? {
+                            return Ok(false);
+                        }
+                    }
+                    Ok(true)
+                };
+                if !count().map_err(|error| file.failed(&error))? {
+                    return Err(StoreError::Retry(format!(
+                        "cannot count: there are more than {MOST_VALUES} values, or they are too long; \
+                         ask for less time"
+                    )));
+                }
+            }
+        }
+        Ok(counts)
+    }
+
+    fn parts(&self, file: &ReadFile, key: Key<'_>) -> Result<Vec<Part>, StoreError> {
+        let (since, until) = (self.query.since_ns, self.query.until_ns);
+        if !needs_records(&self.query.filter) && can_count_minutes(key) {
+            return Ok(by_minutes(since, until));
+        }
+        let whole = vec![(Piece::ByTime, since, until)];
+        let Some(end) = file.indexed_to else { return Ok(whole) };
+        let piece = match Way::of(&self.query.filter) {
+            Way::Trace(trace) => Piece::Trace(trace),
+            Way::Words(words) => Piece::Words(words),
+            // The records of a logger may be most of them.
+            Way::Time | Way::Logger(_) => return Ok(whole),
+        };
+        // A damaged index would be found out half-way.
+        let readable = piece.exceeds(0).map(|Statement { sql, values }| {
+            file.connection.query_one(&sql, params_from_iter(values), |row| row.get::<_, bool>(0))
+        });
+        if let Some(Err(error)) = readable {
+            tell_damage(&index_of(&file.path), &error);
+            return Ok(whole);
+        }
+        Ok(vec![(piece, since, until), (Piece::Tail(end), since, until)])
+    }
+}
+
+fn can_count_minutes(key: Key<'_>) -> bool {
+    match key {
+        Key::Value(field) => matches!(field, Field::Level | Field::Logger),
+        Key::Interval(interval_ns) => interval_ns % MINUTE_NS == 0,
+    }
+}
+
+/// Whole minutes from their counts, what is left at both ends from the records.
+fn by_minutes(since: Option<i64>, until: Option<i64>) -> Vec<Part> {
+    // Rounded up: the first minute that is whole.
+    let first = since.map(|since| since.div_euclid(MINUTE_NS) + i64::from(since.rem_euclid(MINUTE_NS) > 0));
+    let last = until.map(|until| until.div_euclid(MINUTE_NS));
+    if first.zip(last).is_some_and(|(first, last)| first >= last) {
+        return vec![(Piece::ByTime, since, until)];
+    }
+    let mut parts = vec![(Piece::Rollup(first.unwrap_or(i64::MIN), last.unwrap_or(i64::MAX)), None, None)];
+    if let (Some(since), Some(first)) = (since, first) {
+        let whole = first.saturating_mul(MINUTE_NS);
+        if since < whole {
+            parts.push((Piece::ByTime, Some(since), Some(whole)));
+        }
+    }
+    if let (Some(until), Some(last)) = (until, last) {
+        let whole = last.saturating_mul(MINUTE_NS);
+        if whole < until {
+            parts.push((Piece::ByTime, Some(whole), Some(until)));
+        }
+    }
+    parts
+}
+
+/// Hands counts out, the greatest first; equal ones in order of their values, nothing before something.
+pub(super) fn tell_values(counts: HashMap<Option<String>, u64>, limit: u64, each: &mut dyn FnMut(Found<'_>) -> Next) {
+    let mut counts: Vec<_> = counts.into_iter().collect();
+    counts.sort_by(|(value, count), (other_value, other)| other.cmp(count).then_with(|| value.cmp(other_value)));
+    for (value, count) in counts.iter().take(usize::try_from(limit).unwrap_or(usize::MAX)) {
+        if each(Found::Count(value.as_deref(), *count)) == Next::Enough {
+            break;
+        }
+    }
+}
+
+/// Hands counts out, the oldest first.
+pub(super) fn tell_intervals(
+    counts: HashMap<i64, u64>,
+    interval_ns: i64,
+    limit: u64,
+    each: &mut dyn FnMut(Found<'_>) -> Next,
+) {
+    let mut counts: Vec<_> = counts.into_iter().collect();
+    counts.sort_unstable();
+    for (interval, count) in counts.into_iter().take(usize::try_from(limit).unwrap_or(usize::MAX)) {
+        if each(Found::Interval(interval.saturating_mul(interval_ns), count)) == Next::Enough {
+            break;
+        }
+    }
+}

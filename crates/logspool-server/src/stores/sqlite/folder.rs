@@ -1,0 +1,195 @@
+//! The folder of the store: names of its files, and the lock that keeps a second service out.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use chrono::{Datelike, NaiveDate};
+
+use super::failure::failed_io;
+use crate::stores::StoreError;
+
+/// Name of the catalog in the folder.
+pub(super) const CATALOG: &str = "catalog.sqlite";
+
+/// What SQLite keeps beside a database.
+const COMPANIONS: [&str; 3] = ["-wal", "-shm", "-journal"];
+
+const DAY_NS: i64 = 86_400_000_000_000;
+
+/// Days from the first day of the calendar to 1970.
+const DAYS_TO_1970: i32 = 719_163;
+
+/// A day in UTC, counted from 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Day(i32);
+
+impl Day {
+    /// The day of a time in nanoseconds since 1970; every such time has one.
+    pub fn of(time_ns: i64) -> Self {
+        Self(i32::try_from(time_ns.div_euclid(DAY_NS)).unwrap_or_default())
+    }
+
+    /// How many days it lies after another.
+    pub fn after(self, other: Self) -> i32 {
+        self.0 - other.0
+    }
+
+    /// The name of its nth file, from 1.
+    pub fn file_name(self, nth: u32) -> String {
+        let date = NaiveDate::from_num_days_from_ce_opt(self.0 + DAYS_TO_1970).unwrap_or_default();
+        match nth {
+            1 => format!("{}.sqlite", date.format("%F")),
+            _ => format!("{}.{nth}.sqlite", date.format("%F")),
+        }
+    }
+
+    /// The day in the name of a file; `None`: it is no day's file.
+    pub fn in_name(name: &str) -> Option<Self> {
+        let name = name.strip_suffix(".sqlite")?;
+        let (date, nth) = name.split_once('.').unwrap_or((name, "1"));
+        let date = NaiveDate::parse_from_str(date, "%F").ok()?;
+        let day = Self(date.num_days_from_ce() - DAYS_TO_1970);
+        let nth = nth.parse().ok()?;
+        (day.file_name(nth).strip_suffix(".sqlite") == Some(name)).then_some(day)
+    }
+}
+
+/// The lock of a folder, held as long as this lives, also when the process is killed: then the system lets go of it.
+#[derive(Debug)]
+pub(super) struct Lock {
+    _file: File,
+}
+
+/// Makes the folder if it is missing, for its owner alone, and locks it.
+pub(super) fn lock(folder: &Path) -> Result<Lock, StoreError> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .map_err(|error| failed_io("create the folder", folder, &error))?;
+    let path = folder.join("lock");
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&path)
+        .map_err(|error| failed_io("open", &path, &error))?;
+    match file.try_lock() {
+        Ok(()) => {
+            // Who holds it is only for people to read.
+            let _ = file.set_len(0).and_then(|()| write!(file, "{}", std::process::id()));
+            Ok(Lock { _file: file })
+        }
+        Err(TryLockError::WouldBlock) => {
+            let mut holder = String::new();
+            let _ = file.take(20).read_to_string(&mut holder);
+            Err(StoreError::Fatal(format!(
+                "cannot write to {}: process {} does; give each service a folder of its own",
+                folder.display(),
+                if holder.is_empty() { "?" } else { &holder }
+            )))
+        }
+        Err(TryLockError::Error(error)) => Err(failed_io("lock", &path, &error)),
+    }
+}
+
+/// Names of the days' files that lie in the folder.
+pub(super) fn day_files(folder: &Path) -> Result<Vec<String>, StoreError> {
+    names(folder, |name| Day::in_name(name).is_some())
+}
+
+/// Removes indexes whose file is gone.
+pub(super) fn remove_lone_indexes(folder: &Path) -> Result<(), StoreError> {
+    for name in names(folder, |name| name.ends_with(".index"))? {
+        let path = folder.join(name);
+        if !path.with_extension("sqlite").exists() {
+            remove_database(&path)?;
+        }
+    }
+    Ok(())
+}
+
+fn names(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<String>, StoreError> {
+    let read = || -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(folder)? {
+            // A name that is no text is none of ours.
+            names.extend(entry?.file_name().into_string().ok().filter(|name| wanted(name)));
+        }
+        Ok(names)
+    };
+    read().map_err(|error| failed_io("list", folder, &error))
+}
+
+/// The index of a day's file.
+pub(super) fn index_of(path: &Path) -> PathBuf {
+    path.with_extension("index")
+}
+
+/// Removes a day's file and its index.
+pub(super) fn remove_day(path: &Path) -> Result<(), StoreError> {
+    remove_database(&index_of(path))?;
+    remove_database(path)
+}
+
+/// Removes a database, and what SQLite keeps beside it.
+///
+/// The file itself goes first: without it SQLite throws a log away that it finds under the name of a new file.
+pub(super) fn remove_database(path: &Path) -> Result<(), StoreError> {
+    for path in std::iter::once(path.to_owned()).chain(companions(path)) {
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed_io("remove", &path, &error)),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Bytes that a day's file takes on disk, with all that belongs to it.
+pub(super) fn bytes_of_day(path: &Path) -> u64 {
+    let index = index_of(path);
+    let all = [path.to_owned(), index.clone()].into_iter().chain(companions(path)).chain(companions(&index));
+    all.filter_map(|path| fs::metadata(path).ok()).map(|file| file.len()).sum()
+}
+
+/// Whether a database needs its log beside it to be read, as its header says.
+pub(super) fn needs_log(path: &Path) -> bool {
+    const WRITE_VERSION: usize = 18;
+    let mut header = [0; WRITE_VERSION + 1];
+    File::open(path).and_then(|mut file| file.read_exact(&mut header)).is_ok() && header[WRITE_VERSION] == 2
+}
+
+fn companions(path: &Path) -> impl Iterator<Item = PathBuf> {
+    COMPANIONS.iter().map(move |end| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(end);
+        PathBuf::from(name)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_day_is_found_in_the_names_it_makes_and_in_no_others() {
+        let day = Day::of(1_795_305_600_000_000_000);
+
+        assert_eq!("2026-11-22.sqlite", day.file_name(1));
+        assert_eq!("2026-11-22.3.sqlite", day.file_name(3));
+        assert_eq!(Some(day), Day::in_name("2026-11-22.sqlite"));
+        assert_eq!(Some(day), Day::in_name("2026-11-22.3.sqlite"));
+        for other in
+            ["catalog.sqlite", "2026-11-22.index", "2026-11-22.1.sqlite", "2026-1-22.sqlite", "2026-13-01.sqlite"]
+        {
+            assert_eq!(None, Day::in_name(other), "{other}");
+        }
+        for time_ns in [i64::MIN, -1, i64::MAX] {
+            let day = Day::of(time_ns);
+            assert_eq!(Some(day), Day::in_name(&day.file_name(1)), "{time_ns}");
+        }
+    }
+}

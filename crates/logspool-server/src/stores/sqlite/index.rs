@@ -1,0 +1,162 @@
+//! The index of a day's file: words, traces and loggers, in a database of its own beside it.
+//!
+//! It is filled in steps, each with a note of how far it is, in one transaction. So after a kill it goes on where it
+//! was, and after a power cut a little before: SQLite keeps a log whole without syncing each step. It names the file
+//! that it belongs to by the file's identity. One that is damaged, of another file, or ahead of its file is removed and
+//! made again.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::types::ToSqlOutput;
+use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
+
+use super::catalog::Entry;
+use super::database::{self, Kind};
+use super::day_file::read_state;
+use super::failure::{failed, is_damage};
+use super::folder::{index_of, remove_database};
+use crate::query::Phrase;
+use crate::stores::StoreError;
+
+/// Records of a step. Chosen: it takes some 50 ms. As long a stop waits, and the log of the file that is read is not
+/// taken in; with half as many FTS5 merges twice as often.
+const STEP_RECORDS: i64 = 5_000;
+
+/// A file and its index, open to go on.
+#[derive(Debug)]
+pub(super) struct Index {
+    file: Connection,
+    index: Connection,
+    path: PathBuf,
+    name: String,
+}
+
+/// How it stands after a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// There is more.
+    More,
+    /// All there is, for now.
+    UpToDate,
+    /// All there will be.
+    Finished,
+}
+
+impl Index {
+    /// Opens the index of a file; makes it where there is none that can be used. `None`: it is finished already, or the
+    /// file is gone.
+    pub fn open(folder: &Path, entry: &Entry) -> Result<Option<Self>, StoreError> {
+        let path = folder.join(&entry.name);
+        if !path.exists() {
+            return Ok(None);
+        }
+        let file = database::open_read(Kind::Day, &path, None)?;
+        let state = read_state(&file, &entry.name).map_err(|error| failed("read", &path, &error))?;
+        let Some(state) = state else { return Ok(None) };
+        let path = index_of(&path);
+        match continue_at(&path, state.identity, state.entry.rows) {
+            Ok(Some(finished)) if finished => return Ok(None),
+            Ok(Some(_)) => {}
+            Ok(None) => start(&path, state.identity)?,
+            Err(StoreError::Retry(why)) => return Err(StoreError::Retry(why)),
+            Err(StoreError::Fatal(why)) => {
+                tracing::warn!("{why}; it is made again");
+                start(&path, state.identity)?;
+            }
+        }
+        let index = database::open(Kind::Index, &path)?;
+        Ok(Some(Self { file, index, path, name: entry.name.clone() }))
+    }
+
+    /// Indexes the next records.
+    pub fn step(&mut self) -> Result<Progress, StoreError> {
+        self.go_on().map_err(|error| {
+            if is_damage(&error) {
+                // Whichever of the two files it is: without an index it will show.
+                let _ = remove_database(&self.path);
+            }
+            failed("index", &self.path, &error)
+        })
+    }
+
+    fn go_on(&mut self) -> rusqlite::Result<Progress> {
+        // Before the records are read: a file that is sealed gets no more.
+        let sealed = read_state(&self.file, &self.name)?.is_some_and(|state| state.entry.sealed);
+        let transaction = self.index.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let from: i64 = transaction.query_one("SELECT indexed_to FROM progress", [], |row| row.get(0))?;
+        let sql = "SELECT id, time_ns, level, logger, message, trace_id FROM records WHERE id > ? ORDER BY id LIMIT ?";
+        let mut read = self.file.prepare_cached(sql)?;
+        let mut rows = read.query([from, STEP_RECORDS])?;
+        let mut count = 0;
+        let mut to = from;
+        {
+            let mut words = transaction.prepare_cached("INSERT INTO words(rowid, word) VALUES(?, ?)")?;
+            let mut by_trace = transaction.prepare_cached("INSERT INTO by_trace VALUES(?, ?)")?;
+            let mut by_logger = transaction.prepare_cached("INSERT INTO by_logger VALUES(?, ?, ?, ?)")?;
+            while let Some(row) = rows.next()? {
+                to = row.get(0)?;
+                count += 1;
+                let column = |at: usize| row.get_ref(at).map(ToSqlOutput::Borrowed);
+                by_logger.execute(params![column(3)?, column(2)?, column(1)?, to])?;
+                if let Some(trace) = row.get_ref(5)?.as_str_or_null().ok().flatten() {
+                    by_trace.execute(params![trace, to])?;
+                }
+                // The words as queries know them, not as FTS5 does: it is only to split them at spaces.
+                if let Some(phrase) = row.get_ref(4)?.as_str().ok().and_then(Phrase::new) {
+                    words.execute(params![to, phrase.words.join(" ")])?;
+                }
+            }
+        }
+        drop(rows);
+        if to > from {
+            transaction.execute("UPDATE progress SET indexed_to = ?", [to])?;
+            transaction.commit()?;
+        }
+        Ok(match (count < STEP_RECORDS, sealed) {
+            (false, _) => Progress::More,
+            (true, false) => Progress::UpToDate,
+            (true, true) => Progress::Finished,
+        })
+    }
+
+    /// Marks it as finished, and lets it stand alone without a log. Cannot be while it is read.
+    pub fn finish(&self) -> Result<bool, StoreError> {
+        let finish = || {
+            self.index.execute("UPDATE progress SET finished = 1 WHERE finished = 0", [])?;
+            self.index.pragma_update_and_check(None, "journal_mode", "DELETE", |row| row.get::<_, String>(0))
+        };
+        match finish() {
+            Ok(mode) => Ok(mode == "delete"),
+            Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => Ok(false),
+            Err(error) => Err(failed("finish", &self.path, &error)),
+        }
+    }
+}
+
+/// Whether an index is finished; `None`: there is none of this file.
+fn continue_at(path: &Path, identity: i64, rows: i64) -> Result<Option<bool>, StoreError> {
+    if !path.exists() {
+        return Ok(None);
+    }
+    let index = database::open_as_is(Kind::Index, path)?;
+    if !database::has_schema(Kind::Index, &index, path)? {
+        return Ok(None);
+    }
+    let sql = "SELECT finished FROM progress WHERE identity = ? AND indexed_to <= ?";
+    let read = |row: &Row<'_>| row.get(0);
+    let finished = index.query_one(sql, [identity, rows], read).optional();
+    finished.map_err(|error| failed("read", path, &error))
+}
+
+/// Makes an index, in place of any that is there.
+fn start(path: &Path, identity: i64) -> Result<(), StoreError> {
+    remove_database(path)?;
+    let index = database::open(Kind::Index, path)?;
+    let create = || {
+        index.execute_batch("BEGIN IMMEDIATE")?;
+        database::create_schema(Kind::Index, &index)?;
+        index.execute("INSERT INTO progress VALUES(1, ?, 0, 0)", [identity])?;
+        index.execute_batch("COMMIT")
+    };
+    create().map_err(|error| failed("create", path, &error))
+}

@@ -1,0 +1,85 @@
+//! Records of several files in one order: newest first, whatever file they lie in.
+
+use std::path::Path;
+use std::time::Instant;
+
+use super::catalog::Entry;
+use super::read_file::ReadFile;
+use super::sources::Sources;
+use crate::query::Query;
+use crate::record::Record;
+use crate::stores::{Found, Next, StoreError};
+
+/// Files that are read side by side.
+#[derive(Debug)]
+pub(super) struct Merge<'a> {
+    folder: &'a Path,
+    query: &'a Query,
+    deadline: Instant,
+    open: Vec<Sources>,
+    /// Files that are opened when the answer comes to their newest record, which may be never; that with the newest is
+    /// the last.
+    waiting: Vec<(i64, Entry)>,
+}
+
+impl<'a> Merge<'a> {
+    /// Records of these files.
+    pub fn new(folder: &'a Path, files: Vec<Entry>, query: &'a Query, deadline: Instant) -> Self {
+        // Of a file that is written it is not known what it has.
+        let newest = |entry: &Entry| entry.range.map_or(i64::MAX, |(_, newest)| newest);
+        let mut waiting: Vec<_> = files.into_iter().map(|entry| (newest(&entry), entry)).collect();
+        waiting.sort_by_key(|(newest, entry)| (*newest, entry.sequence));
+        Self { folder, query, deadline, open: Vec::new(), waiting }
+    }
+
+    /// Hands the records out.
+    pub fn run(mut self, limit: u64, each: &mut dyn FnMut(Found<'_>) -> Next) -> Result<(), StoreError> {
+        for _ in 0..limit {
+            let Some(record) = self.next()? else { break };
+            if Instant::now() > self.deadline {
+                return Err(StoreError::Retry(
+                    "the answer was not read to its end in time; ask for less time, or fewer records".to_owned(),
+                ));
+            }
+            if each(Found::Record(record)) == Next::Enough {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn next(&mut self) -> Result<Option<Record<'static>>, StoreError> {
+        loop {
+            let mut newest: Option<((i64, i64), usize)> = None;
+            for (at, sources) in self.open.iter_mut().enumerate() {
+                if let Some(time_ns) = sources.next_time()? {
+                    newest = newest.max(Some(((time_ns, sources.sequence()), at)));
+                }
+            }
+            match (newest, self.waiting.last()) {
+                (Some(((time_ns, _), at)), waiting) if waiting.is_none_or(|(newest, _)| *newest < time_ns) => {
+                    return self.open[at].take();
+                }
+                (_, None) => return Ok(None),
+                _ => self.open_next()?,
+            }
+        }
+    }
+
+    fn open_next(&mut self) -> Result<(), StoreError> {
+        // What has nothing left needs not stay open.
+        let mut kept = Vec::new();
+        for mut sources in std::mem::take(&mut self.open) {
+            if sources.next_time()?.is_some() {
+                kept.push(sources);
+            }
+        }
+        self.open = kept;
+        if let Some((_, entry)) = self.waiting.pop()
+            && let Some(file) = ReadFile::open(self.folder, &entry, self.deadline)?
+        {
+            self.open.push(Sources::of(file, self.query));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,281 @@
+//! How a file is searched: which index narrows a query down, and the statements that read it.
+//!
+//! An index goes up to a record, its *end*; what came later, the *tail*, is read as it lies. What an index finds is
+//! asked the whole filter again, so it may find too much, but never too little.
+
+use rusqlite::types::Value;
+
+use super::database::COLUMNS;
+use super::insert::MINUTE_NS;
+use crate::query::{Comparison, Dialect, Field, Filter, Literal, Parameter, Phrase, Query, Sql};
+
+/// What narrows a query down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Way {
+    /// Nothing but its time.
+    Time,
+    /// Records of a trace.
+    Trace(String),
+    /// Records whose message has words, as FTS5 is asked for them.
+    Words(String),
+    /// Records of a logger.
+    Logger(String),
+}
+
+impl Way {
+    /// The best way to the records of a filter: what is likely to find the fewest.
+    pub fn of(filter: &Filter) -> Self {
+        let mut way = Self::Time;
+        let mut words = String::new();
+        for filter in conjuncts(filter) {
+            match filter {
+                Filter::Compare(Field::TraceId, Comparison::Equal, Literal::Text(trace)) => {
+                    return Self::Trace(trace.clone());
+                }
+                Filter::Compare(Field::Logger, Comparison::Equal, Literal::Text(logger)) => {
+                    way = Self::Logger(logger.clone());
+                }
+                Filter::Phrase(phrase) => add_words(&mut words, phrase),
+                _ => {}
+            }
+        }
+        if words.is_empty() { way } else { Self::Words(words) }
+    }
+}
+
+/// The filters that all must hold.
+fn conjuncts(filter: &Filter) -> Vec<&Filter> {
+    match filter {
+        Filter::And(filters) => filters.iter().flat_map(conjuncts).collect(),
+        filter => vec![filter],
+    }
+}
+
+fn add_words(to: &mut String, phrase: &Phrase) {
+    for word in &phrase.words {
+        if !to.is_empty() {
+            to.push_str(" AND ");
+        }
+        // Nothing in a word has to be escaped: it is letters and digits.
+        to.push('"');
+        to.push_str(word);
+        to.push('"');
+    }
+}
+
+/// Whether records of a level may be in the answer, of any logger.
+pub(super) fn may_have_level(filter: &Filter, level: i64) -> bool {
+    conjuncts(filter).into_iter().all(|filter| match filter {
+        Filter::Compare(Field::Level, comparison, Literal::Int(bound)) => match comparison {
+            Comparison::Equal => level == *bound,
+            Comparison::NotEqual => level != *bound,
+            Comparison::Less => level < *bound,
+            Comparison::LessOrEqual => level <= *bound,
+            Comparison::Greater => level > *bound,
+            Comparison::GreaterOrEqual => level >= *bound,
+        },
+        _ => true,
+    })
+}
+
+/// Whether a filter tells records of one minute, logger and level apart: if not, their counts answer it.
+pub(super) fn needs_records(filter: &Filter) -> bool {
+    match filter {
+        Filter::All | Filter::Compare(Field::Level | Field::Logger, ..) | Filter::Matches(Field::Logger, _) => false,
+        Filter::Compare(Field::Time, Comparison::GreaterOrEqual | Comparison::Less, Literal::Int(time)) => {
+            time % MINUTE_NS != 0
+        }
+        Filter::And(filters) | Filter::Or(filters) => filters.iter().any(needs_records),
+        Filter::Not(filter) => needs_records(filter),
+        _ => true,
+    }
+}
+
+/// A piece of a file that a query reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Piece {
+    /// Records in order of their time.
+    ByTime,
+    /// Records after the end of the index.
+    Tail(i64),
+    /// Records of a trace before it.
+    Trace(String),
+    /// Records with words before it.
+    Words(String),
+    /// Records of a logger and a level before it, in order of their time.
+    Logger(String, i64),
+    /// Not records but their counts, in minutes from the first to before the second.
+    Rollup(i64, i64),
+}
+
+impl Piece {
+    /// Adds `FROM` and what the piece itself asks for; ends so that more can be added with `AND`.
+    fn from(&self, sql: &mut Sql) {
+        match self {
+            Self::ByTime => sql.push(" FROM records WHERE TRUE"),
+            Self::Tail(end) => sql.push(" FROM records WHERE id > ").bind(Parameter::Int(*end)),
+            Self::Trace(trace) => sql
+                .push(" FROM ix.by_trace CROSS JOIN records ON id = record WHERE of_trace = ")
+                .bind(Parameter::Text(trace.clone())),
+            Self::Words(words) => sql
+                .push(" FROM ix.words CROSS JOIN records ON id = words.rowid WHERE words MATCH ")
+                .bind(Parameter::Text(words.clone())),
+            Self::Logger(logger, level) => sql
+                .push(" FROM ix.by_logger CROSS JOIN records ON id = record WHERE of_logger = ")
+                .bind(Parameter::Text(logger.clone()))
+                .push(" AND of_level = ")
+                .bind(Parameter::Int(*level)),
+            Self::Rollup(from, to) => sql
+                .push(
+                    " FROM (SELECT CAST(minute * 60000000000 AS INTEGER) AS time_ns, logger, level, count AS records ",
+                )
+                .push("FROM rollup WHERE minute >= ")
+                .bind(Parameter::Int(*from))
+                .push(" AND minute < ")
+                .bind(Parameter::Int(*to))
+                .push(") WHERE TRUE"),
+        };
+    }
+
+    /// Adds the times of a query. Where an index other than that of the times is used, SQLite is kept from taking that.
+    fn between(&self, sql: &mut Sql, since: Option<i64>, until: Option<i64>) {
+        let (from, to) = match self {
+            Self::ByTime => (" AND time_ns >= ", " AND time_ns < "),
+            _ => (" AND +time_ns >= ", " AND +time_ns < "),
+        };
+        for (text, bound) in [(from, since), (to, until)] {
+            if let Some(bound) = bound {
+                sql.push(text).bind(Parameter::Int(bound));
+            }
+        }
+    }
+
+    /// Whether more than so many records come into question, as the index alone tells.
+    pub fn exceeds(&self, most: i64) -> Option<Statement> {
+        let mut sql = Sql::new(Dialect::Sqlite);
+        sql.push("SELECT count(*) > ").bind(Parameter::Int(most));
+        match self {
+            Self::Trace(trace) => {
+                sql.push(" FROM (SELECT 1 FROM ix.by_trace WHERE of_trace = ").bind(Parameter::Text(trace.clone()))
+            }
+            Self::Words(words) => {
+                sql.push(" FROM (SELECT 1 FROM ix.words WHERE words MATCH ").bind(Parameter::Text(words.clone()))
+            }
+            _ => return None,
+        };
+        sql.push(" LIMIT ").bind(Parameter::Int(most + 1)).push(")");
+        Some(Statement::of(&sql))
+    }
+
+    /// Times and numbers of the records that the query is after.
+    pub fn candidates(&self, query: &Query, most: usize) -> Statement {
+        let mut sql = Sql::new(Dialect::Sqlite);
+        sql.push("SELECT time_ns, id");
+        self.from(&mut sql);
+        self.between(&mut sql, query.since_ns, query.until_ns);
+        sql.push(" AND ").condition(&query.filter).push(" LIMIT ");
+        sql.bind(Parameter::Int(i64::try_from(most).unwrap_or(i64::MAX)));
+        Statement::of(&sql)
+    }
+
+    /// Records that the query is after, newest first, in pages.
+    pub fn page(&self, query: &Query) -> Page {
+        let (same_time, before) = match self {
+            Self::Logger(..) => (
+                [" AND at_ns = ", " AND record < ", " ORDER BY record DESC LIMIT "],
+                [" AND at_ns < ", " ORDER BY at_ns DESC, record DESC LIMIT "],
+            ),
+            _ => (
+                [" AND time_ns = ", " AND id < ", " ORDER BY id DESC LIMIT "],
+                [" AND time_ns < ", " ORDER BY time_ns DESC, id DESC LIMIT "],
+            ),
+        };
+        Page { same_time: self.ordered(query, &same_time), before: self.ordered(query, &before) }
+    }
+
+    /// Whole records, with numbers at the end that are put in later.
+    fn ordered(&self, query: &Query, end: &[&'static str]) -> Statement {
+        let mut sql = Sql::new(Dialect::Sqlite);
+        sql.push("SELECT id, ").push(COLUMNS);
+        self.from(&mut sql);
+        if let Some(since) = query.since_ns {
+            sql.push(if matches!(self, Self::Logger(..)) { " AND at_ns >= " } else { " AND time_ns >= " });
+            sql.bind(Parameter::Int(since));
+        }
+        sql.push(" AND ").condition(&query.filter);
+        for text in end {
+            sql.push(text).bind(Parameter::Int(0));
+        }
+        Statement::of(&sql)
+    }
+
+    /// How many of the records that the query is after there are of each key. A key is a text, or an interval.
+    pub fn counts(&self, query: &Query, key: &Key<'_>, since: Option<i64>, until: Option<i64>) -> Statement {
+        let mut sql = Sql::new(Dialect::Sqlite);
+        sql.push("SELECT ");
+        match key {
+            Key::Value(field) => sql.value(field),
+            Key::Interval(interval_ns) => sql.interval(*interval_ns),
+        };
+        sql.push(if matches!(self, Self::Rollup(..)) { ", sum(records)" } else { ", count(*)" });
+        self.from(&mut sql);
+        self.between(&mut sql, since, until);
+        sql.push(" AND ").condition(&query.filter).push(" GROUP BY 1");
+        Statement::of(&sql)
+    }
+}
+
+/// What records are counted by.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Key<'a> {
+    /// The value of a field.
+    Value(&'a Field),
+    /// The interval of their time, in nanoseconds.
+    Interval(i64),
+}
+
+/// A statement with the values of its parameters.
+#[derive(Debug, Clone)]
+pub(super) struct Statement {
+    /// The text.
+    pub sql: String,
+    /// The values.
+    pub values: Vec<Value>,
+}
+
+impl Statement {
+    /// The same with other numbers at the end.
+    fn end_with<const N: usize>(&mut self, numbers: [i64; N]) -> &Self {
+        let end = self.values.len().saturating_sub(N);
+        self.values.splice(end.., numbers.map(Value::Integer));
+        self
+    }
+
+    fn of(sql: &Sql) -> Self {
+        let value = |parameter: &Parameter| match parameter {
+            Parameter::Int(number) => Value::Integer(*number),
+            Parameter::Float(number) => Value::Real(*number),
+            Parameter::Text(text) => Value::Text(text.clone()),
+        };
+        Self { sql: sql.text().to_owned(), values: sql.parameters().iter().map(value).collect() }
+    }
+}
+
+/// Reads records in pages. One statement for both would look at all records of a time again for each page of them.
+#[derive(Debug, Clone)]
+pub(super) struct Page {
+    same_time: Statement,
+    before: Statement,
+}
+
+impl Page {
+    /// Of the time of a position so many records that come after it.
+    pub fn same_time(&mut self, (time_ns, id): (i64, i64), rows: i64) -> &Statement {
+        self.same_time.end_with([time_ns, id, rows])
+    }
+
+    /// So many records before that time.
+    pub fn before(&mut self, (time_ns, _): (i64, i64), rows: i64) -> &Statement {
+        self.before.end_with([time_ns, rows])
+    }
+}

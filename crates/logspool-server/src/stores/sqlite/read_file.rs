@@ -1,0 +1,161 @@
+//! The file of a day, open to be read: one state of it, and of its index, for a whole query.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Row};
+
+use super::catalog::Entry;
+use super::database::{self, Kind};
+use super::day_file::read_state;
+use super::failure::{failed, is_damage};
+use super::folder::index_of;
+use crate::query::functions;
+use crate::record::Record;
+use crate::stores::StoreError;
+
+/// A file that is read.
+#[derive(Debug)]
+pub(super) struct ReadFile {
+    /// In a transaction; the index, if it is of use, is attached as `ix`.
+    pub connection: Connection,
+    /// Where the file lies.
+    pub path: PathBuf,
+    /// Its place among all files.
+    pub sequence: i64,
+    /// Up to which record the index goes; `None`: there is none.
+    pub indexed_to: Option<i64>,
+    /// What the file says of itself.
+    pub entry: Entry,
+}
+
+impl ReadFile {
+    /// Opens a file; `None`: it was removed in the meantime.
+    pub fn open(folder: &Path, entry: &Entry, deadline: Instant) -> Result<Option<Self>, StoreError> {
+        let path = folder.join(&entry.name);
+        let connection = match database::open_read(Kind::Day, &path, Some(deadline)) {
+            Err(_) if !path.exists() => return Ok(None),
+            connection => connection?,
+        };
+        let prepare = || {
+            functions::register(&connection)?;
+            let attached = attach(&connection, &index_of(&path));
+            connection.execute_batch("BEGIN")?;
+            // The index is read first: what it has, the state of the file that is read next has too.
+            let indexed = if attached { indexed(&connection) } else { None };
+            let state = read_state(&connection, &entry.name)?;
+            Ok((indexed, state))
+        };
+        let (indexed, state) = prepare().map_err(|error| failed("read", &path, &error))?;
+        let Some(state) = state else {
+            return Err(StoreError::Retry(format!("cannot read {}: it is not whole", path.display())));
+        };
+        let is_its = |indexed: &Indexed| indexed.identity == state.identity && indexed.indexed_to <= state.entry.rows;
+        let indexed_to = indexed.filter(is_its);
+        Ok(Some(Self {
+            connection,
+            path,
+            sequence: entry.sequence,
+            indexed_to: indexed_to.map(|indexed| indexed.indexed_to),
+            entry: state.entry,
+        }))
+    }
+
+    /// The error of a query.
+    pub fn failed(&self, error: &rusqlite::Error) -> StoreError {
+        failed("search", &self.path, error)
+    }
+}
+
+/// How far an index goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Indexed {
+    /// The identity of its file.
+    pub identity: i64,
+    /// Its last record.
+    pub indexed_to: i64,
+}
+
+/// Attaches the index where there is one that can be read.
+fn attach(connection: &Connection, path: &Path) -> bool {
+    let Some(name) = path.to_str().filter(|_| path.exists()) else { return false };
+    let version = || {
+        connection.execute("ATTACH ? AS ix", [name])?;
+        connection.pragma_query_value(Some("ix"), "user_version", |row| row.get::<_, i64>(0))
+    };
+    match version() {
+        Ok(version) => version == database::VERSION,
+        Err(error) => {
+            tell_damage(path, &error);
+            false
+        }
+    }
+}
+
+fn indexed(connection: &Connection) -> Option<Indexed> {
+    let read = |row: &Row<'_>| Ok(Indexed { identity: row.get(0)?, indexed_to: row.get(1)? });
+    // Any error: an index that is being made, or one that is damaged, which the indexer sees as well.
+    connection.query_one("SELECT identity, indexed_to FROM ix.progress", [], read).ok()
+}
+
+/// An index is never needed: a damaged one only makes queries slow.
+pub(super) fn tell_damage(index: &Path, error: &rusqlite::Error) {
+    if is_damage(error) {
+        tracing::warn!("cannot read {}: {error}; remove it, it is made again", index.display());
+    }
+}
+
+/// The record in a row, from a column on, in the order of [`super::database::COLUMNS`].
+pub(super) fn record(row: &Row<'_>, from: usize) -> rusqlite::Result<Record<'static>> {
+    let text = |at: usize| -> rusqlite::Result<Option<Cow<'static, str>>> {
+        Ok(match row.get_ref(from + at)? {
+            ValueRef::Text(text) => Some(Cow::Owned(String::from_utf8_lossy(text).into_owned())),
+            _ => None,
+        })
+    };
+    let number = |at: usize| -> rusqlite::Result<Option<i64>> {
+        Ok(match row.get_ref(from + at)? {
+            ValueRef::Integer(number) => Some(number),
+            _ => None,
+        })
+    };
+    let id = |at: usize| Ok::<_, rusqlite::Error>(number(at)?.map(i64::cast_unsigned));
+    let fields = text(17)?;
+    Ok(Record {
+        time_ns: number(0)?,
+        level: number(1)?.and_then(|level| u16::try_from(level).ok()).unwrap_or_default(),
+        logger: text(2)?.unwrap_or_default(),
+        message: text(3)?.unwrap_or_default(),
+        file: text(4)?,
+        line: number(5)?.and_then(|line| u32::try_from(line).ok()),
+        function: text(6)?,
+        host: text(7)?,
+        process: id(8)?,
+        process_name: text(9)?,
+        thread: id(10)?,
+        thread_name: text(11)?,
+        task: text(12)?,
+        trace_id: text(13)?,
+        span_id: text(14)?,
+        exception: text(15)?,
+        stack: text(16)?,
+        fields: fields.as_deref().map(own_fields).unwrap_or_default(),
+    })
+}
+
+/// Bytes of the texts in a row.
+pub(super) fn text_bytes(row: &Row<'_>) -> usize {
+    let bytes = |at| match row.get_ref(at) {
+        Ok(ValueRef::Text(text)) => text.len(),
+        _ => 0,
+    };
+    (0..row.as_ref().column_count()).map(bytes).sum()
+}
+
+fn own_fields(json: &str) -> Vec<(Cow<'static, str>, crate::value::Value<'static>)> {
+    let own =
+        |(name, value): (Cow<'_, str>, crate::value::Value<'_>)| (Cow::Owned(name.into_owned()), value.into_owned());
+    Record::fields_from_json(json).into_iter().map(own).collect()
+}

@@ -1,0 +1,233 @@
+//! The records of one file that a query is after, newest first.
+//!
+//! They come from one or several sources, each in that order: the pages of an index that knows times, or a list of
+//! records that was found by one that does not. No record is in two of them.
+
+use std::collections::VecDeque;
+
+use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
+
+use super::database::COLUMNS;
+use super::folder::index_of;
+use super::plan::{Page, Piece, Statement, Way, may_have_level};
+use super::read_file::{ReadFile, record, tell_damage, text_bytes};
+use crate::query::Query;
+use crate::record::Record;
+use crate::stores::StoreError;
+
+/// Records that are found by an index without times before the index of the times is taken instead.
+///
+/// Chosen: each costs a look at the record, so this many take some 50 ms. Words that are found more often are found
+/// soon as well, reading from the newest record on: the first hundred among the last of so many million.
+const MOST_LISTED: usize = 20_000;
+
+/// Levels of a logger that are read side by side. Python knows five.
+const MOST_LEVELS: usize = 16;
+
+/// Rows of the first page, and of the largest. Each is the double of the one before.
+const PAGE_ROWS: (i64, i64) = (64, 1024);
+
+/// Bytes of text that a page holds before it ends: the records of a page are in memory.
+const PAGE_BYTES: usize = 1 << 20;
+
+/// A place in the order of the answer: the later, the sooner.
+pub(super) type Position = (i64, i64);
+
+/// The sources of a file.
+#[derive(Debug)]
+pub(super) struct Sources {
+    file: ReadFile,
+    sources: Vec<Source>,
+}
+
+#[derive(Debug)]
+struct Source {
+    kind: Kind,
+    page: VecDeque<(Position, Record<'static>)>,
+    rows: i64,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Pages {
+        page: Page,
+        after: Position,
+    },
+    /// What is left of the list, newest last.
+    List(Vec<Position>),
+    Ended,
+}
+
+impl Sources {
+    /// Plans how the file is read.
+    pub fn of(file: ReadFile, query: &Query) -> Self {
+        let kinds = match file.indexed_to {
+            Some(end) => by_index(&file.connection, query, end).unwrap_or_else(|error| {
+                tell_damage(&index_of(&file.path), &error);
+                None
+            }),
+            None => None,
+        };
+        let kinds = kinds.unwrap_or_else(|| vec![pages(&Piece::ByTime, query)]);
+        let source = |kind| Source { kind, page: VecDeque::new(), rows: PAGE_ROWS.0 };
+        Self { file, sources: kinds.into_iter().map(source).collect() }
+    }
+
+    /// The file's place among all files.
+    pub fn sequence(&self) -> i64 {
+        self.file.sequence
+    }
+
+    /// The time of the next record; `None` at the end.
+    pub fn next_time(&mut self) -> Result<Option<i64>, StoreError> {
+        let newest = self.newest()?;
+        Ok(newest.map(|(_, (time_ns, _))| time_ns))
+    }
+
+    /// Takes the next record.
+    pub fn take(&mut self) -> Result<Option<Record<'static>>, StoreError> {
+        let Some((at, _)) = self.newest()? else { return Ok(None) };
+        Ok(self.sources[at].page.pop_front().map(|(_, record)| record))
+    }
+
+    fn newest(&mut self) -> Result<Option<(usize, Position)>, StoreError> {
+        let mut newest: Option<(usize, Position)> = None;
+        for (at, source) in self.sources.iter_mut().enumerate() {
+            if source.page.is_empty() {
+                source.fill(&self.file.connection).map_err(|error| {
+                    tell_damage(&index_of(&self.file.path), &error);
+                    self.file.failed(&error)
+                })?;
+            }
+            if let Some((position, _)) = source.page.front()
+                && newest.is_none_or(|(_, other)| *position > other)
+            {
+                newest = Some((at, *position));
+            }
+        }
+        Ok(newest)
+    }
+}
+
+impl Source {
+    fn fill(&mut self, connection: &Connection) -> rusqlite::Result<()> {
+        match &mut self.kind {
+            Kind::Pages { page, after } => {
+                let begin = *after;
+                let mut is_full = read(connection, page.same_time(begin, self.rows), &mut self.page, after)?;
+                let rest = self.rows - self.page.len() as i64;
+                if !is_full && rest > 0 {
+                    is_full = read(connection, page.before(begin, rest), &mut self.page, after)?;
+                }
+                // Asked again, it would look at all that does not match once more.
+                if !is_full && (self.page.len() as i64) < self.rows {
+                    self.kind = Kind::Ended;
+                }
+            }
+            Kind::List(list) => {
+                let mut statement =
+                    connection.prepare_cached(&format!("SELECT {COLUMNS} FROM records WHERE id = ?"))?;
+                let mut bytes = 0;
+                while bytes < PAGE_BYTES && (self.page.len() as i64) < self.rows {
+                    let Some(position) = list.pop() else { break };
+                    let read = |row: &Row<'_>| Ok((record(row, 0)?, text_bytes(row)));
+                    if let Some((record, more)) = statement.query_one([position.1], read).optional()? {
+                        bytes += more;
+                        self.page.push_back((position, record));
+                    }
+                }
+            }
+            Kind::Ended => {}
+        }
+        self.rows = (self.rows * 2).min(PAGE_ROWS.1);
+        Ok(())
+    }
+}
+
+/// Reads the records of a statement into a page, until that holds enough bytes; whether it does.
+fn read(
+    connection: &Connection,
+    Statement { sql, values }: &Statement,
+    page: &mut VecDeque<(Position, Record<'static>)>,
+    last: &mut Position,
+) -> rusqlite::Result<bool> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(params_from_iter(values))?;
+    let mut bytes = 0;
+    while let Some(row) = rows.next()? {
+        let record = record(row, 1)?;
+        *last = (record.time_ns.unwrap_or_default(), row.get(0)?);
+        bytes += text_bytes(row);
+        page.push_back((*last, record));
+        if bytes > PAGE_BYTES {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn pages(piece: &Piece, query: &Query) -> Kind {
+    // Before the first record there can be.
+    let after = (query.until_ns.unwrap_or(i64::MAX), if query.until_ns.is_some() { i64::MIN } else { i64::MAX });
+    Kind::Pages { page: piece.page(query), after }
+}
+
+/// The sources that an index gives, which goes up to a record; `None`: it is of no use here.
+fn by_index(connection: &Connection, query: &Query, end: i64) -> rusqlite::Result<Option<Vec<Kind>>> {
+    let mut kinds = Vec::new();
+    let piece = match Way::of(&query.filter) {
+        Way::Time => return Ok(None),
+        Way::Trace(trace) => Piece::Trace(trace),
+        Way::Words(words) => Piece::Words(words),
+        Way::Logger(logger) => {
+            let levels = levels(connection, &logger)?;
+            if levels.len() > MOST_LEVELS {
+                return Ok(None);
+            }
+            let levels = levels.into_iter().filter(|level| may_have_level(&query.filter, *level));
+            kinds.extend(levels.map(|level| pages(&Piece::Logger(logger.clone(), level), query)));
+            return Ok(list(connection, &Piece::Tail(end), query)?.map(|tail| {
+                kinds.push(tail);
+                kinds
+            }));
+        }
+    };
+    for piece in [piece, Piece::Tail(end)] {
+        match list(connection, &piece, query)? {
+            Some(list) => kinds.push(list),
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(kinds))
+}
+
+/// The records of a piece as a list; `None`: they are too many.
+fn list(connection: &Connection, piece: &Piece, query: &Query) -> rusqlite::Result<Option<Kind>> {
+    if let Some(Statement { sql, values }) = piece.exceeds(MOST_LISTED as i64)
+        && connection.query_one(&sql, params_from_iter(values), |row| row.get(0))?
+    {
+        return Ok(None);
+    }
+    let Statement { sql, values } = piece.candidates(query, MOST_LISTED + 1);
+    let mut statement = connection.prepare(&sql)?;
+    let positions = statement.query_map(params_from_iter(values), |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let mut positions = positions.collect::<rusqlite::Result<Vec<Position>>>()?;
+    positions.sort_unstable();
+    Ok((positions.len() <= MOST_LISTED).then_some(Kind::List(positions)))
+}
+
+/// The levels of a logger's records, found by leaps from one to the next.
+fn levels(connection: &Connection, logger: &str) -> rusqlite::Result<Vec<i64>> {
+    let sql = "SELECT min(of_level) FROM ix.by_logger WHERE of_logger = ? AND of_level > ?";
+    let mut statement = connection.prepare(sql)?;
+    let mut levels = Vec::new();
+    let mut last = -1;
+    while let Some(level) = statement.query_one((logger, last), |row| row.get::<_, Option<i64>>(0))? {
+        levels.push(level);
+        last = level;
+        if levels.len() > MOST_LEVELS {
+            break;
+        }
+    }
+    Ok(levels)
+}

@@ -1,0 +1,412 @@
+//! Fluent Forward: what loggers in use send (`corpus/make_forward.py`, `corpus/make_forward.mjs`), and what nobody
+//! should send.
+
+mod corpus_lines;
+
+use std::io::Write;
+
+use corpus_lines::cases;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use logspool_server::decoders::forward::handshake::{Answer, Challenge, Client, PongError, Server};
+use logspool_server::decoders::forward::{self, ForwardError, Frame, Limits, Problem, Scanner};
+use rmp::encode;
+use serde_json::json;
+
+const PYTHON: &str = include_str!("corpus/forward-python.txt");
+const NODE: &str = include_str!("corpus/forward-node.txt");
+const HANDSHAKE: &str = include_str!("corpus/handshake-node.txt");
+
+/// A message with all its records, as JSON.
+fn read(frame: &[u8]) -> Result<serde_json::Value, ForwardError> {
+    read_within(frame, &Limits::default())
+}
+
+fn read_within(frame: &[u8], limits: &Limits) -> Result<serde_json::Value, ForwardError> {
+    let mut inflated = Vec::new();
+    let message = forward::read(frame, &mut inflated, limits)?;
+    let records = message.records().collect::<Result<Vec<_>, _>>()?;
+    let mut found = json!({"tag": message.tag, "records": records});
+    if let Some(chunk) = &message.chunk {
+        found["chunk"] = json!(chunk);
+    }
+    Ok(found)
+}
+
+fn problem(frame: &[u8]) -> Problem {
+    read(frame).unwrap_err().problem
+}
+
+#[test]
+fn what_loggers_send_is_understood_as_they_meant_it() {
+    for (file, least) in [(PYTHON, 5), (NODE, 5)] {
+        let mut count = 0;
+        for (name, frame, expected) in cases(file) {
+            let complete = Scanner::default().frame(&frame, &Limits::default()).unwrap();
+            let found = read(&frame).unwrap_or_else(|error| panic!("{name}: {error}"));
+
+            assert_eq!(Frame::Complete { length: frame.len() }, complete, "{name}");
+            assert_eq!(expected, found, "{name}");
+            count += 1;
+        }
+        assert!(count >= least, "{count} cases");
+    }
+}
+
+#[test]
+fn a_message_that_is_cut_off_anywhere_is_incomplete_and_an_error() {
+    for (name, frame, _) in cases(PYTHON).chain(cases(NODE)).filter(|(_, frame, _)| frame.len() < 5000) {
+        for length in 0..frame.len() {
+            let cut = Scanner::default().frame(&frame[..length], &Limits::default()).unwrap();
+            assert_eq!(Frame::Incomplete, cut, "{name}, {length} bytes");
+            assert!(read(&frame[..length]).is_err(), "{name}, {length} bytes");
+        }
+    }
+}
+
+#[test]
+fn a_message_with_any_byte_changed_is_a_message_or_an_error() {
+    for (_, mut frame, _) in cases(PYTHON).chain(cases(NODE)).filter(|(_, frame, _)| frame.len() < 2000) {
+        for at in 0..frame.len() {
+            let before = frame[at];
+            for changed in [0, 0xFF, 0xC0, 0xC1, 0xDB, 0xDD, 0xDF, before ^ 1, before ^ 0x80] {
+                frame[at] = changed;
+                drop(Scanner::default().frame(&frame, &Limits::default()));
+                drop(read(&frame));
+            }
+            frame[at] = before;
+        }
+    }
+}
+
+#[test]
+fn messages_that_come_in_pieces_are_found_one_after_the_other() {
+    let frames: Vec<_> = cases(PYTHON).chain(cases(NODE)).map(|(_, frame, _)| frame).collect();
+    let stream = frames.concat();
+    for piece in [1, 2, 7, 1000, stream.len()] {
+        let (mut scanner, mut begin, mut found) = (Scanner::default(), 0, Vec::new());
+        for end in (piece..stream.len() + piece).step_by(piece) {
+            let end = end.min(stream.len());
+            while let Frame::Complete { length } = scanner.frame(&stream[begin..end], &Limits::default()).unwrap() {
+                found.push(stream[begin..begin + length].to_vec());
+                begin += length;
+            }
+        }
+
+        assert!(frames == found, "pieces of {piece} bytes: {} of {} messages", found.len(), frames.len());
+    }
+}
+
+#[test]
+fn a_scanner_looks_at_each_byte_once() {
+    // A megabyte of small values that comes byte by byte would take hours if it began anew each time.
+    let mut frame = vec![0xDD];
+    frame.extend(1_000_000_u32.to_be_bytes());
+    frame.resize(1_000_005, 0xC0);
+    let mut scanner = Scanner::default();
+    for end in 0..frame.len() {
+        assert_eq!(Frame::Incomplete, scanner.frame(&frame[..end], &Limits::default()).unwrap());
+    }
+
+    assert_eq!(Frame::Complete { length: frame.len() }, scanner.frame(&frame, &Limits::default()).unwrap());
+}
+
+#[test]
+fn what_is_no_message_or_too_long_is_refused_before_it_is_collected() {
+    let limits = Limits { frame: 1000, ..Limits::default() };
+    let first = |bytes: &[u8]| Scanner::default().frame(bytes, &limits).map_err(|error| error.problem);
+
+    for text in ["{\"a\":1}", "<14>text", "GET / HTTP/1.1", "\u{0}\u{0}\u{2}"] {
+        assert!(matches!(first(text.as_bytes()), Err(Problem::Unexpected(_))), "{text}");
+    }
+    // A list of more values than the message may have bytes.
+    assert!(matches!(first(b"\xDD\xFF\xFF\xFF\xFF"), Err(Problem::TooLong(1000))));
+    let long = [b"\x92\xA1t\xDB\xFF\xFF\xFF\xFF".to_vec(), vec![0; 1000]].concat();
+    assert!(matches!(first(&long), Err(Problem::TooLong(1000))));
+    // Nor is it, where all of it is there at once.
+    assert!(matches!(first(&list(&[b"\xA1t", &bin(&[0; 1000])])), Err(Problem::TooLong(1000))));
+    assert!(matches!(first(b"\x91\xC1"), Err(Problem::Malformed)));
+}
+
+/// `[tag, second, ...]` of parts that are encoded already.
+fn list(parts: &[&[u8]]) -> Vec<u8> {
+    let mut to = Vec::new();
+    encode::write_array_len(&mut to, parts.len() as u32).unwrap();
+    to.extend(parts.concat());
+    to
+}
+
+fn text(text: &str) -> Vec<u8> {
+    let mut to = Vec::new();
+    encode::write_str(&mut to, text).unwrap();
+    to
+}
+
+fn bin(bytes: &[u8]) -> Vec<u8> {
+    let mut to = Vec::new();
+    encode::write_bin(&mut to, bytes).unwrap();
+    to
+}
+
+fn map(pairs: &[(&str, Vec<u8>)]) -> Vec<u8> {
+    let mut to = Vec::new();
+    encode::write_map_len(&mut to, pairs.len() as u32).unwrap();
+    pairs.iter().for_each(|(name, value)| to.extend([text(name), value.clone()].concat()));
+    to
+}
+
+fn gzip(content: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(content).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn entry(message: &str) -> Vec<u8> {
+    list(&[b"\x05", &map(&[("message", text(message))])])
+}
+
+#[test]
+fn the_four_modes_say_the_same() {
+    let (first, second) = (entry("first"), entry("second"));
+    let packed = [&first[..], &second].concat();
+    let compressed = [gzip(&first), gzip(&second)].concat();
+    let gzipped = map(&[("compressed", text("gzip")), ("size", vec![2])]);
+    let record = |message| json!({"time_ns": 5_000_000_000_i64, "level": 0, "logger": "t", "message": message});
+    let both = json!({"tag": "t", "records": [record("first"), record("second")]});
+
+    assert_eq!(both, read(&list(&[b"\xA1t", &list(&[&first, &second])])).unwrap());
+    assert_eq!(both, read(&list(&[b"\xA1t", &bin(&packed)])).unwrap());
+    assert_eq!(both, read(&list(&[b"\xA1t", &bin(&packed), b"\xC0"])).unwrap());
+    assert_eq!(both, read(&list(&[b"\xA1t", &bin(&compressed), &gzipped])).unwrap());
+    assert_eq!(
+        json!({"tag": "t", "records": [record("first")]}),
+        read(&list(&[b"\xA1t", b"\x05", &map(&[("message", text("first"))])])).unwrap()
+    );
+    // Fluentd's heartbeat.
+    assert_eq!(json!({"tag": "", "records": []}), read(b"\xC0").unwrap());
+}
+
+#[test]
+fn an_ack_gives_the_id_back_as_it_came() {
+    for id in [text("abc"), bin(b"\xFF\x00"), text("s/1/1-0")] {
+        let options = map(&[("chunk", id.clone()), ("end", vec![0xC3])]);
+        let frame = list(&[b"\xA1t", b"\x90", &options]);
+        let mut inflated = Vec::new();
+        let message = forward::read(&frame, &mut inflated, &Limits::default()).unwrap();
+
+        assert_eq!(Some(map(&[("ack", id)])), message.ack());
+        assert!(message.end);
+    }
+    let mut inflated = Vec::new();
+    assert_eq!(None, forward::read(b"\x92\xA1t\x90", &mut inflated, &Limits::default()).unwrap().ack());
+}
+
+#[test]
+fn times_are_read_in_all_their_forms() {
+    let time = |bytes: &[u8]| read(&list(&[b"\xA1t", bytes, b"\x80"])).unwrap()["records"][0]["time_ns"].as_i64();
+
+    assert_eq!(Some(1_700_000_000_125_000_000), time(b"\xD7\x00\x65\x53\xF1\x00\x07\x73\x59\x40"));
+    assert_eq!(Some(1_700_000_000_125_000_000), time(b"\xC7\x08\x00\x65\x53\xF1\x00\x07\x73\x59\x40"));
+    assert_eq!(Some(1_700_000_000_000_000_000), time(b"\xCE\x65\x53\xF1\x00"));
+    assert_eq!(Some(1_700_000_000_125_000_000), time(b"\xCB\x41\xD9\x54\xFC\x40\x08\x00\x00"));
+    assert_eq!(Some(1_700_000_000_000_000_000), time(b"\xD6\xFF\x65\x53\xF1\x00"));
+    assert_eq!([None; 3], [time(b"\x00"), time(b"\xC0"), time(b"\xCF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF")]);
+    assert!(matches!(problem(b"\x93\xA1t\xC3\x80"), Problem::Unexpected("a time")));
+
+    // Fluent Bit's newer entries have a map beside the time.
+    let entry = list(&[&list(&[b"\x05", b"\x81\xA1a\x91\x01"]), b"\x80"]);
+    assert_eq!(5_000_000_000_i64, read(&list(&[b"\xA1t", &bin(&entry)])).unwrap()["records"][0]["time_ns"]);
+}
+
+#[test]
+fn what_docker_sends_is_a_message_of_its_container() {
+    let record = map(&[
+        ("container_id", text("e5b4")),
+        ("container_name", text("/web")),
+        ("source", text("stderr")),
+        ("log", text("listening")),
+    ]);
+
+    assert_eq!(
+        json!({"tag": "e5b4", "records": [{
+            "time_ns": 5_000_000_000_i64, "level": 0, "logger": "e5b4", "message": "listening",
+            "fields": {"container_id": "e5b4", "container_name": "/web", "source": "stderr"},
+        }]}),
+        read(&list(&[&text("e5b4"), b"\x05", &record, b"\x80"])).unwrap()
+    );
+}
+
+#[test]
+fn odd_values_lose_nothing() {
+    let deep = [vec![0x91; 1000], vec![0xC0]].concat();
+    let record = [
+        b"\x88".to_vec(),
+        [text("message"), b"\x05".to_vec()].concat(),
+        [text("log"), bin(b"caf\xE9")].concat(),
+        [text("msg"), text("second")].concat(),
+        [text("name"), text("own")].concat(),
+        [b"\x07".to_vec(), text("a number as a key")].concat(),
+        [text("when"), b"\xD7\x00\x65\x53\xF1\x00\x07\x73\x59\x40".to_vec()].concat(),
+        [text("other"), b"\xD4\x05x".to_vec()].concat(),
+        [text("deep"), deep].concat(),
+    ];
+    let mut found = read(&list(&[b"\xA1t", b"\x05", &record.concat()])).unwrap();
+    let shown = found["records"][0]["fields"]["deep"].take().to_string();
+
+    assert_eq!(
+        json!({"tag": "t", "records": [{
+            "time_ns": 5_000_000_000_i64, "level": 0, "logger": "own", "message": "caf\u{FFFD}",
+            "fields": {
+                "message": 5, "msg": "second", "7": "a number as a key", "when": "2023-11-14T22:13:20.125+00:00",
+                "other": "<extension 5>", "deep": null, "tag": "t",
+            },
+        }]}),
+        found
+    );
+    assert_eq!(format!("{}\"...\"{}", "[".repeat(32), "]".repeat(32)), shown);
+    // A text in place of a map.
+    assert_eq!("text", read(b"\x93\xA1t\x05\xA4text").unwrap()["records"][0]["message"]);
+}
+
+#[test]
+fn the_tag_of_our_own_client_is_no_field() {
+    let record = map(&[("logger", text("shop")), ("message", text("m"))]);
+    let entries = bin(&list(&[b"\x05", &record]));
+    let frame = |id: &str| list(&[&text("logspool"), &entries, &map(&[("chunk", text(id))])]);
+
+    assert_eq!(json!(null), read(&frame("web/1/1-1")).unwrap()["records"][0]["fields"]);
+    assert_eq!(json!({"tag": "logspool"}), read(&frame("p8n9gmxTQVC8/nh2wlKKeQ==")).unwrap()["records"][0]["fields"]);
+}
+
+#[test]
+fn what_is_wrong_is_said_and_where() {
+    assert!(matches!(problem(b"\x92\xA1t\xA1\xC1"), Problem::Malformed));
+    assert!(matches!(problem(b"\x92\xA1t\xA2\x92\x05"), Problem::Truncated));
+    assert!(matches!(problem(b"\x96\xA4PING"), Problem::Unexpected(_)));
+    assert!(matches!(problem(b"\x92\x05\x90"), Problem::Unexpected("a tag")));
+    assert!(matches!(problem(b"\x92\xA1t\x90\x90"), Problem::Unexpected("the end of the message")));
+    assert!(matches!(problem(b"\xC0\xC0"), Problem::Unexpected(_)));
+    // Four values are said, three are there.
+    assert!(matches!(problem(b"\x94\xA1t\x90\x80"), Problem::Unexpected("the end of the message")));
+    assert_eq!(
+        "the Forward message is compressed with \"zstd\": send gzip",
+        read(b"\x93\xA1t\xA0\x81\xAAcompressed\xA4zstd").unwrap_err().to_string()
+    );
+    assert_eq!(
+        "the Forward message holds something else than an entry: a list of a time and a map before byte 1",
+        read(b"\x92\xA1t\xA1\x05").unwrap_err().to_string()
+    );
+}
+
+#[test]
+fn memory_is_bounded_whatever_is_sent() {
+    let limits = Limits { frame: 100_000, expanded: 10_000, items: 100 };
+    let problem = |frame: &[u8]| read_within(frame, &limits).unwrap_err().problem;
+    let gzipped = map(&[("compressed", text("gzip"))]);
+
+    let bomb = list(&[b"\xA1t", &bin(&gzip(&vec![0xC0; 10_001])), &gzipped]);
+    assert!(matches!(problem(&bomb), Problem::Inflate(_)));
+    // A map of more pairs than there are bytes, and a list in it.
+    assert!(matches!(problem(b"\x93\xA1t\x05\xDF\x7F\xFF\xFF\xFF"), Problem::Truncated | Problem::TooMany));
+    assert!(matches!(
+        problem(&[b"\x92\xA1t\xC4\xFA\x92\x05\xDF\0\0\0\x33".to_vec(), vec![0xA0; 243]].concat()),
+        Problem::TooMany
+    ));
+    let nested = [b"\x92\xA1t\xC4\x6C\x92\x05\x81\xA0\xDC\0\x65".to_vec(), vec![0xC0; 0x65]].concat();
+    assert!(matches!(problem(&nested), Problem::TooMany));
+    // A long tag that each of many small entries would have.
+    let entries = b"\x92\x05\x80".repeat(1000);
+    assert!(matches!(problem(&list(&[&text(&"t".repeat(1000)), &bin(&entries)])), Problem::TooLarge));
+}
+
+const KEY: &str = "shared";
+
+fn server(users: &[(String, String)]) -> Server<'_> {
+    Server { hostname: "service", shared_key: KEY, users }
+}
+
+fn welcome(answer: Answer) -> Vec<u8> {
+    match answer {
+        Answer::Welcome(pong) => pong,
+        Answer::Refused(pong) => panic!("refused: {pong:?}"),
+    }
+}
+
+#[test]
+fn a_client_that_knows_the_key_is_welcome_and_knows_the_server() {
+    for users in [vec![], vec![("other".to_owned(), "x".to_owned()), ("me".to_owned(), "secret".to_owned())]] {
+        let server = server(&users);
+        let client = Client { hostname: "client", shared_key: KEY, user: ("me", "secret") };
+        let challenge = Challenge::read(&server.challenge([7; 32]).helo()).unwrap();
+        let ping = client.ping(&challenge, &[9; 16]);
+        let pong = welcome(server.answer(&server.challenge([7; 32]), &ping).unwrap());
+
+        client.check(&challenge, &[9; 16], &pong).unwrap();
+        // The answer to another client, or of a server that knows another key.
+        assert!(matches!(client.check(&challenge, &[8; 16], &pong), Err(PongError::Stranger)));
+        let stranger = Client { shared_key: "else", ..client };
+        assert!(matches!(stranger.check(&challenge, &[9; 16], &pong), Err(PongError::Stranger)));
+    }
+}
+
+#[test]
+fn the_handshake_of_another_logger_is_understood_on_both_sides() {
+    let words: Vec<_> = cases(HANDSHAKE).collect();
+    let me = [("me".to_owned(), "secret".to_owned())];
+    assert_eq!(6, words.len());
+    for (words, users) in words.chunks(3).zip([&[][..], &me]) {
+        let [(name, helo, _), (_, ping, _), (_, pong, _)] = words else { panic!("three words") };
+        let challenge = Challenge::read(helo).unwrap();
+        let server = server(users);
+
+        assert_eq!(*helo, challenge.helo(), "{name}");
+        assert_eq!(*pong, welcome(server.answer(&challenge, ping).unwrap()), "{name}");
+        let client = Client { hostname: "client", shared_key: KEY, user: ("me", "secret") };
+        // The salt stands behind the name: 32 bytes of text, which begin with their length.
+        let salt: [u8; 32] = ping[15..47].try_into().unwrap();
+        client.check(&challenge, &salt, pong).unwrap();
+        let (ours, theirs) = (client.ping(&challenge, &salt), &ping[47..]);
+        assert!(ours.ends_with(theirs), "{name}");
+    }
+}
+
+#[test]
+fn a_client_that_knows_it_not_is_refused_and_told_why() {
+    let users = [("me".to_owned(), "secret".to_owned())];
+    let server = server(&users);
+    let challenge = server.challenge([7; 32]);
+    let good = Client { hostname: "client", shared_key: KEY, user: ("me", "secret") };
+    for (client, why) in [
+        (Client { shared_key: "else", ..good }, "the server refuses the connection: the shared key is another one"),
+        (Client { user: ("me", "wrong"), ..good }, "the server refuses the connection: name or password is wrong"),
+        (Client { user: ("you", "secret"), ..good }, "the server refuses the connection: name or password is wrong"),
+        (Client { user: ("", ""), ..good }, "the server refuses the connection: name or password is wrong"),
+    ] {
+        let answer = server.answer(&challenge, &client.ping(&challenge, &[9; 16])).unwrap();
+        let Answer::Refused(pong) = answer else { panic!("welcome, though {why}") };
+
+        assert_eq!(why, client.check(&challenge, &[9; 16], &pong).unwrap_err().to_string());
+    }
+    // What was proved to another connection proves nothing here.
+    let ping = good.ping(&server.challenge([1; 32]), &[9; 16]);
+    assert!(matches!(server.answer(&challenge, &ping), Ok(Answer::Refused(_))));
+}
+
+#[test]
+fn a_handshake_that_is_cut_off_or_changed_is_an_error_or_refused() {
+    let server = server(&[]);
+    let challenge = server.challenge([7; 32]);
+    let client = Client { hostname: "client", shared_key: KEY, user: ("", "") };
+    let ping = client.ping(&challenge, &[9; 16]);
+    let pong = welcome(server.answer(&challenge, &ping).unwrap());
+    for length in 0..ping.len() {
+        assert!(server.answer(&challenge, &ping[..length]).is_err());
+    }
+    for length in 0..pong.len() {
+        assert!(client.check(&challenge, &[9; 16], &pong[..length]).is_err());
+    }
+    let helo = challenge.helo();
+    for length in 0..helo.len() {
+        assert!(Challenge::read(&helo[..length]).is_err());
+    }
+}

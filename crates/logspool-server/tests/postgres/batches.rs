@@ -1,0 +1,74 @@
+//! Batches of numbered records, and stores for them.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use logspool_server::batch::{Arrival, Batch};
+use logspool_server::delivery::{Chunk, Delivery, Place};
+use logspool_server::query::{Filter, Query};
+use logspool_server::record::Record;
+use logspool_server::stores::postgres::{Config, Reader, Writer};
+use logspool_server::stores::{Answers, Found, Next, Store, Written};
+
+/// A store's configuration, with nothing but its address.
+pub fn config(url: &str) -> Config {
+    Config { address: url.parse().unwrap(), retention_days: None, query_timeout: Duration::from_secs(30) }
+}
+
+/// A writer.
+pub fn writer(url: &str) -> Writer {
+    Writer::new(&config(url))
+}
+
+/// The time, in nanoseconds since 1970.
+pub fn now_ns() -> i64 {
+    i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos()).unwrap()
+}
+
+/// A batch that belongs to no stream.
+pub fn loose(records: &[Record<'_>]) -> Arc<Delivery> {
+    let mut batch = Batch::default();
+    for record in records {
+        batch.push(record, Arrival { time_ns: now_ns(), host: "" });
+    }
+    Delivery::new(batch, None, 1, None).0
+}
+
+/// A chunk whose records are `stream/epoch/number`.
+pub fn chunk(stream: &str, epoch: u64, first: u64, last: u64, place: Place) -> Arc<Delivery> {
+    let mut batch = Batch::default();
+    for number in first..=last {
+        let record = Record { message: format!("{stream}/{epoch}/{number}").into(), level: 20, ..Record::default() };
+        batch.push(&record, Arrival { time_ns: now_ns(), host: "" });
+    }
+    let chunk = Chunk { stream: stream.to_owned(), epoch, first, last, place, end: false };
+    Delivery::new(batch, Some(chunk), 1, None).0
+}
+
+/// Writes until it works.
+pub fn write(store: &mut Writer, deliveries: &[Arc<Delivery>]) -> Written {
+    let until = Instant::now() + super::DEADLINE;
+    loop {
+        match store.write(deliveries) {
+            Ok(written) => return written,
+            Err(error) => assert!(Instant::now() < until, "{error}"),
+        }
+    }
+}
+
+/// A question for all records.
+pub fn everything() -> Query {
+    Query { filter: Filter::All, stage: None, since_ns: None, until_ns: None, limit: None }
+}
+
+/// The records of an answer.
+pub fn records(reader: &Reader, query: &Query) -> Vec<Record<'static>> {
+    let mut found = Vec::new();
+    let mut each = |row: Found<'_>| {
+        let Found::Record(record) = row else { panic!("expected a record, found {row:?}") };
+        found.push(record.into_owned());
+        Next::More
+    };
+    reader.answer(query, &mut each).unwrap();
+    found
+}

@@ -1,0 +1,343 @@
+//! What the PostgreSQL store does with batches.
+
+mod postgres;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use logspool_server::delivery::Outcome::{Committed, Refused};
+use logspool_server::delivery::Place::{Following, Opening};
+use logspool_server::record::Record;
+use logspool_server::stores::postgres::{Config, Reader};
+use logspool_server::stores::{Store, StoreError, Written};
+use logspool_server::value::Value;
+use postgres::batches::{chunk, config, everything, loose, now_ns, records, write, writer};
+use postgres::{DEADLINE, SMALL, Server, database};
+
+const DAY_NS: i64 = 86_400_000_000_000;
+
+fn message(text: &str) -> Record<'_> {
+    Record { message: text.into(), ..Record::default() }
+}
+
+/// Fields are kept in an order of PostgreSQL's own.
+fn sorted(mut record: Record<'static>) -> Record<'static> {
+    record.fields.sort_by(|left, right| left.0.cmp(&right.0));
+    record
+}
+
+#[test]
+fn every_field_is_read_as_it_was_written() {
+    let Some(database) = database() else { return };
+    let nasty = "'; DROP TABLE logspool.records; -- \\ \" \u{1}\r\n\t\u{1b}[31m \0\0\u{1}\u{2} \u{202E} ü\u{1F600}";
+    let text = |name: &str| Some(format!("{name} {nasty}").into());
+    let full = Record {
+        time_ns: Some(-5),
+        level: u16::MAX,
+        logger: nasty.into(),
+        message: nasty.into(),
+        file: text("file"),
+        line: Some(u32::MAX),
+        function: text("function"),
+        host: text("host"),
+        process: Some(u64::MAX),
+        process_name: text("process"),
+        thread: Some(1 << 63),
+        thread_name: text("thread"),
+        task: text("task"),
+        trace_id: text("trace"),
+        span_id: text("span"),
+        exception: text("exception"),
+        stack: Some("".into()),
+        fields: vec![
+            ("".into(), Value::Null),
+            ("a".into(), Value::Int(i64::MIN)),
+            ("b".into(), Value::Float(-0.125)),
+            ("c".into(), Value::List(vec![Value::Bool(true), Value::Bool(false), Value::text("\\u0000")])),
+            (nasty.into(), Value::Map(vec![(nasty.into(), Value::text(nasty))])),
+        ],
+    };
+    let bare = Record { time_ns: Some(-6), ..Record::default() };
+    let mut store = writer(&database.url);
+
+    let written = store.write(&[loose(&[full.clone(), bare.clone()])]).unwrap();
+
+    assert_eq!(Written { outcomes: vec![Committed], stored: 2, ..Written::default() }, written);
+    let found = records(&Reader::new(&config(&database.url)), &everything());
+    assert_eq!(vec![sorted(full), bare], found.into_iter().map(sorted).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_stream_is_stored_exactly_once_over_resends_trims_gaps_and_epochs() {
+    let Some(database) = database() else { return };
+    let mut store = writer(&database.url);
+    let written = |outcomes: &[_], stored, repeated, missing| Written {
+        outcomes: outcomes.to_vec(),
+        stored,
+        repeated,
+        missing,
+        quarantined: 0,
+    };
+    for (expected, group) in [
+        (
+            written(&[Committed, Committed], 10, 0, 0),
+            vec![chunk("s", 1, 1, 5, Opening), chunk("s", 1, 6, 10, Following)],
+        ),
+        (written(&[Committed], 0, 5, 0), vec![chunk("s", 1, 6, 10, Following)]),
+        (written(&[Committed, Committed], 3, 3, 0), vec![chunk("s", 1, 8, 12, Opening), chunk("t", 7, 1, 1, Opening)]),
+        (written(&[Refused], 0, 0, 0), vec![chunk("s", 1, 20, 21, Following)]),
+        (written(&[Committed], 2, 0, 7), vec![chunk("s", 1, 20, 21, Opening)]),
+        (written(&[Committed, Refused], 2, 0, 0), vec![chunk("s", 2, 1, 2, Opening), chunk("s", 1, 22, 23, Following)]),
+    ] {
+        // One that knows the watermarks, and one that has to read them.
+        assert_eq!(expected, store.write(&group).unwrap());
+        let again = writer(&database.url).write(&group).unwrap();
+        assert_eq!((expected.outcomes, 0), (again.outcomes, again.stored));
+    }
+
+    assert_eq!(17, database.number("SELECT count(*) FROM logspool.records"));
+    assert_eq!(17, database.number("SELECT count(DISTINCT message) FROM logspool.records"));
+}
+
+#[test]
+fn a_stream_that_moves_between_two_services_is_stored_once() {
+    let Some(database) = database() else { return };
+    let (mut one, mut other) = (writer(&database.url), writer(&database.url));
+    one.write(&[chunk("s", 1, 1, 10, Opening)]).unwrap();
+    other.write(&[chunk("s", 1, 11, 20, Opening)]).unwrap();
+    other.write(&[chunk("new", 1, 1, 5, Opening)]).unwrap();
+
+    // The first one's knowledge is old now.
+    let written = one.write(&[chunk("s", 1, 15, 25, Opening), chunk("new", 1, 1, 6, Opening)]).unwrap();
+
+    assert_eq!((6, 11, 0), (written.stored, written.repeated, written.missing));
+    assert_eq!(31, database.number("SELECT count(DISTINCT message) FROM logspool.records"));
+    assert_eq!(31, database.number("SELECT count(*) FROM logspool.records"));
+}
+
+#[test]
+fn a_stream_that_ends_is_forgotten() {
+    let Some(database) = database() else { return };
+    let mut store = writer(&database.url);
+    store.write(&[chunk("s\0", 1, 1, 3, Opening)]).unwrap();
+    assert_eq!(1, database.number("SELECT count(*) FROM logspool.streams"));
+    let end = chunk("s\0", 1, 4, 3, Following);
+    let mut ended = end.chunk.clone().unwrap();
+    ended.end = true;
+    let end = logspool_server::delivery::Delivery::new(end.batch.clone(), Some(ended), 1, None).0;
+
+    assert_eq!(vec![Committed], store.write(&[end]).unwrap().outcomes);
+    assert_eq!(0, database.number("SELECT count(*) FROM logspool.streams"));
+}
+
+#[test]
+fn a_record_that_the_server_refuses_is_quarantined_alone() {
+    let Some(database) = database() else { return };
+    let mut store = writer(&database.url);
+    store.maintain().unwrap();
+    database.execute("ALTER TABLE logspool.records ADD CHECK (message NOT LIKE '%/13' AND message NOT LIKE '%/14')");
+
+    let group = [chunk("s", 1, 1, 40, Opening), chunk("t", 1, 1, 13, Opening)];
+    let written = store.write(&group).unwrap();
+
+    assert_eq!((vec![Committed, Committed], 50, 3), (written.outcomes, written.stored, written.quarantined));
+    assert_eq!(50, database.number("SELECT count(*) FROM logspool.records"));
+    let refused = database.query("SELECT reason, record::jsonb ->> 'message' FROM logspool.quarantine ORDER BY 2");
+    let messages: Vec<&str> = refused.iter().map(|row| row.get(1)).collect();
+    assert_eq!(vec!["s/1/13", "s/1/14", "t/1/13"], messages);
+    assert!(refused[0].get::<_, &str>(0).contains("violates check constraint"));
+    // It counts as delivered: its watermark has moved.
+    assert_eq!(0, writer(&database.url).write(&group).unwrap().stored);
+    assert_eq!(3, database.number("SELECT count(*) FROM logspool.quarantine"));
+}
+
+#[test]
+fn records_beyond_the_limits_of_the_server_are_quarantined_alone() {
+    let Some(database) = database() else { return };
+    // No index takes such a key, which cannot be compressed either; and no stack such a depth.
+    let trace: String =
+        (0..10_000_u32).map(|n| char::from_u32(0x4E00 + n.wrapping_mul(7919) % 20_000).unwrap()).collect();
+    let depth = 20_000;
+    let mut deep = Value::Null;
+    for _ in 0..depth {
+        deep = Value::List(vec![deep]);
+    }
+    // Such a value takes as deep a stack here, too.
+    let roomy = thread::Builder::new().stack_size(512 << 20).spawn(move || {
+        let deep = Record { message: "deep".into(), fields: vec![("k\0".into(), deep)], ..Record::default() };
+        let long = Record { message: "long".into(), trace_id: Some(trace.into()), ..Record::default() };
+        loose(&[message("before"), deep, message("between"), long, message("after")])
+    });
+    let group = [roomy.unwrap().join().unwrap()];
+    let mut store = writer(&database.url);
+
+    let written = store.write(&group).unwrap();
+
+    assert_eq!((3, 2), (written.stored, written.quarantined));
+    let found = database.query("SELECT reason, length(record) FROM logspool.quarantine ORDER BY 2");
+    let reasons: Vec<&str> = found.iter().map(|row| row.get(0)).collect();
+    assert!(reasons[0].contains("index row"), "{reasons:?}");
+    assert!(reasons[1].contains("stack depth limit exceeded"), "{reasons:?}");
+    assert!(found[1].get::<_, i32>(1) > 2 * depth);
+}
+
+#[test]
+fn records_of_any_time_are_stored_and_found() {
+    let Some(database) = database() else { return };
+    let now = now_ns();
+    let times =
+        [i64::MIN, -1, 0, now - 400 * DAY_NS, now - DAY_NS, now, now + 2 * DAY_NS, now + 40_000 * DAY_NS, i64::MAX];
+    let batch: Vec<_> = times.iter().map(|time| Record { time_ns: Some(*time), ..Record::default() }).collect();
+
+    writer(&database.url).write(&[loose(&batch)]).unwrap();
+
+    let found = records(&Reader::new(&config(&database.url)), &everything());
+    let newest_first: Vec<_> = times.iter().rev().map(|time| Some(*time)).collect();
+    assert_eq!(newest_first, found.iter().map(|record| record.time_ns).collect::<Vec<_>>());
+    assert_eq!(3, database.number("SELECT count(DISTINCT tableoid) - 1 FROM logspool.records"));
+}
+
+#[test]
+fn a_day_that_has_records_in_the_default_partition_keeps_them_there() {
+    let Some(database) = database() else { return };
+    let mut store = writer(&database.url);
+    store.maintain().unwrap();
+    let tomorrow = now_ns().div_euclid(DAY_NS) + 1;
+    let name = partition(tomorrow);
+    database.execute(&format!("DROP TABLE logspool.{name}"));
+    let record = Record { time_ns: Some(tomorrow * DAY_NS), ..Record::default() };
+    store.write(&[loose(std::slice::from_ref(&record))]).unwrap();
+
+    let mut next = writer(&database.url);
+    next.maintain().unwrap();
+    next.write(&[loose(&[record])]).unwrap();
+
+    assert_eq!(2, database.number("SELECT count(*) FROM logspool.records_other"));
+}
+
+#[test]
+fn partitions_are_made_once_whoever_holds_the_tables_lets_go() {
+    let Some(database) = database() else { return };
+    writer(&database.url).maintain().unwrap();
+    let tomorrow = partition(now_ns().div_euclid(DAY_NS) + 1);
+    database.execute(&format!("DROP TABLE logspool.{tomorrow}"));
+    let (runtime, holder) = postgres::connect(&database.url).unwrap();
+    runtime.block_on(holder.batch_execute("BEGIN; LOCK logspool.records_other IN ACCESS SHARE MODE")).unwrap();
+
+    let mut store = writer(&database.url);
+    let written = store.write(&[loose(&[message("taken all the same")])]).unwrap();
+    let error = store.maintain().unwrap_err().to_string();
+
+    assert_eq!(1, written.stored);
+    assert!(error.contains("lock timeout"), "{error}");
+    runtime.block_on(holder.batch_execute("COMMIT")).unwrap();
+    writer(&database.url).maintain().unwrap();
+    assert_eq!(1, database.number(&format!("SELECT count(*) FROM pg_class WHERE relname = '{tomorrow}'")));
+}
+
+#[test]
+fn old_records_and_watermarks_are_removed() {
+    let Some(database) = database() else { return };
+    let config = Config { retention_days: Some(30), ..config(&database.url) };
+    let mut store = logspool_server::stores::postgres::Writer::new(&config);
+    store.write(&[chunk("old", 1, 1, 1, Opening), chunk("new", 1, 1, 1, Opening)]).unwrap();
+    let old_day = now_ns().div_euclid(DAY_NS) - 31;
+    let (name, from, to) = (partition(old_day), old_day * DAY_NS, (old_day + 1) * DAY_NS);
+    database.execute(&format!(
+        "CREATE TABLE logspool.{name} PARTITION OF logspool.records FOR VALUES FROM ({from}) TO ({to});
+         UPDATE logspool.streams SET seen = now() - interval '8 days' WHERE stream = 'old'"
+    ));
+    let at = |time_ns| Record { time_ns: Some(time_ns), ..Record::default() };
+    store.write(&[loose(&[at(from), at(0), at(to)])]).unwrap();
+
+    store.maintain().unwrap();
+
+    assert_eq!(3, database.number("SELECT count(*) FROM logspool.records"));
+    assert_eq!(0, database.number(&format!("SELECT count(*) FROM pg_class WHERE relname = '{name}'")));
+    assert_eq!(to, database.number("SELECT min(time_ns) FROM logspool.records"));
+    assert_eq!("new", database.query("SELECT stream FROM logspool.streams")[0].get::<_, &str>(0));
+    // What is forgotten here is forgotten in the store, too.
+    assert_eq!(1, store.write(&[chunk("old", 1, 1, 1, Opening)]).unwrap().stored);
+}
+
+#[test]
+fn services_that_start_at_once_make_the_tables_once() {
+    let Some(database) = database() else { return };
+    let services: Vec<_> = (0..4)
+        .map(|number| {
+            let url = database.url.clone();
+            thread::spawn(move || writer(&url).write(&[chunk(&format!("s{number}"), 1, 1, 10, Opening)]).unwrap())
+        })
+        .collect();
+
+    for service in services {
+        assert_eq!(10, service.join().unwrap().stored);
+    }
+    assert_eq!(40, database.number("SELECT count(*) FROM logspool.records"));
+}
+
+#[test]
+fn tables_of_a_newer_version_are_left_alone() {
+    let Some(database) = database() else { return };
+    writer(&database.url).maintain().unwrap();
+    database.execute("UPDATE logspool.version SET version = 99");
+
+    let error = writer(&database.url).write(&[loose(&[message("x")])]).unwrap_err();
+
+    assert!(matches!(&error, StoreError::Fatal(why) if why.contains("have version 99")), "{error}");
+}
+
+#[test]
+fn a_database_that_cannot_hold_all_text_is_refused() {
+    let Some(database) = database() else { return };
+    database.execute("CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0");
+    let url = database.url.replace(&database.name, "latin");
+
+    let error = writer(&url).maintain().unwrap_err();
+
+    assert!(matches!(&error, StoreError::Fatal(why) if why.contains("encoding LATIN1")), "{error}");
+}
+
+#[test]
+fn commits_wait_for_the_disk_even_where_the_role_would_not() {
+    let Some(database) = database() else { return };
+    database.execute(&format!("ALTER DATABASE {} SET synchronous_commit = off", database.name));
+    let mut store = writer(&database.url);
+    store.maintain().unwrap();
+    database.execute(
+        "CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN NEW.message := current_setting('synchronous_commit'); RETURN NEW; END $$;
+         CREATE TRIGGER tell BEFORE INSERT ON logspool.records FOR EACH ROW EXECUTE FUNCTION tell()",
+    );
+
+    store.write(&[loose(&[message("x")])]).unwrap();
+
+    assert_eq!("on", database.query("SELECT message FROM logspool.records")[0].get::<_, &str>(0));
+}
+
+#[test]
+fn a_server_that_is_away_at_the_start_is_used_once_it_is_there() {
+    let Some(server) = Server::prepare(SMALL) else { return };
+    let mut store = writer(&server.url("postgres"));
+    let group = [chunk("s", 1, 1, 10, Opening)];
+    let error = store.write(&group).unwrap_err();
+    assert!(matches!(&error, StoreError::Retry(why) if why.starts_with("cannot write to postgres:///tmp/")), "{error}");
+
+    server.start_again();
+
+    assert_eq!(10, write(&mut store, &group).stored);
+    Box::new(store).close().unwrap();
+    // It has said goodbye: nothing is left of it on the server.
+    let until = Instant::now() + DEADLINE;
+    let (runtime, client) = postgres::connect(&server.url("postgres")).unwrap();
+    let left = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'logspool'";
+    while runtime.block_on(client.query_one(left, &[])).unwrap().get::<_, i64>(0) > 0 {
+        assert!(Instant::now() < until);
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The partition of a day.
+fn partition(day: i64) -> String {
+    chrono::DateTime::from_timestamp(day * 86_400, 0).unwrap().format("records_%Y_%m_%d").to_string()
+}

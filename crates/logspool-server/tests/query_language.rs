@@ -1,0 +1,213 @@
+//! What queries mean, what is wrong with those that mean nothing, and how a tree is written again.
+
+mod trees;
+
+use logspool_server::query::parser::{MAX_BYTES, MAX_DEPTH, MAX_PATTERNS, MAX_PHRASE_WORDS, MAX_TERMS};
+use logspool_server::query::{Comparison, Expression, Field, Filter, Literal, Pattern, Phrase, Stage, parse};
+use proptest::prelude::*;
+
+/// 2026-11-22T10:00:00Z.
+const NOW: i64 = 1_795_341_600_000_000_000;
+const HOUR: i64 = 3_600_000_000_000;
+
+fn phrase(text: &str) -> Filter {
+    Filter::Phrase(Phrase::new(text).unwrap())
+}
+
+fn text(text: &str) -> Literal {
+    Literal::Text(text.to_owned())
+}
+
+fn extra(key: &str) -> Field {
+    Field::Extra(key.to_owned())
+}
+
+fn equal(field: Field, literal: Literal) -> Filter {
+    Filter::Compare(field, Comparison::Equal, literal)
+}
+
+fn not(filter: Filter) -> Filter {
+    Filter::Not(Box::new(filter))
+}
+
+fn matches(field: Field, source: &str) -> Filter {
+    Filter::Matches(field, Pattern::new(source).unwrap())
+}
+
+#[test]
+fn queries_mean_what_they_say() {
+    use Comparison::{Greater, GreaterOrEqual, Less, LessOrEqual, NotEqual};
+    use Filter::{All, And, Compare, Or};
+    for (expected, query) in [
+        (All, ""),
+        (All, "  "),
+        (All, "*"),
+        (phrase("disk"), "Disk"),
+        (phrase("disk full"), r#""disk, FULL!""#),
+        (phrase("a b com"), "a@b.com"),
+        (phrase("or"), r#""or""#),
+        (And(vec![phrase("a"), phrase("b"), phrase("c")]), "a b AND c"),
+        (Or(vec![And(vec![phrase("a"), phrase("b")]), phrase("c")]), "a b or c"),
+        (And(vec![phrase("a"), Or(vec![phrase("b"), phrase("c")])]), "a(b or c)"),
+        (And(vec![not(phrase("a")), not(not(phrase("b")))]), "not a not not b"),
+        (not(And(vec![phrase("a"), phrase("b")])), "not (a b)"),
+        (phrase("a"), "((a))"),
+        (Compare(Field::Level, GreaterOrEqual, Literal::Int(30)), "level>=warning"),
+        (equal(Field::Level, Literal::Int(40)), "level = ERROR"),
+        (equal(Field::Level, Literal::Int(35)), "level=35"),
+        (equal(Field::Host, text("12")), "host=12"),
+        (equal(Field::Host, text("null")), "host=null"),
+        (Compare(Field::Logger, NotEqual, text("shop.cart")), "logger!=shop.cart"),
+        (equal(Field::Process, Literal::Int(7)), "pid=7"),
+        (equal(Field::Process, Literal::Int(7)), r#"process="7""#),
+        (equal(Field::Thread, Literal::Int(7)), "thread=7"),
+        (equal(Field::ThreadName, text("MainThread")), "thread=MainThread"),
+        (equal(Field::ThreadName, text("7")), r#"thread="7""#),
+        (matches(Field::ThreadName, "^Pool"), r#"thread~"^Pool""#),
+        (equal(Field::Message, text(r#"a "b" \ \n"#)), r#"message="a \"b\" \\ \n""#),
+        (Compare(Field::Time, GreaterOrEqual, Literal::Int(NOW)), "time>=2026-11-22T10:00:00Z"),
+        (Compare(Field::Time, Less, Literal::Int(NOW - HOUR)), "time<-1h"),
+        (Compare(Field::Time, LessOrEqual, Literal::Int(NOW)), r#"time<="2026-11-22 10:00""#),
+        (equal(extra("status"), Literal::Int(503)), "status=503"),
+        (equal(extra("status"), text("503")), r#"status="503""#),
+        (Compare(extra("http.time"), Greater, Literal::Float(-1.5)), "http.time>-1.5"),
+        (equal(extra("ok"), Literal::Bool(true)), "ok=true"),
+        (Compare(extra("ok"), NotEqual, Literal::Null), "ok!=null"),
+        (equal(extra("id"), text("007")), "id=007"),
+        (equal(extra("id"), text("18446744073709551615")), "id=18446744073709551615"),
+        (equal(extra("id"), text("1e999")), "id=1e999"),
+        (equal(extra("id"), text("True")), "id=True"),
+        (equal(extra("level"), text("loud")), r#""level"=loud"#),
+        (equal(extra("a b"), text("")), r#""a b"="""#),
+        (matches(extra("path"), r"^/a\d|\\"), r#"path~"^/a\d|\\""#),
+        (matches(Field::Message, r#"\"x\""#), r#"message~"\"x\"""#),
+        (not(matches(Field::Host, "web")), "host!~web"),
+    ] {
+        assert_eq!(Ok(Expression { filter: expected, stage: None }), parse(query, NOW), "{query}");
+    }
+}
+
+#[test]
+fn stages_follow_a_bar() {
+    let histogram = |seconds: i64| Some(Stage::Histogram { interval_ns: seconds * 1_000_000_000 });
+    for (expected, query) in [
+        (Some(Stage::CountBy(Field::Level)), "| count by level"),
+        (Some(Stage::CountBy(Field::Process)), "|COUNT BY pid"),
+        (Some(Stage::CountBy(extra("level"))), r#"* | count by "level""#),
+        (histogram(30), "|histogram 30s"),
+        (histogram(60), "| histogram 1m"),
+        (histogram(7_200), "| histogram 2h"),
+        (histogram(86_400), "| histogram 1d"),
+    ] {
+        assert_eq!(Ok(Expression { filter: Filter::All, stage: expected }), parse(query, NOW), "{query}");
+    }
+}
+
+#[test]
+fn errors_say_where_and_what_to_do() {
+    let no_time = "this is no time: write 2026-11-22T10:00:00Z, 2026-11-22 10:00, 2026-11-22, 15m (ago) or now";
+    for (position, message, query) in [
+        (0, "expected a field before `=`: write FIELD=VALUE", "=5"),
+        (6, "expected a value", "level="),
+        (6, "expected a value: to mean this text itself, write it in quotes", "level==40"),
+        (5, "expected a value: for a regular expression write `~` alone", r#"host=~"a""#),
+        (2, "expected a value: to mean this text itself, write it in quotes", "a=or b"),
+        (6, "no level is called so: write debug, info, warning, error, critical or a number", "level=loud"),
+        (8, no_time, "a time>=soon"),
+        (4, "pid is a whole number up to 9223372036854775807", "pid=x"),
+        (7, "thread is a whole number up to 9223372036854775807", "thread=18446744073709551615"),
+        (6, "level is a number: compare it with =, <, >, <= or >=", "level~4"),
+        (4, "true, false and null are neither less nor greater: compare with = or !=", "ok>=true"),
+        (5, "`*` is no wildcard: write ~\"regex\", or quotes to mean this text itself", "host=web-*"),
+        (0, "words are found whole, `*` is for all records: for a part of one write message~\"part\"", "time*"),
+        (2, "there is no letter or digit to look for: for signs write message~\"sign\"", "a ---"),
+        (0, "`and` stands between two conditions: to look for the word itself, write \"and\"", "and"),
+        (4, "expected a word, a phrase or a comparison", "a or"),
+        (5, "expected a word, a phrase or a comparison", "(not )"),
+        (2, "this parenthesis is not closed: write `)` at its end", "a (b c"),
+        (3, "no parenthesis is open here: remove `)`", "a b) c"),
+        (2, "a quote is not closed: write \" at its end", "a \"b"),
+        (1, "a query holds no NUL character: leave it out", "a\0"),
+        (5, "this is no regular expression: unclosed group", r#"host~"a(b""#),
+        (4, "expected `count by FIELD` or `histogram 1m`", "a | top 5"),
+        (3, "expected `count by FIELD` or `histogram 1m`", "a |"),
+        (8, "expected `by`: write | count by FIELD", "| count level"),
+        (10, "expected a field: write | count by FIELD", "| count by"),
+        (11, "times are counted by the interval: write | histogram 1m", "| count by time"),
+        (10, "expected a length of time: write | histogram 1m (s, m, h or d)", "|histogram"),
+        (12, "expected a length of time: write | histogram 1m (s, m, h or d)", "| histogram 0m"),
+        (17, "expected the end of the query", "| count by level | histogram 1m"),
+    ] {
+        let error = parse(query, NOW).unwrap_err();
+
+        assert_eq!((position, message), (error.position(), error.message()), "{query}");
+    }
+}
+
+#[test]
+fn an_error_shows_its_place_below_the_text() {
+    let printed = parse("漢字 \u{1b}[31m \"a\" level=loud", NOW).unwrap_err().to_string();
+
+    let shown = "  漢字 \\x1b[31m \"a\" level=loud";
+    let below = format!("  {}^", " ".repeat(24));
+    let why = "no level is called so: write debug, info, warning, error, critical or a number";
+    assert_eq!(format!("cannot read the query: {why}\n{shown}\n{below}"), printed);
+}
+
+#[test]
+fn a_query_is_bounded() {
+    let nots = |count| "not ".repeat(count) + "a";
+    let parentheses = |count| "(".repeat(count) + "a" + &")".repeat(count);
+    let patterns = |count| "a~b ".repeat(count);
+    for (most, more) in [
+        (" ".repeat(MAX_BYTES), " ".repeat(MAX_BYTES + 1)),
+        (nots(MAX_DEPTH), nots(MAX_DEPTH + 1)),
+        (parentheses(MAX_DEPTH), parentheses(MAX_DEPTH + 1)),
+        ("not ".repeat(MAX_DEPTH - 1) + "a!~b", "not ".repeat(MAX_DEPTH) + "a!~b"),
+        ("a ".repeat(MAX_TERMS), "a ".repeat(MAX_TERMS + 1)),
+        (patterns(MAX_PATTERNS), patterns(MAX_PATTERNS + 1)),
+        (format!("\"{}\"", "a ".repeat(MAX_PHRASE_WORDS)), format!("\"{}\"", "a ".repeat(MAX_PHRASE_WORDS + 1))),
+    ] {
+        assert!(parse(&most, NOW).is_ok(), "{most}");
+        assert!(parse(&more, NOW).is_err(), "{more}");
+    }
+    for text in
+        ["(".repeat(MAX_BYTES), "ü".repeat(MAX_BYTES), "\"\\".repeat(8000), format!("a~\"{}\"", "(a*)".repeat(3000))]
+    {
+        drop(parse(&text, NOW).map_err(|error| error.to_string()));
+    }
+}
+
+fn stage() -> impl Strategy<Value = Option<Stage>> {
+    prop_oneof![
+        Just(None),
+        "[a-z\" ]{0,8}".prop_map(|key| Some(Stage::CountBy(Field::Extra(key)))),
+        Just(Some(Stage::CountBy(Field::ThreadName))),
+        (1..100_000_i64).prop_map(|seconds| Some(Stage::Histogram { interval_ns: seconds * 1_000_000_000 })),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_tree_is_read_again_as_it_is_written(filter in trees::written_filter(), stage in stage()) {
+        let expression = Expression { filter, stage };
+        let written = expression.to_string();
+
+        prop_assert_eq!(Ok(expression), parse(&written, NOW), "{}", written);
+    }
+
+    #[test]
+    fn any_text_is_a_query_or_an_error_within_it(
+        text in r#"([ -~üß\x00\t]|and |or |not |level|time|>=|!=|~|"|\(|\)|\| count by ){0,40}"#,
+    ) {
+        match parse(&text, NOW) {
+            Ok(query) => prop_assert_eq!(Ok(query.clone()), parse(&query.to_string(), NOW), "{}", query),
+            Err(error) => {
+                prop_assert!(error.position() <= text.len());
+                prop_assert_eq!(3, error.to_string().lines().count());
+            }
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Answers as people and programs get them.
+
+use logspool_server::query::{Field, Stage};
+use logspool_server::record::Record;
+use logspool_server::show::{Colour, Format, Look, Output};
+use logspool_server::stores::Found;
+use logspool_server::value::Value;
+
+const PLAIN: Look = Look { colour: Colour::Off, columns: 60 };
+
+/// 2026-11-22T10:00:00.125Z.
+const TIME: i64 = 1_795_341_600_125_000_000;
+
+fn shown(rows: &[Found<'_>], format: Format, stage: Option<&Stage>, look: Look) -> String {
+    let mut output = Output::new(Vec::new(), format, stage, look);
+    for row in rows {
+        output.row(row).unwrap();
+    }
+    String::from_utf8(output.finish().unwrap()).unwrap()
+}
+
+fn record(level: u16, logger: &'static str, message: &'static str) -> Record<'static> {
+    Record { time_ns: Some(TIME), level, logger: logger.into(), message: message.into(), ..Record::default() }
+}
+
+fn hostile() -> Record<'static> {
+    Record {
+        host: Some("a\u{1b}[2Jb".into()),
+        exception: Some("Traceback:\n\u{9b}31m\u{202e}x\r\n".into()),
+        fields: vec![
+            ("k\n".into(), Value::text("\u{202e}v")),
+            ("list".into(), Value::List(vec![Value::text("\u{7f}")])),
+        ],
+        ..record(30, "lo\rg", "one\ntwo\u{1b}[31m")
+    }
+}
+
+#[test]
+fn records_are_lines_in_columns_with_their_tracebacks_below() {
+    let with_more = Record {
+        host: Some("web-1".into()),
+        trace_id: Some("4bf9".into()),
+        exception: Some("Traceback (most recent call last):\n  File \"a.py\"\nValueError: x".into()),
+        fields: vec![
+            ("user".into(), Value::text("a b")),
+            ("status".into(), Value::Int(503)),
+            ("code".into(), Value::text("503")),
+            ("path".into(), Value::text("/a/b.c?d")),
+            ("two words".into(), Value::Null),
+        ],
+        ..record(50, "shop", "payment failed")
+    };
+    let rows = [
+        Found::Record(record(20, "shop.cart", "added")),
+        Found::Record(with_more),
+        Found::Record(Record { time_ns: None, ..record(35, "", "") }),
+    ];
+
+    assert_eq!(
+        "\
+2026-11-22T10:00:00.125Z INFO     shop.cart added
+2026-11-22T10:00:00.125Z CRITICAL shop      payment failed  host=web-1 trace_id=4bf9 user=\"a b\" status=503 \
+code=\"503\" path=/a/b.c?d \"two words\"=null
+    Traceback (most recent call last):
+      File \"a.py\"
+    ValueError: x
+-                        35
+",
+        shown(&rows, Format::Text, None, PLAIN)
+    );
+}
+
+#[test]
+fn what_would_act_on_a_terminal_is_shown() {
+    let text = shown(&[Found::Record(hostile())], Format::Text, None, PLAIN);
+
+    assert_eq!(
+        "2026-11-22T10:00:00.125Z WARNING  lo\\rg one\\ntwo\\x1b[31m  host=a\\x1b[2Jb \"k\\n\"=\\u202ev \
+            list=[\"\\x7f\"]\n    Traceback:\n    \\x9b31m\\u202ex\n",
+        text
+    );
+}
+
+#[test]
+fn levels_are_coloured_when_asked_for() {
+    let rows = [10, 20, 30, 40, 50].map(|level| Found::Record(record(level, "l", "m")));
+    let text = shown(&rows, Format::Text, None, Look { colour: Colour::On, ..PLAIN });
+
+    let levels: Vec<_> = text.lines().map(|line| &line[25..line.len() - 4]).collect();
+    assert_eq!(
+        vec![
+            "\x1b[2mDEBUG   \x1b[0m",
+            "INFO    \x1b[0m",
+            "\x1b[33mWARNING \x1b[0m",
+            "\x1b[31mERROR   \x1b[0m",
+            "\x1b[1;31mCRITICAL\x1b[0m"
+        ],
+        levels
+    );
+}
+
+#[test]
+fn counts_are_a_table() {
+    let rows = [Found::Count(Some("shop"), 120_000), Found::Count(None, 7), Found::Count(Some("\u{1b}"), 1)];
+    let by = |field| Some(Stage::CountBy(field));
+
+    assert_eq!(
+        " count  logger\n120000  shop\n     7  -\n     1  \\x1b\n",
+        shown(&rows, Format::Text, by(Field::Logger).as_ref(), PLAIN)
+    );
+    assert_eq!(
+        "count  level\n    3  ERROR\n    2  35\n",
+        shown(
+            &[Found::Count(Some("40"), 3), Found::Count(Some("35"), 2)],
+            Format::Text,
+            by(Field::Level).as_ref(),
+            PLAIN
+        )
+    );
+}
+
+#[test]
+fn intervals_are_bars_that_fit_the_width() {
+    let begins = 1_795_341_600_000_000_000;
+    let rows = [8, 0, 1, 1_000].map(|count| Found::Interval(begins, count));
+    let stage = Stage::Histogram { interval_ns: 60_000_000_000 };
+    let text = shown(&rows, Format::Text, Some(&stage), Look { columns: 46, ..PLAIN });
+
+    assert_eq!(
+        "\
+2026-11-22T10:00:00Z    8 ▏
+2026-11-22T10:00:00Z    0
+2026-11-22T10:00:00Z    1 ▏
+2026-11-22T10:00:00Z 1000 ████████████████████
+",
+        text
+    );
+    for columns in [0, usize::MAX] {
+        let narrow = shown(&rows, Format::Text, Some(&stage), Look { columns, ..PLAIN });
+        assert!(narrow.contains("██████████"), "{narrow}");
+        assert!(narrow.len() < 4_000);
+    }
+}
+
+#[test]
+fn lines_of_json_are_records_with_their_time_as_text() {
+    let line = shown(&[Found::Record(hostile())], Format::Ndjson, None, PLAIN);
+
+    assert!(!line.trim_end().contains(logspool_server::visible::acts), "{line}");
+    assert_eq!(
+        serde_json::json!({
+            "time": "2026-11-22T10:00:00.125000000Z", "time_ns": TIME, "level": 30, "logger": "lo\rg",
+            "message": "one\ntwo\u{1b}[31m", "host": "a\u{1b}[2Jb", "exception": "Traceback:\n\u{9b}31m\u{202e}x\r\n",
+            "fields": {"k\n": "\u{202e}v", "list": ["\u{7f}"]},
+        }),
+        serde_json::from_str::<serde_json::Value>(&line).unwrap()
+    );
+}
+
+#[test]
+fn lines_of_json_are_counts_by_their_field() {
+    let rows = [Found::Count(Some("40"), 3), Found::Count(None, 1)];
+    let by = |field| Some(Stage::CountBy(field));
+
+    assert_eq!(
+        "{\"level\":40,\"count\":3}\n{\"level\":null,\"count\":1}\n",
+        shown(&rows, Format::Ndjson, by(Field::Level).as_ref(), PLAIN)
+    );
+    assert_eq!(
+        "{\"a\\\"b\":\"40\",\"count\":3}\n{\"a\\\"b\":null,\"count\":1}\n",
+        shown(&rows, Format::Ndjson, by(Field::Extra("a\"b".to_owned())).as_ref(), PLAIN)
+    );
+    let stage = Stage::Histogram { interval_ns: 1_000_000_000 };
+    assert_eq!(
+        "{\"time\":\"1970-01-01T00:00:00Z\",\"count\":5}\n",
+        shown(&[Found::Interval(0, 5)], Format::Ndjson, Some(&stage), PLAIN)
+    );
+}
+
+#[test]
+fn csv_keeps_every_character_in_quotes() {
+    let full = Record {
+        process: Some(u64::MAX),
+        task: Some("".into()),
+        fields: vec![("a".into(), Value::text("b,c"))],
+        ..record(30, "a,b", "say \"hi\"\n\u{1b}")
+    };
+
+    assert_eq!(
+        "time,level,logger,message,file,line,function,host,process,process_name,thread,thread_name,task,trace_id,\
+            span_id,exception,stack,fields\r\n\
+            2026-11-22T10:00:00.125000000Z,30,\"a,b\",\"say \"\"hi\"\"\n\u{1b}\",,,,,18446744073709551615,,,,\"\",,,,,\
+            \"{\"\"a\"\":\"\"b,c\"\"}\"\r\n",
+        shown(&[Found::Record(full)], Format::Csv, None, PLAIN)
+    );
+    let by = Stage::CountBy(Field::Extra("a,b".to_owned()));
+    let rows = [Found::Count(Some("x"), 2), Found::Count(Some(""), 1), Found::Count(None, 1)];
+    assert_eq!("\"a,b\",count\r\nx,2\r\n\"\",1\r\n,1\r\n", shown(&rows, Format::Csv, Some(&by), PLAIN));
+    let stage = Stage::Histogram { interval_ns: 1_000_000_000 };
+    assert_eq!("time,count\r\n", shown(&[], Format::Csv, Some(&stage), PLAIN));
+}

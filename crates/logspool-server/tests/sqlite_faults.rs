@@ -1,0 +1,213 @@
+//! What the SQLite store says, and keeps, when something is wrong with its folder.
+
+mod sqlite_support;
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use logspool_server::stores::sqlite::{Options, SqliteAnswers, SqliteStore};
+use logspool_server::stores::{Store, StoreError};
+use rusqlite::Connection;
+use sqlite_support::{Hand, TODAY, chunk, close, messages, numbered, open, opening, said, stored, write};
+
+fn fatal(result: Result<SqliteStore, StoreError>) -> String {
+    match result {
+        Err(StoreError::Fatal(why)) => why,
+        other => panic!("not fatal: {other:?}"),
+    }
+}
+
+#[test]
+fn two_services_cannot_write_one_folder_and_a_reader_can_be_beside_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = open(folder.path(), &Hand::at(TODAY));
+    write(&mut store, &[said(1, "a")]);
+
+    let why = fatal(SqliteStore::open(folder.path(), Options::default()));
+    assert!(why.contains(&format!("process {} does", std::process::id())), "{why}");
+    assert_eq!(["a"], messages(&SqliteAnswers::open(folder.path()).unwrap(), "").as_slice());
+    close(store);
+    assert_eq!(["a"], messages(&SqliteAnswers::open(folder.path()).unwrap(), "").as_slice());
+    close(open(folder.path(), &Hand::at(TODAY)));
+}
+
+#[test]
+fn a_folder_is_made_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path().join("a/b");
+    close(open(&folder, &Hand::at(TODAY)));
+
+    assert_eq!(0o700, fs::metadata(&folder).unwrap().permissions().mode() & 0o777);
+}
+
+#[test]
+fn a_place_where_no_folder_can_be_is_told_of() {
+    let parent = tempfile::NamedTempFile::new().unwrap();
+    let folder = parent.path().join("logs");
+
+    match SqliteStore::open(&folder, Options::default()) {
+        Err(StoreError::Retry(why)) => assert!(why.contains(folder.to_str().unwrap()), "{why}"),
+        other => panic!("{other:?}"),
+    }
+    assert!(SqliteAnswers::open(&folder).is_err());
+}
+
+#[test]
+fn a_file_that_is_no_database_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("2026-11-22.sqlite"), "this is a text of somebody".repeat(99)).unwrap();
+
+    let why = fatal(SqliteStore::open(folder.path(), Options::default()));
+    assert!(why.contains("2026-11-22.sqlite") && why.contains("move the file away"), "{why}");
+}
+
+#[test]
+fn a_database_of_another_program_is_named_and_left_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("2026-11-22.sqlite");
+    Connection::open(&path).unwrap().execute_batch("CREATE TABLE records(id)").unwrap();
+    let before = fs::read(&path).unwrap();
+
+    let why = fatal(SqliteStore::open(folder.path(), Options::default()));
+    assert!(why.contains("2026-11-22.sqlite") && why.contains("another program"), "{why}");
+    assert!(before == fs::read(&path).unwrap());
+}
+
+#[test]
+fn a_file_of_a_newer_version_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    close(open(folder.path(), &Hand::at(TODAY)));
+    let file = Connection::open(folder.path().join("2026-11-22.sqlite")).unwrap();
+    file.pragma_update(None, "user_version", 2).unwrap();
+    drop(file);
+
+    let why = fatal(SqliteStore::open(folder.path(), Options::default()));
+    assert!(why.contains("2026-11-22.sqlite") && why.contains("newer logspool"), "{why}");
+}
+
+#[test]
+fn a_file_that_is_locked_by_another_program_is_written_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = open(folder.path(), &Hand::at(TODAY));
+    let other = Connection::open(folder.path().join("2026-11-22.sqlite")).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let deliveries = [numbered(opening("s", 1, 1, 3))];
+
+    match store.write(&deliveries) {
+        Err(StoreError::Retry(why)) => assert!(why.contains("locked"), "{why}"),
+        other => panic!("{other:?}"),
+    }
+    other.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(3, store.write(&deliveries).unwrap().stored);
+}
+
+/// Runs one test of this file in a process of its own, which may not make files larger than some bytes, and where that
+/// is an error, not a signal.
+fn run_in_a_small_place(test: &str) {
+    let script = format!("trap '' XFSZ; exec \"$0\" --exact {test} --nocapture --ignored");
+    let child = Command::new("sh")
+        .args(["-c", &script])
+        .arg(std::env::current_exe().unwrap())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let output = String::from_utf8_lossy(&child.stdout).into_owned() + &String::from_utf8_lossy(&child.stderr);
+    assert!(child.status.success() && output.contains("1 passed"), "{output}");
+}
+
+/// Sets how large files may become.
+fn limit(bytes: &str) {
+    let pid = std::process::id().to_string();
+    let done = Command::new("prlimit").args(["--pid", &pid, &format!("--fsize={bytes}:unlimited")]).status().unwrap();
+    assert!(done.success());
+}
+
+#[test]
+fn a_full_disk_is_told_of_and_what_was_not_written_is_written_later() {
+    run_in_a_small_place("full_disk");
+}
+
+#[test]
+#[ignore = "run by the test above, in a process of its own"]
+fn full_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = open(folder.path(), &Hand::at(TODAY));
+    store.write(&[numbered(opening("s", 1, 1, 100))]).unwrap();
+    let many = numbered(chunk("s", 1, 91, 20_000));
+    limit("200000");
+
+    for _ in 0..3 {
+        match store.write(std::slice::from_ref(&many)) {
+            Err(StoreError::Retry(why)) => assert!(why.contains("2026-11-22.sqlite"), "{why}"),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(100, store.answers().stats().unwrap().rows);
+    }
+    limit("unlimited");
+    let done = store.write(&[many]).unwrap();
+
+    assert_eq!((19_900, 10), (done.stored, done.repeated));
+    assert_eq!(20_000, stored(&store).len());
+}
+
+#[test]
+fn a_new_day_for_which_there_is_no_room_begins_later_and_forgets_nothing() {
+    run_in_a_small_place("no_room_for_a_day");
+}
+
+#[test]
+#[ignore = "run by the test above, in a process of its own"]
+fn no_room_for_a_day() {
+    let folder = tempfile::tempdir().unwrap();
+    let hand = Hand::at(TODAY);
+    let mut store = open(folder.path(), &hand);
+    store.write(&[numbered(opening("s", 1, 1, 100))]).unwrap();
+    hand.set(TODAY + sqlite_support::DAY);
+    let again = numbered(chunk("s", 1, 91, 110));
+    // From no room at all to a little more than enough: it may fail at any step.
+    for bytes in (0..100_000).step_by(3_000) {
+        limit(&bytes.to_string());
+        match store.write(std::slice::from_ref(&again)) {
+            Err(StoreError::Retry(why)) => assert!(why.contains("2026-11-2"), "{why}"),
+            Err(error) => panic!("{error:?}"),
+            Ok(done) => {
+                assert_eq!((10, 10), (done.stored, done.repeated));
+                limit("unlimited");
+                assert_eq!(110, stored(&store).len());
+                // Nothing is left of the attempts.
+                let mut names: Vec<_> =
+                    fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+                names.retain(|name| name.extension().is_some_and(|end| end == "sqlite"));
+                names.sort();
+                let expected = ["2026-11-22.sqlite", "2026-11-23.sqlite", "catalog.sqlite"];
+                assert_eq!(expected.map(|name| folder.path().join(name)).to_vec(), names);
+                return;
+            }
+        }
+    }
+    panic!("it never had enough room");
+}
+
+#[test]
+fn what_a_killed_process_left_half_way_can_be_read_without_a_service() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = open(folder.path(), &Hand::at(TODAY));
+    write(&mut store, &[said(1, "a")]);
+    let path = |end: &str| folder.path().join(format!("2026-11-22.sqlite{end}"));
+    // Files as they lie while the log is taken in for good, and a page is half written.
+    let file = Connection::open(path("")).unwrap();
+    file.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+    drop((file, store));
+    let file = Connection::open(path("")).unwrap();
+    let sql = "PRAGMA journal_mode = DELETE; PRAGMA cache_size = 1; BEGIN IMMEDIATE; DELETE FROM records;
+               WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n LIMIT 5000)
+               INSERT INTO records(message) SELECT hex(randomblob(400)) FROM n";
+    file.execute_batch(sql).unwrap();
+    let copy = tempfile::tempdir().unwrap();
+    for name in ["2026-11-22.sqlite", "2026-11-22.sqlite-journal", "catalog.sqlite"] {
+        fs::copy(folder.path().join(name), copy.path().join(name)).unwrap();
+    }
+
+    assert_eq!(["a"], messages(&SqliteAnswers::open(copy.path()).unwrap(), "").as_slice());
+}

@@ -1,0 +1,173 @@
+//! A record of a numbered stream is in the SQLite store once, whatever is sent again.
+
+mod sqlite_support;
+
+use logspool_server::delivery::{Chunk, Outcome};
+use logspool_server::stores::{Store, Written};
+use rusqlite::Connection;
+use sqlite_support::{Hand, TODAY, chunk, close, delivery, numbered, open, opening, said, stored, write};
+
+fn written(outcomes: &[Outcome], [stored, repeated, missing, quarantined]: [u64; 4]) -> Written {
+    Written { outcomes: outcomes.to_vec(), stored, repeated, missing, quarantined }
+}
+
+fn numbers(stream: &str, numbers: impl Iterator<Item = u64>) -> Vec<String> {
+    let mut all: Vec<_> = numbers.map(|number| format!("{stream} {number}")).collect();
+    all.sort_unstable();
+    all
+}
+
+#[test]
+fn what_is_sent_again_is_passed_over_across_transactions_and_restarts() {
+    use Outcome::Committed;
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = open(folder.path(), &Hand::at(TODAY));
+    let whole = numbered(opening("s", 1, 1, 100));
+    assert_eq!(written(&[Committed], [100, 0, 0, 0]), store.write(std::slice::from_ref(&whole)).unwrap());
+    assert_eq!(written(&[Committed], [0, 100, 0, 0]), store.write(std::slice::from_ref(&whole)).unwrap());
+
+    close(store);
+    let mut store = open(folder.path(), &Hand::at(TODAY));
+    assert_eq!(written(&[Committed], [0, 100, 0, 0]), store.write(&[whole]).unwrap());
+    let half_known = numbered(opening("s", 1, 51, 150));
+    assert_eq!(written(&[Committed], [50, 50, 0, 0]), store.write(&[half_known]).unwrap());
+
+    assert_eq!(numbers("s", 1..=150), stored(&store));
+}
+
+#[test]
+fn chunks_of_one_transaction_follow_each_other() {
+    use Outcome::{Committed, Refused};
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = open(folder.path(), &Hand::at(TODAY));
+    let deliveries = [
+        numbered(opening("s", 1, 1, 60)),
+        numbered(opening("t", 9, 1, 5)),
+        numbered(chunk("s", 1, 61, 70)),
+        numbered(chunk("s", 1, 61, 70)),
+        numbered(chunk("s", 1, 65, 80)),
+        numbered(chunk("s", 1, 90, 99)),
+        delivery(&[said(TODAY, "unnumbered")], None),
+    ];
+
+    let done = store.write(&deliveries).unwrap();
+
+    let outcomes = [Committed, Committed, Committed, Committed, Committed, Refused, Committed];
+    assert_eq!(written(&outcomes, [80 + 5 + 1, 10 + 6, 0, 0]), done);
+    let mut expected = numbers("s", 1..=80);
+    expected.extend(numbers("t", 1..=5));
+    expected.push("unnumbered".to_owned());
+    assert_eq!(expected, stored(&store));
+}
+
+#[test]
+fn a_gap_is_counted_where_a_connection_begins_and_refused_elsewhere() {
+    use Outcome::{Committed, Refused};
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = open(folder.path(), &Hand::at(TODAY));
+    store.write(&[numbered(opening("s", 1, 1, 10))]).unwrap();
+
+    let gap = store.write(&[numbered(chunk("s", 1, 12, 20)), numbered(opening("s", 1, 15, 20))]).unwrap();
+
+    assert_eq!(written(&[Refused, Committed], [6, 0, 4, 0]), gap);
+    assert_eq!(numbers("s", (1..=10).chain(15..=20)), stored(&store));
+}
+
+#[test]
+fn an_epoch_that_is_over_is_refused_and_a_new_one_begins_at_one() {
+    use Outcome::{Committed, Refused};
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = open(folder.path(), &Hand::at(TODAY));
+    store.write(&[numbered(opening("s", u64::MAX - 1, 1, 10))]).unwrap();
+
+    let deliveries = [numbered(opening("s", u64::MAX, 1, 3)), numbered(chunk("s", u64::MAX - 1, 11, 12))];
+
+    assert_eq!(written(&[Committed, Refused], [3, 0, 0, 0]), store.write(&deliveries).unwrap());
+}
+
+#[test]
+fn numbers_up_to_the_greatest_are_remembered() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = open(folder.path(), &Hand::at(TODAY));
+    let last = numbered(opening("s", 1, u64::MAX, u64::MAX));
+
+    assert_eq!(
+        written(&[Outcome::Committed], [1, 0, u64::MAX - 1, 0]),
+        store.write(std::slice::from_ref(&last)).unwrap()
+    );
+    assert_eq!(written(&[Outcome::Committed], [0, 1, 0, 0]), store.write(&[last]).unwrap());
+}
+
+#[test]
+fn a_stream_that_ends_is_forgotten_unless_its_end_is_refused() {
+    use Outcome::{Committed, Refused};
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = open(folder.path(), &Hand::at(TODAY));
+    store.write(&[numbered(opening("s", 1, 1, 10))]).unwrap();
+    let streams = || -> i64 {
+        let file = Connection::open(folder.path().join("2026-11-22.sqlite")).unwrap();
+        file.query_row("SELECT count(*) FROM streams", [], |row| row.get(0)).unwrap()
+    };
+
+    let refused = delivery(&[], Some(Chunk { end: true, ..chunk("s", 1, 21, 20) }));
+    assert_eq!(vec![Refused], store.write(&[refused]).unwrap().outcomes);
+    assert_eq!(1, streams());
+    let end = delivery(&[], Some(Chunk { end: true, ..chunk("s", 1, 11, 10) }));
+    assert_eq!(written(&[Committed], [0; 4]), store.write(std::slice::from_ref(&end)).unwrap());
+    assert_eq!(0, streams());
+    assert_eq!(written(&[Committed], [0; 4]), store.write(&[end]).unwrap());
+    assert_eq!(0, streams());
+}
+
+/// Makes SQLite refuse records, by a rule that is not the store's.
+fn refuse(folder: &std::path::Path, condition: &str) {
+    let file = Connection::open(folder.join("2026-11-22.sqlite")).unwrap();
+    let sql = format!(
+        "CREATE TRIGGER refuse AFTER INSERT ON records WHEN {condition} BEGIN SELECT RAISE(ABORT, 'poison'); END"
+    );
+    file.execute_batch(&sql).unwrap();
+}
+
+#[test]
+fn a_record_that_is_refused_goes_to_quarantine_and_the_others_are_stored() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = open(folder.path(), &Hand::at(TODAY));
+    refuse(folder.path(), "NEW.message IN ('s 3', 's 70', 's 120')");
+    let deliveries = [numbered(opening("s", 1, 1, 100)), numbered(chunk("s", 1, 101, 120))];
+
+    let done = store.write(&deliveries).unwrap();
+
+    assert_eq!(written(&[Outcome::Committed; 2], [117, 0, 0, 3]), done);
+    assert_eq!(numbers("s", (1..=120).filter(|number| ![3, 70, 120].contains(number))), stored(&store));
+    let file = Connection::open(folder.path().join("2026-11-22.sqlite")).unwrap();
+    let sql = "SELECT record ->> 'message', reason, received_ns FROM quarantine ORDER BY id";
+    let mut statement = file.prepare(sql).unwrap();
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
+    let rows: Vec<(String, String, i64)> = rows.map(Result::unwrap).collect();
+    assert_eq!(["s 3", "s 70", "s 120"].map(|message| (message.to_owned(), "poison".to_owned(), TODAY)).to_vec(), rows);
+}
+
+#[test]
+fn a_record_in_quarantine_is_not_taken_again_and_counts_leave_it_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = open(folder.path(), &Hand::at(TODAY));
+    refuse(folder.path(), "NEW.message = 's 2'");
+    let deliveries = [numbered(opening("s", 1, 1, 3))];
+    store.write(&deliveries).unwrap();
+
+    assert_eq!(written(&[Outcome::Committed], [0, 3, 0, 0]), store.write(&deliveries).unwrap());
+    assert_eq!(2, store.answers().stats().unwrap().rows);
+    let file = Connection::open(folder.path().join("2026-11-22.sqlite")).unwrap();
+    let counted: i64 = file.query_row("SELECT sum(count) FROM rollup", [], |row| row.get(0)).unwrap();
+    assert_eq!(2, counted);
+}
+
+#[test]
+fn all_of_a_transaction_may_be_poison() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = open(folder.path(), &Hand::at(TODAY));
+    refuse(folder.path(), "TRUE");
+
+    assert_eq!(125, write(&mut store, &vec![said(TODAY, "m"); 125]).quarantined);
+    assert_eq!(0, store.answers().stats().unwrap().rows);
+}

@@ -1,0 +1,106 @@
+//! Old files of the SQLite store go as a whole, the oldest first.
+
+mod sqlite_support;
+
+use std::path::Path;
+
+use logspool_server::stores::Store;
+use logspool_server::stores::sqlite::{Indexing, Options, Retention, SqliteStore};
+use sqlite_support::{DAY, Hand, TODAY, messages, open, said, until, write};
+
+/// A store with a record of each of five days.
+fn five_days(folder: &Path, retention: Retention, indexing: Indexing) -> (SqliteStore, Hand) {
+    let hand = Hand::at(TODAY);
+    let options = Options { retention, indexing, clock: hand.clock() };
+    let mut store = SqliteStore::open(folder, options).unwrap();
+    for day in 0..5 {
+        hand.set(TODAY + day * DAY);
+        write(&mut store, &[said(day, &format!("day {day}"))]);
+        store.maintain().unwrap();
+    }
+    (store, hand)
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.collect()
+}
+
+#[test]
+fn files_of_so_many_days_before_today_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, _) = five_days(folder.path(), Retention { days: Some(2), bytes: None }, Indexing::Off);
+
+    assert_eq!(["day 4", "day 3", "day 2"], messages(&store.answers(), "").as_slice());
+    assert!(!names(folder.path()).iter().any(|name| name.starts_with("2026-11-22") || name.starts_with("2026-11-23")));
+}
+
+#[test]
+fn files_go_until_the_others_fit_into_the_bytes_and_that_of_today_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, _) = five_days(folder.path(), Retention { days: None, bytes: Some(1) }, Indexing::Off);
+    assert_eq!(["day 4"], messages(&store.answers(), "").as_slice());
+    drop(store);
+
+    let folder = tempfile::tempdir().unwrap();
+    let (store, hand) = five_days(folder.path(), Retention::default(), Indexing::Off);
+    drop(store);
+    let bytes = open(folder.path(), &hand).answers().stats().unwrap().bytes;
+    let retention = Retention { days: None, bytes: Some(bytes - 1) };
+    let options = Options { retention, indexing: Indexing::Off, clock: hand.clock() };
+    let mut store = SqliteStore::open(folder.path(), options).unwrap();
+    store.maintain().unwrap();
+
+    assert_eq!(["day 4", "day 3", "day 2", "day 1"], messages(&store.answers(), "").as_slice());
+    assert!(store.answers().stats().unwrap().bytes < bytes);
+}
+
+#[test]
+fn a_file_that_is_removed_while_it_is_read_does_not_come_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let retention = Retention { days: Some(1), bytes: None };
+    let options = |hand: &Hand| Options { retention, indexing: Indexing::Off, clock: hand.clock() };
+    let hand = Hand::at(TODAY);
+    let mut store = SqliteStore::open(folder.path(), options(&hand)).unwrap();
+    write(&mut store, &[said(1, "old")]);
+    let reader = rusqlite::Connection::open(folder.path().join("2026-11-22.sqlite")).unwrap();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM records").unwrap();
+    for day in 1..4 {
+        hand.set(TODAY + day * DAY);
+        store.maintain().unwrap();
+        store.maintain().unwrap();
+    }
+
+    assert!(messages(&store.answers(), "").is_empty());
+    assert_eq!(2, store.answers().stats().unwrap().files);
+    drop((reader, store));
+    let store = SqliteStore::open(folder.path(), options(&hand)).unwrap();
+    assert!(!names(folder.path()).iter().any(|name| name.starts_with("2026-11-22")));
+    assert!(messages(&store.answers(), "").is_empty());
+}
+
+#[test]
+fn without_a_limit_nothing_goes() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut store, hand) = five_days(folder.path(), Retention::default(), Indexing::Off);
+    hand.set(TODAY + 1000 * DAY);
+    store.maintain().unwrap();
+
+    assert_eq!(5, messages(&store.answers(), "").len());
+}
+
+#[test]
+fn indexes_go_with_their_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let retention = Retention { days: Some(0), bytes: None };
+    let (mut store, hand) = five_days(folder.path(), retention, Indexing::Background);
+    until("there is an index", || names(folder.path()).iter().any(|name| name.ends_with(".index")));
+    hand.set(TODAY + 9 * DAY);
+    store.maintain().unwrap();
+
+    Store::close(Box::new(store)).unwrap();
+    drop(open(folder.path(), &hand));
+    let mut left = names(folder.path());
+    left.retain(|name| name.contains(".index") && !name.starts_with("2026-12-01"));
+    assert_eq!(Vec::<String>::new(), left);
+}

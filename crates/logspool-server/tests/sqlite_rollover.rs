@@ -1,0 +1,262 @@
+//! A new day's file takes over whole: what was known of the streams is known in it, also when the process is killed
+//! between the steps.
+
+mod sqlite_support;
+
+use std::fs;
+use std::path::Path;
+
+use logspool_server::delivery::Outcome;
+use logspool_server::stores::sqlite::{Options, SqliteStore};
+use logspool_server::stores::{Store, StoreError};
+use rusqlite::Connection;
+use sqlite_support::{
+    DAY, HOUR, Hand, TODAY, ask, chunk, close, messages, numbered, open, opening, query, said, stored, until, write,
+};
+
+fn days(folder: &Path) -> Vec<String> {
+    let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<_> = names.filter(|name| name.starts_with("20") && name.ends_with(".sqlite")).collect();
+    names.sort();
+    names
+}
+
+fn change(folder: &Path, name: &str, sql: &str) {
+    Connection::open(folder.join(name)).unwrap().execute_batch(sql).unwrap();
+}
+
+#[test]
+fn the_day_changes_between_two_transactions_and_streams_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let hand = Hand::at(TODAY + DAY - 1);
+    let mut store = open(folder.path(), &hand);
+    store.write(&[numbered(opening("s", 1, 1, 10))]).unwrap();
+    hand.set(TODAY + DAY);
+
+    let done = store.write(&[numbered(chunk("s", 1, 6, 15)), numbered(chunk("s", 1, 17, 18))]).unwrap();
+
+    assert_eq!((vec![Outcome::Committed, Outcome::Refused], 5, 5), (done.outcomes, done.stored, done.repeated));
+    assert_eq!(["2026-11-22.sqlite", "2026-11-23.sqlite"], days(folder.path()).as_slice());
+    assert_eq!(15, stored(&store).len());
+}
+
+#[test]
+fn a_sealed_file_stands_alone_and_is_never_written_to_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let hand = Hand::at(TODAY);
+    let mut store = open(folder.path(), &hand);
+    write(&mut store, &[said(TODAY, "a")]);
+    hand.set(TODAY + DAY);
+    store.maintain().unwrap();
+    let path = folder.path().join("2026-11-22.sqlite");
+    let sealed = fs::read(&path).unwrap();
+    assert!(!folder.path().join("2026-11-22.sqlite-wal").exists());
+
+    write(&mut store, &[said(TODAY, "b")]);
+    store.maintain().unwrap();
+    assert_eq!(["b", "a"], messages(&store.answers(), "").as_slice());
+    close(store);
+    close(open(folder.path(), &hand));
+
+    assert!(sealed == fs::read(&path).unwrap());
+}
+
+#[test]
+fn a_file_that_is_read_while_the_day_changes_is_put_away_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let hand = Hand::at(TODAY);
+    let mut store = open(folder.path(), &hand);
+    write(&mut store, &[said(TODAY, "a")]);
+    let reader = Connection::open(folder.path().join("2026-11-22.sqlite")).unwrap();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM records").unwrap();
+    hand.set(TODAY + DAY);
+
+    store.maintain().unwrap();
+    write(&mut store, &[said(TODAY, "b")]);
+    assert_eq!(["b", "a"], messages(&store.answers(), "").as_slice());
+    drop(reader);
+    store.maintain().unwrap();
+
+    assert!(!folder.path().join("2026-11-22.sqlite-wal").exists());
+}
+
+#[test]
+fn a_clock_that_is_set_back_by_hours_changes_nothing_and_by_days_begins_a_file_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let hand = Hand::at(TODAY);
+    let mut store = open(folder.path(), &hand);
+    write(&mut store, &[said(1, "a")]);
+    hand.set(TODAY + 2 * DAY);
+    write(&mut store, &[said(2, "b")]);
+    hand.set(TODAY + 2 * DAY - HOUR);
+    write(&mut store, &[said(3, "c")]);
+    assert_eq!(["2026-11-22.sqlite", "2026-11-24.sqlite"], days(folder.path()).as_slice());
+
+    hand.set(TODAY);
+    write(&mut store, &[said(4, "d")]);
+    close(store);
+    let mut store = open(folder.path(), &hand);
+    write(&mut store, &[said(5, "e")]);
+
+    assert_eq!(["2026-11-22.2.sqlite", "2026-11-22.sqlite", "2026-11-24.sqlite"], days(folder.path()).as_slice());
+    assert_eq!(["e", "d", "c", "b", "a"], messages(&store.answers(), "").as_slice());
+}
+
+#[test]
+fn streams_that_are_silent_for_a_week_are_forgotten_when_the_day_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let hand = Hand::at(TODAY);
+    let mut store = open(folder.path(), &hand);
+    store.write(&[numbered(opening("old", 1, 1, 3)), numbered(opening("live", 1, 1, 3))]).unwrap();
+    hand.set(TODAY + 6 * DAY);
+    store.write(&[numbered(chunk("live", 1, 1, 3))]).unwrap();
+    hand.set(TODAY + 8 * DAY);
+    store.write(&[numbered(chunk("live", 1, 4, 4))]).unwrap();
+    hand.set(TODAY + 9 * DAY);
+
+    let done = store.write(&[numbered(chunk("live", 1, 1, 5)), numbered(opening("old", 1, 1, 3))]).unwrap();
+
+    assert_eq!((1 + 3, 4), (done.stored, done.repeated));
+}
+
+#[test]
+fn a_file_that_was_not_made_whole_is_made_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let hand = Hand::at(TODAY);
+    let mut store = open(folder.path(), &hand);
+    store.write(&[numbered(opening("s", 1, 1, 3))]).unwrap();
+    close(store);
+    // As a kill leaves it: made, but its transaction not committed.
+    change(folder.path(), "2026-11-23.sqlite", "PRAGMA journal_mode = WAL");
+    fs::write(folder.path().join("2026-11-24.sqlite"), "").unwrap();
+    hand.set(TODAY + DAY);
+
+    let mut store = open(folder.path(), &hand);
+    assert_eq!(["2026-11-22.sqlite", "2026-11-23.sqlite"], days(folder.path()).as_slice());
+    assert_eq!(3, store.write(&[numbered(chunk("s", 1, 1, 3))]).unwrap().repeated);
+}
+
+#[test]
+fn a_file_that_is_whole_counts_even_if_the_process_was_killed_before_anything_else_knew_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let hand = Hand::at(TODAY);
+    let mut store = open(folder.path(), &hand);
+    store.write(&[numbered(opening("s", 1, 1, 3))]).unwrap();
+    hand.set(TODAY + DAY);
+    store.write(&[numbered(chunk("s", 1, 4, 5))]).unwrap();
+    close(store);
+    // As if neither the catalog nor the old file had been reached.
+    change(folder.path(), "catalog.sqlite", "DELETE FROM files WHERE name LIKE '%23%'; UPDATE files SET sealed = 0");
+    change(folder.path(), "2026-11-22.sqlite", "PRAGMA journal_mode = WAL; UPDATE file_state SET sealed = 0");
+
+    let mut store = open(folder.path(), &hand);
+    let done = store.write(&[numbered(chunk("s", 1, 1, 6))]).unwrap();
+
+    assert_eq!((1, 5), (done.stored, done.repeated));
+    assert_eq!(6, stored(&store).len());
+    store.maintain().unwrap();
+    let sealed = |name: &str| -> bool {
+        let file = Connection::open(folder.path().join(name)).unwrap();
+        file.query_row("SELECT sealed FROM file_state", [], |row| row.get(0)).unwrap()
+    };
+    assert_eq!((true, false), (sealed("2026-11-22.sqlite"), sealed("2026-11-23.sqlite")));
+}
+
+#[test]
+fn a_lost_or_damaged_catalog_is_made_again_from_the_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let hand = Hand::at(TODAY);
+    for (day, damage) in [None, Some("no database, but long enough to look at".repeat(50))].into_iter().enumerate() {
+        let mut store = open(folder.path(), &hand);
+        write(&mut store, &[said(day as i64, "m")]);
+        hand.set(TODAY + (day as i64 + 1) * DAY);
+        write(&mut store, &[said(day as i64, "m")]);
+        close(store);
+        let catalog = folder.path().join("catalog.sqlite");
+        match damage {
+            Some(damage) => fs::write(catalog, damage).unwrap(),
+            None => fs::remove_file(catalog).unwrap(),
+        }
+
+        let store = open(folder.path(), &hand);
+        assert_eq!(2 * (day + 1), stored(&store).len());
+        close(store);
+    }
+}
+
+#[test]
+fn if_the_newest_file_is_taken_away_the_one_before_it_is_not_written_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let hand = Hand::at(TODAY);
+    let mut store = open(folder.path(), &hand);
+    store.write(&[numbered(opening("s", 1, 1, 3))]).unwrap();
+    hand.set(TODAY + DAY);
+    store.write(&[numbered(chunk("s", 1, 4, 5))]).unwrap();
+    store.maintain().unwrap();
+    close(store);
+    fs::remove_file(folder.path().join("2026-11-23.sqlite")).unwrap();
+    hand.set(TODAY);
+
+    let mut store = open(folder.path(), &hand);
+    let done = store.write(&[numbered(opening("s", 1, 1, 4))]).unwrap();
+
+    assert_eq!((1, 3), (done.stored, done.repeated));
+    assert_eq!(["2026-11-22.2.sqlite", "2026-11-22.sqlite"], days(folder.path()).as_slice());
+}
+
+#[test]
+fn a_file_that_turns_out_damaged_is_left_and_its_streams_go_on_in_a_new_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = open(folder.path(), &Hand::at(TODAY));
+    store.write(&[numbered(opening("s", 1, 1, 3))]).unwrap();
+    // The page of an index that is no page of an index.
+    let path = folder.path().join("2026-11-22.sqlite");
+    let file = Connection::open(&path).unwrap();
+    file.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+    let sql = "SELECT rootpage, (SELECT page_size FROM pragma_page_size) FROM sqlite_schema WHERE name = 'records'";
+    let (page, size): (i64, i64) = file.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    drop(file);
+    use std::os::unix::fs::FileExt;
+    let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+    file.write_all_at(&[0xff; 512], ((page - 1) * size) as u64).unwrap();
+    // The pages in memory are still whole; those of a process that comes anew are not.
+    drop(store);
+    let mut store = open(folder.path(), &Hand::at(TODAY));
+
+    let error = store.write(&[numbered(chunk("s", 1, 4, 5))]).unwrap_err();
+    assert!(matches!(&error, StoreError::Retry(why) if why.contains("2026-11-22.sqlite")), "{error:?}");
+    let done = store.write(&[numbered(chunk("s", 1, 1, 5))]).unwrap();
+
+    assert_eq!((2, 3), (done.stored, done.repeated));
+    assert_eq!(["2026-11-22.2.sqlite", "2026-11-22.sqlite"], days(folder.path()).as_slice());
+    let error = ask(&store.answers(), &query("")).unwrap_err().to_string();
+    assert!(error.contains("2026-11-22.sqlite") && error.contains(".recover"), "{error}");
+    drop(store);
+    close(open(folder.path(), &Hand::at(TODAY)));
+}
+
+#[test]
+fn days_without_records_leave_files_that_queries_pass_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let hand = Hand::at(TODAY);
+    let mut store = open(folder.path(), &hand);
+    for day in 1..4 {
+        hand.set(TODAY + day * DAY);
+        store.maintain().unwrap();
+    }
+    write(&mut store, &[said(1, "a")]);
+
+    assert_eq!(["a"], messages(&store.answers(), "").as_slice());
+    assert_eq!((4, 1), (store.answers().stats().unwrap().files, store.answers().stats().unwrap().rows));
+}
+
+#[test]
+fn the_system_clock_is_the_default() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = SqliteStore::open(folder.path(), Options::default()).unwrap();
+    write(&mut store, &[said(1, "a")]);
+
+    until("it is indexed", || store.answers().stats().is_ok_and(|stats| stats.unindexed_rows == 0));
+    assert_eq!(["a"], messages(&store.answers(), "a").as_slice());
+    close(store);
+}

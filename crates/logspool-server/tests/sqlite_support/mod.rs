@@ -1,0 +1,161 @@
+//! What the tests of the SQLite store share: a clock that they move, batches, and answers as lists.
+
+#![allow(dead_code, reason = "each test takes what it needs")]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant};
+
+use logspool_server::batch::{Arrival, Batch};
+use logspool_server::delivery::{Chunk, Delivery, Place};
+use logspool_server::query::{Query, parse};
+use logspool_server::record::Record;
+use logspool_server::stores::sqlite::{Clock, Indexing, Options, SqliteAnswers, SqliteStore};
+use logspool_server::stores::{Answers, Found, Next, Store, StoreError, Written};
+
+pub const SECOND: i64 = 1_000_000_000;
+pub const HOUR: i64 = 3600 * SECOND;
+pub const DAY: i64 = 24 * HOUR;
+
+/// 2026-11-22T00:00:00Z.
+pub const TODAY: i64 = 1_795_305_600 * SECOND;
+
+/// A clock that stands still until it is moved.
+#[derive(Clone)]
+pub struct Hand(Arc<AtomicI64>);
+
+impl Hand {
+    pub fn at(time_ns: i64) -> Self {
+        Self(Arc::new(AtomicI64::new(time_ns)))
+    }
+
+    pub fn set(&self, time_ns: i64) {
+        self.0.store(time_ns, Ordering::SeqCst);
+    }
+
+    pub fn clock(&self) -> Clock {
+        let hand = Arc::clone(&self.0);
+        Clock::new(move || hand.load(Ordering::SeqCst))
+    }
+}
+
+/// A store without indexes, on the day of the hand.
+pub fn open(folder: &Path, hand: &Hand) -> SqliteStore {
+    open_with(folder, hand, Indexing::Off)
+}
+
+pub fn open_with(folder: &Path, hand: &Hand, indexing: Indexing) -> SqliteStore {
+    SqliteStore::open(folder, Options { indexing, clock: hand.clock(), ..Options::default() }).expect("a store")
+}
+
+pub fn batch(records: &[Record<'_>]) -> Batch {
+    let mut batch = Batch::default();
+    for record in records {
+        batch.push(record, Arrival { time_ns: TODAY, host: "" });
+    }
+    batch
+}
+
+pub fn delivery(records: &[Record<'_>], chunk: Option<Chunk>) -> Arc<Delivery> {
+    Delivery::new(batch(records), chunk, 1, None).0
+}
+
+/// A later chunk of a connection.
+pub fn chunk(stream: &str, epoch: u64, first: u64, last: u64) -> Chunk {
+    Chunk { stream: stream.to_owned(), epoch, first, last, place: Place::Following, end: false }
+}
+
+/// The first chunk of a connection.
+pub fn opening(stream: &str, epoch: u64, first: u64, last: u64) -> Chunk {
+    Chunk { place: Place::Opening, ..chunk(stream, epoch, first, last) }
+}
+
+/// Records `first` to `last` of a stream, each with its number as its message, in the chunk that says so.
+pub fn numbered(chunk: Chunk) -> Arc<Delivery> {
+    let records: Vec<_> =
+        (chunk.first..=chunk.last).map(|number| said(TODAY, &format!("{} {number}", chunk.stream))).collect();
+    delivery(&records, Some(chunk))
+}
+
+pub fn said(time_ns: i64, message: &str) -> Record<'static> {
+    Record {
+        time_ns: Some(time_ns),
+        level: 20,
+        logger: "shop".into(),
+        message: message.to_owned().into(),
+        ..Record::default()
+    }
+}
+
+pub fn write(store: &mut SqliteStore, records: &[Record<'_>]) -> Written {
+    store.write(&[delivery(records, None)]).expect("a transaction")
+}
+
+pub fn close(store: SqliteStore) {
+    Store::close(Box::new(store)).expect("a clean end");
+}
+
+/// A query for all times.
+pub fn query(text: &str) -> Query {
+    let expression = parse(text, TODAY).expect("a query");
+    Query { filter: expression.filter, stage: expression.stage, since_ns: None, until_ns: None, limit: None }
+}
+
+/// A row of an answer, to keep.
+#[derive(Debug, Clone, PartialEq)]
+#[allow(clippy::large_enum_variant, reason = "there are few")]
+pub enum Row {
+    Record(Record<'static>),
+    Count(Option<String>, u64),
+    Interval(i64, u64),
+}
+
+pub fn ask(answers: &SqliteAnswers, query: &Query) -> Result<Vec<Row>, StoreError> {
+    let mut rows = Vec::new();
+    answers.answer(query, &mut |found| {
+        rows.push(match found {
+            Found::Record(record) => Row::Record(record.into_owned()),
+            Found::Count(value, count) => Row::Count(value.map(str::to_owned), count),
+            Found::Interval(begins, count) => Row::Interval(begins, count),
+        });
+        Next::More
+    })?;
+    Ok(rows)
+}
+
+pub fn records(answers: &SqliteAnswers, query: &Query) -> Vec<Record<'static>> {
+    let rows = ask(answers, query).expect("an answer");
+    rows.into_iter()
+        .map(|row| match row {
+            Row::Record(record) => record,
+            other => panic!("no record: {other:?}"),
+        })
+        .collect()
+}
+
+/// Messages of all records, newest first.
+pub fn messages(answers: &SqliteAnswers, text: &str) -> Vec<String> {
+    records(answers, &query(text)).into_iter().map(|record| record.message.into_owned()).collect()
+}
+
+/// Messages in order of the alphabet: what is stored, whatever the times.
+pub fn stored(store: &SqliteStore) -> Vec<String> {
+    let mut messages = messages(&store.answers(), "");
+    messages.sort_unstable();
+    messages
+}
+
+/// Waits until a condition holds.
+pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !condition() {
+        assert!(Instant::now() < deadline, "not within 30 seconds: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Waits until the index has all records.
+pub fn indexed(answers: &SqliteAnswers) {
+    until("all records are indexed", || answers.stats().is_ok_and(|stats| stats.unindexed_rows == 0));
+}

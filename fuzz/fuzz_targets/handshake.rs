@@ -1,0 +1,18 @@
+#![no_main]
+//! The handshake of Forward: nobody who knows no key is welcome, and no server is believed without a proof.
+
+use libfuzzer_sys::fuzz_target;
+use logspool_server::decoders::forward::handshake::{Answer, Challenge, Client, Server};
+
+fuzz_target!(|bytes: &[u8]| {
+    let users = [("me".to_owned(), "secret".to_owned())];
+    let server = Server { hostname: "service", shared_key: "key", users: &users };
+    let challenge = server.challenge([7; 32]);
+    assert!(!matches!(server.answer(&challenge, bytes), Ok(Answer::Welcome(_))));
+    let client = Client { hostname: "client", shared_key: "key", user: ("me", "secret") };
+    assert!(client.check(&challenge, &[9; 16], bytes).is_err());
+    if let Ok(other) = Challenge::read(bytes) {
+        assert_eq!(Some(other.clone()), Challenge::read(&other.helo()).ok());
+        client.ping(&other, &[9; 16]);
+    }
+});

@@ -1,0 +1,13 @@
+#![no_main]
+//! OpenTelemetry's requests, in both forms.
+
+mod check;
+
+use libfuzzer_sys::fuzz_target;
+use logspool_server::decoders::otlp::{self, Limits};
+
+fuzz_target!(|body: &[u8]| {
+    let limits = Limits { items: 1000, repeated: 1 << 20 };
+    drop(otlp::read_protobuf(body, &limits, |record| check::record(&record)));
+    drop(otlp::read_json(body, &limits, |record| check::record(&record)));
+});

@@ -1,0 +1,17 @@
+#![no_main]
+//! Pickled log records, and pickles of anything.
+
+mod check;
+
+use libfuzzer_sys::fuzz_target;
+use logspool_server::decoders::log_record;
+use logspool_server::decoders::pickle::{self, Limits};
+
+fuzz_target!(|frame: &[u8]| {
+    if let Ok(record) = log_record::read(frame, Limits::default()) {
+        check::record(&record);
+    }
+    if let Ok(pickle) = pickle::read(frame, Limits::default()) {
+        serde_json::to_string(&pickle.value()).expect("a value has a form in JSON");
+    }
+});

@@ -1,0 +1,64 @@
+"""Write what the fuzzer begins with into a folder, one folder in it for each target: `python3 seeds.py FOLDER`.
+
+Most of it are bytes that other programs have sent, from `crates/logspool-server/tests/corpus`; the rest is made here by
+the handlers of Python.
+"""
+
+import logging
+import logging.handlers
+import pathlib
+import sys
+import urllib.parse
+
+CORPUS = pathlib.Path(__file__).parent.parent / "crates" / "logspool-server" / "tests" / "corpus"
+
+FILES = {
+    "pickle": "pickles-*.txt",
+    "forward": "forward-*.txt",
+    "handshake": "handshake-*.txt",
+    "otlp": "otlp-*.txt",
+    "gelf": "gelf-*.txt",
+}
+
+JSON_LINES = [
+    '{"time":"2023-11-14T22:13:20.125Z","level":"WARNING","logger":"shop","message":"a \\"b\\"","line":42,"user":7}',
+    '{"@timestamp":1700000000125,"severity":"err","msg":"m","name":"n","pid":1,"thread":2,"list":[1.5,{"a":null}]}',
+]
+
+SYSLOG = [
+    "<36>Dec 31 00:00:00 web1 sshd[42]: Failed password\n",
+    '<165>1 2003-10-11T22:14:15.003Z web1 app 7 ID47 [a@32473 b="3" c="\\"x\\""] \ufeffAn event',
+]
+
+RECORD = logging.LogRecord("shop", logging.WARNING, "/srv/shop.py", 7, "took %d ms", (5,), None, "pay")
+
+
+def sent_by_python() -> dict[str, list[bytes]]:
+    """Return what the handlers of the standard library send, by target."""
+    syslog = logging.handlers.SysLogHandler.__new__(logging.handlers.SysLogHandler)
+    priority = syslog.encodePriority("user", syslog.mapPriority(RECORD.levelname))
+    return {
+        "form": [urllib.parse.urlencode(vars(RECORD)).encode()],
+        "json_line": [line.encode() for line in JSON_LINES],
+        "syslog": [f"<{priority}>{RECORD.getMessage()}\0".encode(), *(message.encode() for message in SYSLOG)],
+    }
+
+
+def recorded(pattern: str) -> list[bytes]:
+    """Return the bytes in the files of the corpus, each in hex behind its name."""
+    lines = [line for path in sorted(CORPUS.glob(pattern)) for line in path.read_text(encoding="ascii").splitlines()]
+    return [bytes.fromhex(line.split("\t")[1]) for line in lines]
+
+
+def main() -> None:
+    """Write the files."""
+    seeds = sent_by_python() | {target: recorded(pattern) for target, pattern in FILES.items()}
+    for target, contents in seeds.items():
+        folder = pathlib.Path(sys.argv[1], target)
+        folder.mkdir(parents=True, exist_ok=True)
+        for place, content in enumerate(contents):
+            (folder / f"{place:03}").write_bytes(content)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+#!/bin/sh
+# Feed the decoders of the service with what no program sends: `scripts/fuzz.sh [SECONDS] [TARGET...]`.
+# Each target runs for so many seconds, 60 if nothing is said; what breaks one is left in fuzz/artifacts.
+# The stable compiler is told to accept the unstable flags; nothing built this way is ever shipped.
+set -eu
+cd "$(dirname "$0")/.."
+
+command -v cargo-fuzz >/dev/null || {
+    echo "error: cargo-fuzz is missing: cargo install cargo-fuzz" >&2
+    exit 1
+}
+seconds=${1:-60}
+[ $# -eq 0 ] || shift
+[ $# -gt 0 ] || set -- $(sed -n 's/^name = "\([a-z_]*\)"$/\1/p' fuzz/Cargo.toml)
+
+export RUSTC_BOOTSTRAP=1
+export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-build/target-fuzz}"
+"${PYTHON:-python3}" fuzz/seeds.py build/fuzz/seeds
+
+failed=
+for target; do
+    log="build/fuzz/$target.log"
+    mkdir -p "build/fuzz/corpus/$target" "build/fuzz/seeds/$target"
+    # What is wrong with a long message is wrong with a short one: short ones run more often.
+    if cargo fuzz run "$target" "build/fuzz/corpus/$target" "build/fuzz/seeds/$target" -- \
+        -max_total_time="$seconds" -max_len=65536 -timeout=10 -rss_limit_mb=1024 -print_final_stats=1 >"$log" 2>&1; then
+        echo "$target: $(sed -n 's/^Done \([0-9]*\) runs in.*/\1 executions, nothing found/p' "$log")"
+    else
+        echo "$target: failed, see $log" >&2
+        tail -n 30 "$log" >&2
+        failed="$failed $target"
+    fi
+done
+[ -z "$failed" ] || {
+    echo "error: these targets failed:$failed" >&2
+    exit 1
+}

@@ -1,0 +1,180 @@
+"""A running service for each test that wants one: built from the checkout, with ports and a folder of its own."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# Ten times what a slow machine was seen to need.
+DEADLINE = 30.0
+
+
+@pytest.fixture(scope="session")
+def logspool_binary() -> Path:
+    """Return the path of the command, built from the checkout; workers wait for each other in cargo."""
+    command = [
+        "cargo",
+        "build",
+        "--quiet",
+        "--package",
+        "logspool-server",
+        "--bin",
+        "logspool",
+        "--message-format=json",
+    ]
+    built = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    messages = [json.loads(line) for line in built.stdout.splitlines()]
+    found = [message["executable"] for message in messages if message.get("executable")]
+    assert len(found) == 1, found
+    return Path(found[0])
+
+
+class Service:
+    """A service, and what can be asked of it."""
+
+    def __init__(self, binary: Path, folder: Path, arguments: "list[str]", config: "str | None"):
+        """Start it and wait until it is ready."""
+        self.binary, self.folder, self.said = binary, folder, []
+        self.folder.mkdir(parents=True, exist_ok=True)
+        options = ["--listen", "tcp://127.0.0.1:0", "--listen", "udp://127.0.0.1:0", "--http", "127.0.0.1:0"]
+        if config is not None:
+            (folder / "logspool.toml").write_text(config)
+            options = ["--config", str(folder / "logspool.toml")]
+        if "--store" not in arguments and (config is None or "store" not in config):
+            options += ["--store", f"sqlite:{folder / 'data'}"]
+        self.process = subprocess.Popen(
+            [binary, "serve", *options, *arguments], cwd=folder, stderr=subprocess.PIPE, text=True
+        )
+        self.listening = threading.Event()
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+        assert self.listening.wait(DEADLINE), f"not ready in time: {self.said}"
+        assert self.process.poll() is None, "\n".join(self.said)
+
+    def _read(self):
+        for line in self.process.stderr:
+            self.said.append(line.rstrip())
+            if "ready: " in line:
+                self.listening.set()
+        self.listening.set()
+
+    def address(self, scheme: str, protocol: str = "") -> "tuple[str, int]":
+        """Return host and port of a listener."""
+        for line in self.said:
+            found = re.search(rf"listening at {scheme}://([^:]+):(\d+)(\?protocol=(\S+))?$", line)
+            if found and (found[4] or "") == protocol:
+                return found[1], int(found[2])
+        raise AssertionError(f"no {scheme} listener: {self.said}")
+
+    @property
+    def tcp(self) -> "tuple[str, int]":
+        """Host and port for streams."""
+        return self.address("tcp")
+
+    @property
+    def udp(self) -> "tuple[str, int]":
+        """Host and port for datagrams."""
+        return self.address("udp")
+
+    @property
+    def url(self) -> str:
+        """Where HTTP is served."""
+        host, port = self.address("tcp", "http")
+        return f"http://{host}:{port}"
+
+    def command(self, *arguments: str, **options) -> subprocess.CompletedProcess:
+        """Run a command of logspool."""
+        options = {"capture_output": True, "text": True, "timeout": DEADLINE, **options}
+        return subprocess.run([self.binary, *arguments], **options)
+
+    def query(self, expression: str = "", *arguments: str) -> "list[dict]":
+        """Return the rows of a query, as JSON has them."""
+        command = ["query", "--service", self.url, "--format", "ndjson", expression, *arguments]
+        done = self.command(*command)
+        assert done.returncode == 0, done.stderr
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def wait_for(self, count: int, expression: str = "") -> "list[dict]":
+        """Return the rows of a query once there are so many, newest first; fail with what there is at the deadline."""
+        until = time.monotonic() + DEADLINE
+        while True:
+            rows = self.query(expression, "--limit", str(count + 1))
+            if len(rows) >= count or time.monotonic() > until:
+                assert len(rows) == count, f"{len(rows)} rows, not {count}: {rows[:5]}"
+                return rows
+            time.sleep(0.02)
+
+    def count(self, expression: str = "") -> int:
+        """Return how many records there are."""
+        return sum(row["count"] for row in self.query(f"{expression} | count by level"))
+
+    def get(self, path: str, **headers: str) -> "tuple[int, str]":
+        """Return status and body of a request."""
+        return self.request("GET", path, None, headers)
+
+    def post(self, path: str, body: bytes, content_type: str, **headers: str) -> "tuple[int, str]":
+        """Return status and body of a request."""
+        return self.request("POST", path, body, {"Content-Type": content_type, **headers})
+
+    def request(self, method: str, path: str, body: "bytes | None", headers: "dict[str, str]") -> "tuple[int, str]":
+        """Return status and body of a request."""
+        request = urllib.request.Request(self.url + path, data=body, headers=headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=DEADLINE) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        """End it; return its exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        code = self.process.wait(DEADLINE)
+        self.reader.join(DEADLINE)
+        self.process.stderr.close()
+        return code
+
+
+@pytest.fixture
+def start_service(logspool_binary, tmp_path):
+    """Start services; they are stopped at the end of the test."""
+    started = []
+
+    def start(*arguments: str, config: "str | None" = None, folder: "Path | None" = None) -> Service:
+        service = Service(logspool_binary, folder or tmp_path / "service", list(arguments), config)
+        started.append(service)
+        return service
+
+    yield start
+    for service in started:
+        if service.process.poll() is None:
+            service.stop()
+        assert not any("panicked" in line for line in service.said), "\n".join(service.said)
+
+
+@pytest.fixture
+def service(start_service) -> Service:
+    """A service with the usual set-up."""
+    return start_service()
+
+
+@pytest.fixture
+def run_python(tmp_path):
+    """Run a program in another process of this interpreter, without logspool."""
+
+    def run(program: str, *arguments: str) -> subprocess.CompletedProcess:
+        variables = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+        command = [sys.executable, "-c", program, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE, cwd=tmp_path, env=variables)
+
+    return run

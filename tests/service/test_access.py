@@ -1,0 +1,63 @@
+"""Who may ask and write over HTTP."""
+
+import pytest
+
+DIGEST = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"
+BASE = 'listen = ["tcp://127.0.0.1:0"]\nhttp = "127.0.0.1:0"\n'
+
+
+def test_a_token_is_asked_for_where_one_is_set(start_service):
+    service = start_service(config=BASE + f'[access]\ntoken_sha256 = ["{DIGEST}"]\n')
+
+    assert 401 == service.get("/api/query")[0]
+    assert 401 == service.get("/metrics")[0]
+    assert 401 == service.post("/ingest", b"{}", "application/json")[0]
+    assert 200 == service.get("/api/query", Authorization="Bearer secret")[0]
+    # Whoever watches the service needs no token.
+    assert (200, "ok\n") == service.get("/livez")
+    done = service.command("query", "--service", service.url, "--token", "secret")
+    assert 0 == done.returncode
+    done = service.command("query", "--service", service.url)
+    assert 1 == done.returncode and "token" in done.stderr
+
+
+def test_pages_of_other_names_can_neither_ask_nor_write(service):
+    good = b'{"message":"x"}'
+    for headers in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}):
+        assert 403 == service.get("/api/query", **headers)[0]
+        assert 403 == service.post("/ingest", good, "application/json", **headers)[0]
+        assert 403 == service.post("/log", b"msg=x&levelno=20", "application/x-www-form-urlencoded", **headers)[0]
+    own = service.url
+    assert 403 == service.post("/log", b"msg=x&levelno=20", "application/x-www-form-urlencoded", Origin=own)[0]
+    # What a form of a page can send without asking first.
+    assert 415 == service.post("/ingest", good, "text/plain")[0]
+    assert [] == service.query()
+
+
+@pytest.mark.parametrize(
+    "path", ["/api/query?q=(", "/api/query?limit=x", "/api/query?format=xml", "/api/histogram?interval=5"]
+)
+def test_wrong_questions_are_refused(service, path):
+    status, said = service.get(path)
+    assert 400 == status and said
+
+
+def test_the_service_describes_itself(service):
+    import json
+
+    paths = json.loads(service.get("/openapi.json")[1])["paths"]
+    for path in (
+        "/api/query",
+        "/api/tail",
+        "/api/histogram",
+        "/api/fields",
+        "/metrics",
+        "/livez",
+        "/readyz",
+        "/ingest",
+        "/v1/logs",
+    ):
+        assert path in paths
+    assert (200, "ok\n") == service.get("/readyz")
+    assert service.get("/metrics")[1].endswith("# EOF\n")
+    assert "message" in json.loads(service.get("/api/fields")[1])["fields"]

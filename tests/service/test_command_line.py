@@ -1,0 +1,156 @@
+"""The commands: what they print, and what they say to wrong input."""
+
+import json
+import os
+import socket
+
+import pytest
+
+
+@pytest.fixture
+def filled(service):
+    """A service with a few records."""
+    records = [
+        {
+            "message": "disk \x1b[31mfull\x1b[0m",
+            "level": "error",
+            "logger": "disk",
+            "time": "2026-11-22T10:00:00Z",
+            "n": 1,
+        },
+        {"message": "disk fine", "level": "info", "logger": "disk", "time": "2026-11-22T10:01:00Z", "n": 2},
+        {
+            "message": "paid",
+            "level": "info",
+            "logger": "shop",
+            "time": "2026-11-22T10:01:30Z",
+            "exception": "Trace\n  line",
+        },
+    ]
+    body = "\n".join(map(json.dumps, records)).encode()
+    assert 200 == service.post("/ingest", body, "application/x-ndjson")[0]
+    return service
+
+
+def test_text_shows_records_escaped_and_coloured_only_when_asked(filled):
+    plain = filled.command("query", "--service", filled.url, "disk").stdout
+    coloured = filled.command("query", "--service", filled.url, "disk", "--color", "always").stdout
+
+    assert 2 == len(plain.splitlines())
+    assert "\\x1b[31mfull" in plain and "\x1b" not in plain
+    assert "\x1b[" in coloured and "\x1b[31mfull" not in coloured
+
+
+def test_an_exception_stands_below_its_record(filled):
+    text = filled.command("query", "--service", filled.url, "paid").stdout
+    first, *rest = text.splitlines()
+    assert "paid" in first
+    assert ["Trace", "line"] == [line.strip() for line in rest]
+
+
+def test_ndjson_csv_count_and_histogram(filled):
+    assert [{"logger": "disk", "count": 2}, {"logger": "shop", "count": 1}] == filled.query("| count by logger")
+    assert [{"time": "2026-11-22T10:00:00Z", "count": 1}, {"time": "2026-11-22T10:01:00Z", "count": 2}] == filled.query(
+        "| histogram 1m"
+    )
+    assert ["paid", "disk fine"] == [row["message"] for row in filled.query("", "--since", "2026-11-22T10:01:00Z")]
+    assert ["disk fine"] == [row["message"] for row in filled.query("n>=2")]
+    csv = filled.command("query", "--service", filled.url, "logger=shop", "--format", "csv").stdout
+    assert 3 == len(csv.splitlines()) and '"Trace' in csv
+    bars = filled.command(
+        "query", "--service", filled.url, "| histogram 1m", env={**os.environ, "COLUMNS": "60"}
+    ).stdout
+    assert 2 == len(bars.splitlines()) and all(len(line) <= 60 for line in bars.splitlines())
+
+
+def test_a_store_can_be_asked_without_a_service(filled):
+    filled.stop()
+    store = f"sqlite:{filled.folder / 'data'}"
+    done = filled.command("query", "--store", store, "logger=shop", "--format", "ndjson")
+    assert ["paid"] == [json.loads(line)["message"] for line in done.stdout.splitlines()]
+
+
+def test_tail_shows_what_comes_and_only_what_is_asked_for(service):
+    import subprocess
+
+    command = [service.binary, "tail", "--service", service.url, "level>=error", "--format", "ndjson"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as tail:
+        try:
+            while json.loads(service.get("/api/stats")[1])["tails"] == 0:
+                assert tail.poll() is None
+            service.post(
+                "/ingest", b'{"message":"no","level":20}\n{"message":"yes","level":40}', "application/x-ndjson"
+            )
+            assert "yes" == json.loads(tail.stdout.readline())["message"]
+        finally:
+            tail.kill()
+
+
+def test_stats_say_how_the_service_does(filled):
+    done = filled.command("stats", "--service", filled.url)
+    assert 0 == done.returncode
+    assert "accepted     3 records" in done.stdout and "stored       3" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments, code, part",
+    [
+        (["query", "(unclosed"], 2, "^"),
+        (["query", "x", "--since", "soon"], 2, "--since"),
+        (["query", "x", "--store", "mysql:x"], 2, "sqlite:FOLDER"),
+        (["query", "x", "--store", "sqlite:nowhere"], 1, "nowhere"),
+        (["query", "x", "--service", "http://127.0.0.1:1"], 1, "logspool serve"),
+        (["frobnicate"], 2, "--help"),
+        (["serve", "--listen", "tcp://nonsense"], 2, "HOST:PORT"),
+        (["serve", "--store", "sqlite:"], 2, "no folder"),
+        (["serve", "--config", "missing.toml"], 1, "missing.toml"),
+        (["serve", "--listen", "tcp://0.0.0.0:0"], 1, "--insecure"),
+        (["serve", "--http", "0.0.0.0:0"], 1, "--insecure"),
+        (["serve", "--listen", "tls://127.0.0.1:0"], 1, "[tls]"),
+    ],
+)
+def test_wrong_input_is_refused_with_its_mend(logspool_binary, tmp_path, arguments, code, part):
+    import subprocess
+
+    done = subprocess.run([logspool_binary, *arguments], capture_output=True, text=True, timeout=30, cwd=tmp_path)
+
+    assert code == done.returncode, done.stderr
+    assert part in done.stderr
+    assert not (tmp_path / "logspool-data").exists()
+
+
+def test_a_port_that_is_taken_is_named(service, tmp_path):
+    host, port = service.tcp
+    done = service.command("serve", "--listen", f"tcp://{host}:{port}", "--http", "off", cwd=tmp_path)
+    assert 1 == done.returncode
+    assert f"cannot listen at tcp://{host}:{port}" in done.stderr
+
+
+def test_one_folder_has_one_service(service, tmp_path):
+    done = service.command(
+        "serve", "--listen", "tcp://127.0.0.1:0", "--http", "off", "--store", f"sqlite:{service.folder / 'data'}"
+    )
+    assert 1 == done.returncode
+    assert "data" in done.stderr
+
+
+def test_check_config_says_what_a_file_comes_to(logspool_binary, service, tmp_path):
+    good, bad = tmp_path / "good.toml", tmp_path / "bad.toml"
+    good.write_text(
+        'listen = ["tcp://127.0.0.1:9020"]\nstore = ["postgres://me:secret@db:5432/logs"]\n[limits]\nconnections = 10\n'
+    )
+    bad.write_text('listen = ["tcp://127.0.0.1:9020"]\nlimit = 3\n')
+
+    done = service.command("check-config", str(good))
+    assert 0 == done.returncode and "postgres://db:5432/logs" in done.stdout and "secret" not in done.stdout
+    done = service.command("check-config", str(bad))
+    assert 1 == done.returncode and "line 2" in done.stderr and "limits" in done.stderr
+
+
+def test_completions_are_printed(service):
+    assert "logspool" in service.command("completions", "bash").stdout
+
+
+def test_it_listens_where_it_says(service):
+    for address in (service.tcp, service.address("tcp", "http")):
+        socket.create_connection(address).close()

@@ -1,0 +1,110 @@
+"""However a service ends: what was acknowledged is stored, and once; what was sent before SIGTERM is stored."""
+
+import json
+import logging
+import logging.handlers
+import os
+import random
+import signal
+import socket
+import threading
+
+import pytest
+from test_protocols import acknowledgement, numbered
+
+
+def test_what_was_sent_before_sigterm_is_stored(service):
+    handler = logging.handlers.SocketHandler(*service.tcp)
+    frames = b"".join(
+        handler.makePickle(logging.LogRecord("end", logging.INFO, "f.py", 1, f"m{number}", (), None))
+        for number in range(5_000)
+    )
+    with socket.create_connection(service.tcp) as connection:
+        connection.sendall(frames)
+        assert 0 == service.stop(), service.said
+
+    store = f"sqlite:{service.folder / 'data'}"
+    done = service.command("query", "--store", store, "| count by logger", "--format", "ndjson")
+    assert [{"logger": "end", "count": 5_000}] == [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_ctrl_c_ends_it_too(service):
+    assert 0 == service.stop(signal.SIGINT)
+
+
+def test_sighup_reads_the_configuration_again(start_service, tmp_path):
+    config = 'listen = ["tcp://127.0.0.1:0"]\nhttp = "127.0.0.1:0"\n'
+    service = start_service(config=config)
+    assert 200 == service.get("/api/stats")[0]
+    file = service.folder / "logspool.toml"
+
+    def hang_up(text, word):
+        file.write_text(text)
+        seen = len(service.said)
+        service.process.send_signal(signal.SIGHUP)
+        while not any(word in line for line in service.said[seen:]):
+            assert service.process.poll() is None
+
+    secret = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"
+    hang_up(config + f'[access]\ntoken_sha256 = ["{secret}"]\n', "read again")
+    assert 401 == service.get("/api/stats")[0]
+    assert 200 == service.get("/api/stats", Authorization="Bearer secret")[0]
+    hang_up("nonsense = 1\n", "stays as it was")
+    assert 200 == service.get("/api/stats", Authorization="Bearer secret")[0]
+    hang_up(config + "[limits]\nconnections = 7\n", "after a new start")
+    assert 200 == service.get("/api/stats")[0]
+
+
+CYCLES = {"ci": 5, "full": 50}[os.environ.get("LOGSPOOL_FAULTS", "ci")]
+
+# Chunks in flight, as logspool's own client has them.
+WINDOW = 8
+
+
+class Client:
+    """Sends numbered chunks, and sends again with a new connection what was not acknowledged: same bytes, same ids."""
+
+    def __init__(self, sizes: random.Random):
+        """Begin with record 1; the sizes of chunks are drawn."""
+        self.sizes, self.open, self.sent, self.acknowledged = sizes, [], 0, 0
+
+    def converse(self, address):
+        """Send and read acks until the connection breaks."""
+        with socket.create_connection(address) as connection, connection.makefile("rb") as answers:
+            connection.settimeout(30)
+            try:
+                for first, last in self.open:
+                    connection.sendall(numbered(first, last))
+                while True:
+                    while len(self.open) < WINDOW:
+                        chunk = self.sent + 1, self.sent + self.sizes.randrange(1, 50)
+                        self.open.append(chunk)
+                        self.sent = chunk[1]
+                        connection.sendall(numbered(*chunk))
+                    ack = acknowledgement(*self.open[0])
+                    if answers.read(len(ack)) != ack:
+                        return
+                    self.acknowledged = self.open.pop(0)[1]
+            except OSError:
+                return
+
+
+@pytest.mark.timeout(600)
+def test_a_service_that_is_killed_loses_nothing_acknowledged_and_doubles_nothing(start_service, tmp_path):
+    seed = int(os.environ.get("LOGSPOOL_SEED", random.SystemRandom().randrange(1 << 32)))
+    moments = random.Random(seed)
+    client, folder = Client(random.Random(seed)), tmp_path / "killed"
+    for _ in range(CYCLES):
+        service = start_service(folder=folder)
+        killer = threading.Timer(moments.uniform(0.1, 1), service.process.kill)
+        killer.start()
+        client.converse(service.tcp)
+        killer.join()
+        service.process.wait(30)
+
+    service = start_service(folder=folder)
+    rows = service.query("", "--limit", "10000000")
+    numbers = sorted(int(row["message"][1:]) for row in rows)
+    assert client.acknowledged > 0, f"seed {seed}: nothing was acknowledged at all"
+    assert numbers == list(range(1, len(numbers) + 1)), f"seed {seed}: lost or doubled"
+    assert client.acknowledged <= len(numbers) <= client.sent, f"seed {seed}"

@@ -1,0 +1,146 @@
+"""Peers that send garbage, too much, too slowly, or nothing: others are served, and memory stays bounded."""
+
+import contextlib
+import gzip
+import json
+import os
+import socket
+import struct
+import time
+from pathlib import Path
+
+import pytest
+from test_protocols import packed, send
+
+DEADLINE = 30
+
+
+def rss_mb(service) -> float:
+    status = Path(f"/proc/{service.process.pid}/status").read_text()
+    return int(status.split("VmRSS:")[1].split()[0]) / 1024
+
+
+def closed(connection: socket.socket) -> bool:
+    """Whether the service closes the connection before the deadline."""
+    connection.settimeout(DEADLINE)
+    try:
+        while connection.recv(1 << 16):
+            pass
+        return True
+    except ConnectionResetError:
+        return True
+    except TimeoutError:
+        return False
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"\x7f\xff\xff\xff" + b"x" * 1000,
+        b"\x00\x7f\xff\xff",
+        b"\x16\x03\x01\x02\x00",
+        b"zzzz",
+        b"999999999 <14>x",
+        b"{" + b"[" * 2_000_000,
+        b"\xdd\xff\xff\xff\xff",
+        b"\x93\xa1t\xc6\xff\xff\xff\xff",
+        b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 200_000,
+    ],
+    ids=["2-gb", "8-mb", "tls", "letters", "octets", "depth", "array", "packed", "header"],
+)
+def test_garbage_ends_its_connection_alone(service, garbage):
+    before = rss_mb(service)
+    with socket.create_connection(service.tcp) as connection:
+        try:
+            connection.sendall(garbage)
+        except OSError:
+            pass
+        else:
+            assert closed(connection)
+    send(service.tcp, b'{"message": "good"}\n')
+
+    rows = service.wait_for(1, "good")
+
+    assert "good" == rows[0]["message"]
+    assert rss_mb(service) - before < 64
+
+
+def test_bombs_are_refused(service):
+    memo = (
+        b"\x80\x02]q\x00"
+        + b"".join(b"]q" + bytes([n]) + b"(h" + bytes([n - 1]) + b"h" + bytes([n - 1]) + b"e" for n in range(1, 200))
+        + b"."
+    )
+    nested = b"(" * 400_000 + b"l" * 400_000 + b"."
+    bomb = gzip.compress(bytes(200 << 20))
+    before = rss_mb(service)
+    for pickle in (memo, nested):
+        send(service.tcp, struct.pack(">I", len(pickle)) + pickle)
+    send(service.tcp, packed(["app", bomb, {"compressed": "gzip"}]))
+    status, said = service.post("/ingest", bomb, "application/json", **{"Content-Encoding": "gzip"})
+    assert 400 == status and "more than" in said
+
+    service.wait_for(3, "logger=logspool.undecoded")
+
+    assert rss_mb(service) - before < 64
+
+
+def test_connections_that_send_nothing_or_stop_in_a_frame_are_closed_in_time(start_service):
+    config = 'listen = ["tcp://127.0.0.1:0"]\nhttp = "127.0.0.1:0"\n[limits]\nheader_seconds = 1\nframe_seconds = 1\n'
+    service = start_service(config=config)
+    with socket.create_connection(service.tcp) as silent, socket.create_connection(service.tcp) as slow:
+        slow.sendall(b"\0\0\1\0abc")
+        assert closed(silent) and closed(slow)
+    with socket.create_connection(service.tcp) as idle:
+        idle.sendall(b'{"message": "then silent"}\n')
+        service.wait_for(1)
+        time.sleep(2)
+        idle.sendall(b'{"message": "and back"}\n')
+        service.wait_for(2)
+
+
+def test_connections_beyond_the_limit_are_closed_and_counted(start_service):
+    config = 'listen = ["tcp://127.0.0.1:0"]\nhttp = "127.0.0.1:0"\n[limits]\nconnections = 4\n'
+    service = start_service(config=config)
+    connections = [socket.create_connection(service.tcp) for _ in range(4)]
+    try:
+        for connection in connections:
+            connection.sendall(b'{"message": "x"}\n')
+        until = time.monotonic() + DEADLINE
+        with socket.create_connection(service.tcp) as late:
+            assert closed(late)
+        assert time.monotonic() < until
+    finally:
+        for connection in connections:
+            connection.close()
+    until = time.monotonic() + DEADLINE
+    text = ""
+    while "\nlogspool_service_connections 1\n" not in text:
+        assert time.monotonic() < until, text
+        with contextlib.suppress(OSError):
+            text = service.get("/metrics")[1]
+    assert 'logspool_service_connections_closed_total{reason="too_many"} ' in text
+
+
+@pytest.mark.skipif(os.environ.get("LOGSPOOL_FAULTS") != "full", reason="5,000 connections: make faults")
+def test_thousands_of_idle_connections_cost_little(service):
+    connections = [socket.create_connection(service.tcp) for _ in range(4_000)]
+    for connection in connections:
+        connection.sendall(b'{"message": "x"}\n')
+    service.wait_for(4_000)
+    assert rss_mb(service) < 150
+    for connection in connections:
+        connection.close()
+
+
+def test_every_field_comes_back_as_it_was_and_is_shown_escaped(service):
+    nasty = "'; DROP TABLE records; --\0\x1b[2J\r\n\u202e\u2028\U0001f600\x07"
+    record = dict.fromkeys(("message", "logger", "file", "function", "host", "task", "trace_id", "exception"), nasty)
+    assert 200 == service.post("/ingest", json.dumps({**record, nasty: nasty}).encode(), "application/json")[0]
+
+    (row,) = service.query()
+    text = service.command("query", "--service", service.url).stdout
+
+    assert record == {name: row[name] for name in record}
+    assert {nasty: nasty} == row["fields"]
+    assert not any(bad in text for bad in "\0\x1b\r\u202e\u2028\x07")
