@@ -9,7 +9,7 @@ BENCH_OPTIONS ?=
 PYTEST_OPTIONS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-service test-python matrix faults-ci faults full bench bench-pool bench-quick lint format wheels sanitize loom fuzz clean check-tools
+.PHONY: help demo test test-rust test-service test-python matrix faults-ci faults full bench bench-pool bench-quick bench-service lint format wheels sanitize loom fuzz clean check-tools
 
 help: ## List these commands
 	@if [ -t 1 ] && [ -z "$$NO_COLOR" ]; then bold=$$(printf '\033[1m'); name=$$(printf '\033[36m'); off=$$(printf '\033[0m'); fi; \
@@ -17,7 +17,7 @@ help: ## List these commands
 	awk -v name="$$name" -v off="$$off" 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %s%-12s%s %s\n", name, $$1, off, $$2 }' $(MAKEFILE_LIST); \
 	printf '\nPYTHON=%s chooses the interpreter; LOGSPOOL_PYTHONS="3.12 3.13t" those of the matrix.\n' '$(PYTHON)'
 
-demo: check-tools ## Run a small web service under load, without and with logspool, and compare
+demo: check-tools ## Run a web service without and with logspool, then collect from 51 processes and ask
 	@$(PYTHON) demo/run.py
 
 test: test-rust test-service test-python ## Run the tests of the core, of the service and, on one interpreter, of the package
@@ -59,6 +59,9 @@ bench-pool: check-tools ## Compare the thread pool with others (BENCH_PYTHONS="3
 	@code=0; for python in $(or $(BENCH_PYTHONS),"$(BENCH_PYTHON)"); do \
 		$(PYTHON) bench/prepare.py --python "$$python" -- bench/pool.py $(BENCH_OPTIONS) || code=$$?; \
 	done; exit $$code
+
+bench-service: check-tools ## Compare the service with the plainest things that do the same work
+	@$(PYTHON) bench/prepare.py --python "$(BENCH_PYTHON)" -- bench/service.py $(BENCH_OPTIONS)
 
 lint: check-tools ## Check form, warnings, stubs, pages of the core and the length of files
 	@$(PYTHON) scripts/lint.py

@@ -3,6 +3,7 @@
 A small web service on uvicorn writes an access log and an application log under a few seconds of local load:
 first as it is, then with `python -m logspool run` in front of its command, each some rounds in turn.
 The lines of both are compared, and their cost and latency shown.
+Then a service collects the records of many programs at once, and is asked about them.
 """
 
 import argparse
@@ -16,6 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 
+import collect
 import environment
 import files
 import interpreters
@@ -96,6 +98,12 @@ def _progress(words: str, total: int) -> Callable[[int], None]:
     return show_progress
 
 
+def _collected(stored: int, total: int) -> None:
+    filled = stored * 30 // total
+    bar = terminal.paint("█" * filled, "cyan", stream=sys.stderr) + "░" * (30 - filled)
+    _line(f"{bar} {stored:,} of {total:,} records stored", end=stored == total)
+
+
 def _line(words: str, end: bool = False) -> None:
     if sys.stderr.isatty():
         print(f"\r\x1b[K    {words}", end="\n" if end else "", file=sys.stderr, flush=True)
@@ -127,6 +135,9 @@ def main() -> None:
     print(f"\n  picture   {picture}\n  log files {FOLDER / 'as-it-is'} and {FOLDER / 'with-logspool'}\n")
     if any(not comparison.equal for comparison in comparisons):
         raise terminal.fail("the two runs did not leave the same lines")
+    if not options.without_logspool:
+        terminal.step(f"a service that collects: {collect.CLIENTS} programs with SocketHandler, one with logspool")
+        collect.show(prepared.python, _collected)
 
 
 if __name__ == "__main__":

@@ -34,11 +34,13 @@ FORMAT_CASES = 1_000_000
 PROPERTY_PARTS = 10
 CORE_KILLS = 1_000
 FUZZ_ROUNDS = 20_000
+FUZZ_SECONDS = 600
+SERVICE_KILLS = 50
 SEQUENCES = 400
 
 # What a line of output must hold to be kept as a count.
 COUNTED = re.compile(
-    r"(\d[\d,]* (passed|failed|skipped|xfailed|kills|lines|records|rounds|cases|sequences)"
+    r"(\d[\d,]* (passed|failed|skipped|xfailed|kills|lines|records|rounds|cases|sequences|executions)"
     r"|test result:|LOGSPOOL_SEED=|missing|panics|differences)"
 )
 
@@ -117,6 +119,20 @@ def rotation(seed: int) -> Iterator[Command]:
         yield Command([interpreter.executable, str(script), *options])
 
 
+def service(seed: int) -> Iterator[Command]:
+    """Kills of the service under clients, of the writer of its SQLite store, and of PostgreSQL."""
+    full = {"LOGSPOOL_FAULTS": "full", "LOGSPOOL_SEED": str(seed)}
+    yield pytest(interpreters.running(), "service", "tests/service", "--timeout=3600", **full)
+    tests = ["--test", "sqlite_killed", "--test", "postgres_crashes"]
+    command = ["cargo", "test", "--release", "-p", "logspool-server", *tests, "--", "--nocapture"]
+    yield Command(command, {"LOGSPOOL_KILLS": str(SERVICE_KILLS)})
+
+
+def fuzz(seed: int) -> Iterator[Command]:
+    """Each decoder of the service with what no program sends; libFuzzer draws its own seeds."""
+    yield Command([str(ROOT / "scripts" / "fuzz.sh"), str(FUZZ_SECONDS)], {"PYTHON": sys.executable})
+
+
 def suite(seed: int) -> Iterator[Command]:
     """Run the suite again and again; a test that fails once is a flake to be mended."""
     for number in range(SUITE_RUNS):
@@ -141,6 +157,8 @@ STEPS: dict[str, Callable[[int], Iterator[Command]]] = {
     "rotation": rotation,
     "loom": loom,
     "sanitize": sanitize,
+    "service": service,
+    "fuzz": fuzz,
     "properties": properties,
     "suite": suite,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 # `typing` is slow to import; checkers know this name by its spelling.
@@ -19,6 +20,8 @@ usage: python -m logspool run [-m MODULE | SCRIPT] [ARGS...]
   run      become that program with logspool installed, in its Python children too
   recover  write what killed processes left in shared memory to its files
   doctor   say what on this machine would hurt: tmpfs, leftovers of dead processes
+
+The commands of the service (serve, query, tail, stats, check-config) are handed over to the program logspool.
 """
 
 _HELP = {
@@ -55,8 +58,16 @@ exit status: 0 nothing found, 1 something found, 2 usage
 """,
 }
 
-#: Words of the service's command line, which another package brings.
+#: Words of the program `logspool`, which another package brings.
 _SERVICE = ("serve", "query", "tail", "stats", "check-config")
+
+
+def _find_program() -> str | None:
+    """Return the path of the program `logspool`: the one of this environment goes before one on the PATH."""
+    import shutil
+
+    beside = os.path.dirname(sys.executable)
+    return shutil.which("logspool", path=beside) or shutil.which("logspool")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -86,10 +97,14 @@ def main(arguments: Sequence[str]) -> int:
     from logspool import _messages
 
     if command in _SERVICE:
-        return _messages.usage(
-            command,
-            "that command belongs to the service, the package logspool-server, which is not installed",
-        )
+        program = _find_program()
+        if program is None:
+            return _messages.usage(
+                command,
+                "that command belongs to the service, the program logspool of the package logspool-server, which is"
+                " neither beside this Python nor on the PATH (mend: cargo install --path crates/logspool-server)",
+            )
+        os.execv(program, [program, command, *rest])
     from logspool._options import meant
 
     known = meant(command, [*_HELP, *_SERVICE])

@@ -1,9 +1,11 @@
 """A running service for each test that wants one: built from the checkout, with ports and a folder of its own."""
 
+import contextlib
 import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -12,6 +14,10 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
+
+from suite.fixtures import queue_dir  # noqa: F401
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -113,6 +119,14 @@ class Service:
                 assert len(rows) == count, f"{len(rows)} rows, not {count}: {rows[:5]}"
                 return rows
             time.sleep(0.02)
+
+    def stored_messages(self) -> "list[str]":
+        """Return the messages of all records in the files of the store, for more than a query prints in a test."""
+        messages = []
+        for path in sorted((self.folder / "data").glob("????-??-??*.sqlite")):
+            with contextlib.closing(sqlite3.connect(path)) as database:
+                messages += [message for (message,) in database.execute("SELECT message FROM records ORDER BY id")]
+        return messages
 
     def count(self, expression: str = "") -> int:
         """Return how many records there are."""

@@ -3,6 +3,8 @@
 import json
 import os
 import socket
+import subprocess
+import sys
 
 import pytest
 
@@ -71,8 +73,6 @@ def test_a_store_can_be_asked_without_a_service(filled):
 
 
 def test_tail_shows_what_comes_and_only_what_is_asked_for(service):
-    import subprocess
-
     command = [service.binary, "tail", "--service", service.url, "level>=error", "--format", "ndjson"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as tail:
         try:
@@ -110,8 +110,6 @@ def test_stats_say_how_the_service_does(filled):
     ],
 )
 def test_wrong_input_is_refused_with_its_mend(logspool_binary, tmp_path, arguments, code, part):
-    import subprocess
-
     done = subprocess.run([logspool_binary, *arguments], capture_output=True, text=True, timeout=30, cwd=tmp_path)
 
     assert code == done.returncode, done.stderr
@@ -154,3 +152,17 @@ def test_completions_are_printed(service):
 def test_it_listens_where_it_says(service):
     for address in (service.tcp, service.address("tcp", "http")):
         socket.create_connection(address).close()
+
+
+def test_python_hands_the_commands_of_the_service_over(service, logspool_binary):
+    variables = {**os.environ, "PATH": f"{logspool_binary.parent}:{os.environ['PATH']}"}
+    command = [sys.executable, "-m", "logspool", "stats", "--service", service.url, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, env=variables)
+    assert 0 == done.returncode and 0 == json.loads(done.stdout)["records_accepted"]
+
+
+def test_the_program_hands_the_commands_of_the_package_over(service):
+    done = service.command("doctor", "--help", env={**os.environ, "PYTHON": sys.executable})
+    assert 0 == done.returncode and "usage: python -m logspool doctor" in done.stdout
+    done = service.command("doctor", env={**os.environ, "PYTHON": "/nonexistent/python"})
+    assert 1 == done.returncode and "pip install logspool" in done.stderr

@@ -103,8 +103,20 @@ def test_a_service_that_is_killed_loses_nothing_acknowledged_and_doubles_nothing
         service.process.wait(30)
 
     service = start_service(folder=folder)
-    rows = service.query("", "--limit", "10000000")
-    numbers = sorted(int(row["message"][1:]) for row in rows)
+    service.stop()
+    numbers = [int(message[1:]) for message in service.stored_messages()]
     assert client.acknowledged > 0, f"seed {seed}: nothing was acknowledged at all"
     assert numbers == list(range(1, len(numbers) + 1)), f"seed {seed}: lost or doubled"
     assert client.acknowledged <= len(numbers) <= client.sent, f"seed {seed}"
+
+
+def test_what_was_sent_on_connections_not_yet_accepted_is_stored_too(service):
+    connections = [socket.create_connection(service.tcp) for _ in range(200)]
+    for connection in connections:
+        connection.sendall(b'{"message": "last words"}\n')
+    assert 0 == service.stop(), service.said
+    for connection in connections:
+        connection.close()
+    assert 200 == len(service.stored_messages())
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(service.tcp)

@@ -124,6 +124,20 @@ def test_numbered_chunks_are_stored_once(service):
     assert 5 == stats["stores"][0]["records_repeated"]
 
 
+def test_a_numbered_chunk_that_cannot_be_read_is_told_of_once_and_the_stream_goes_on(service):
+    broken = packed(["logspool", b"no gzip", {"chunk": "stream/1/1-9", "compressed": "gzip"}])
+    with socket.create_connection(service.tcp) as connection:
+        for _ in range(2):
+            connection.sendall(broken)
+            assert acknowledgement(1, 9) == connection.recv(100)
+        connection.sendall(numbered(10, 11))
+        assert acknowledgement(10, 11) == connection.recv(100)
+
+    rows = service.query()
+    assert ["r10", "r11"] == messages(row for row in rows if row["logger"] != "logspool.undecoded")
+    assert 3 == len(rows)
+
+
 def test_records_come_by_http_and_are_there_when_it_answers(service):
     assert (200, '{"records":2}') == service.post(
         "/ingest", b'{"message":"a"}\n{"message":"b"}', "application/x-ndjson"

@@ -1,10 +1,13 @@
 //! What the service counts, and how the text for monitoring systems says it (OpenMetrics 1.0).
 
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::metrics::counter::Counter;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
@@ -12,6 +15,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use serde::{Deserialize, Serialize};
 
+use crate::sources::datagrams::lost_in_kernel;
 use crate::stores::Written;
 
 /// The one label that a metric has: its name and its value.
@@ -58,6 +62,26 @@ pub struct Metrics {
     errors: Counters,
     seconds: Family<Label, Histogram, fn() -> Histogram>,
     stores: Mutex<Vec<Arc<StoreMetrics>>>,
+    ports: Ports,
+}
+
+/// The ports at which datagrams come: the kernel counts what finds no room there.
+#[derive(Debug, Clone, Default)]
+struct Ports(Arc<Mutex<Vec<u16>>>);
+
+impl Ports {
+    fn lost(&self) -> u64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|port| lost_in_kernel(*port)).sum()
+    }
+}
+
+impl Collector for Ports {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let help = "datagrams that the kernel dropped because the service did not read them in time";
+        let counter = ConstCounter::new(self.lost());
+        let encoder = encoder.encode_descriptor("datagrams_lost", help, None, counter.metric_type())?;
+        counter.encode(encoder)
+    }
 }
 
 /// What is counted of one store.
@@ -120,6 +144,8 @@ impl Default for Metrics {
         registry.register("records_accepted", "records handed to the stores", accepted.0.clone());
         let connections = Gauge::default();
         registry.register("connections", "open connections", connections.clone());
+        let ports = Ports::default();
+        registry.register_collector(Box::new(ports.clone()));
         let seconds = Family::<Label, Histogram, fn() -> Histogram>::new_with_constructor(transaction_seconds);
         registry.register_with_unit("transaction", "time of a transaction, by store", Unit::Seconds, seconds.clone());
         Self {
@@ -139,6 +165,7 @@ impl Default for Metrics {
             errors,
             seconds,
             stores: Mutex::default(),
+            ports,
         }
     }
 }
@@ -177,6 +204,16 @@ impl Metrics {
     pub fn drop_records(&self, reason: &'static str, records: usize) {
         self.records_dropped.add(records as u64);
         self.dropped.get_or_create(&[("reason", reason.to_owned())]).inc_by(records as u64);
+    }
+
+    /// Counts from now on what the kernel drops at this port.
+    pub fn watch_datagrams(&self, port: u16) {
+        self.ports.0.lock().unwrap_or_else(PoisonError::into_inner).push(port);
+    }
+
+    /// Datagrams that the kernel dropped.
+    pub fn datagrams_lost(&self) -> u64 {
+        self.ports.lost()
     }
 
     /// Counts a connection that the service closes.

@@ -69,6 +69,9 @@ impl Service {
         let room = Arc::new(Semaphore::new(config.limits.connections));
         let (mut tasks, mut addresses) = (JoinSet::new(), Vec::new());
         for socket in sockets {
+            if let Place::Udp(at) = socket.address.at {
+                shared.intake.metrics.watch_datagrams(at.port());
+            }
             addresses.push(socket.address.clone());
             let shared = shared.clone();
             tasks.spawn(async move { socket.serve(shared).await });

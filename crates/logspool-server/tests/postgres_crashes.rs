@@ -52,7 +52,8 @@ fn acked_records_survive_crashes_of_the_server_and_none_is_doubled() {
         }
     });
 
-    for round in 0..5 {
+    let kills = std::env::var("LOGSPOOL_KILLS").map_or(5, |kills| kills.parse().unwrap());
+    for round in 0..kills {
         wait_for(&acked, acked.load(Ordering::Relaxed) + 10 * CHUNK);
         server.crash(if round % 2 == 0 { "KILL" } else { "QUIT" });
         server.start_again_at_last();

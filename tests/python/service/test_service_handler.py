@@ -3,8 +3,10 @@
 import collections
 import json
 import os
+import queue
 import re
 import signal
+import threading
 
 import pytest
 
@@ -171,9 +173,12 @@ print(*counted())
 
 
 def test_a_service_that_is_stopped_and_started_again_and_again_gets_every_record_once(run_program, receiver):
-    def turn(*_):
-        receiver.stop()
-        receiver.listen()
+    turns = queue.SimpleQueue()
+
+    def turn():
+        while turns.get():
+            receiver.stop()
+            receiver.listen()
 
     program = """
 import signal
@@ -183,11 +188,16 @@ for number in range(30_000):
         os.kill(os.getppid(), signal.SIGUSR1)
 assert logspool.flush(30)
 """
-    before = signal.signal(signal.SIGUSR1, turn)
+    # Not in the handler of the signal: the next one may come before it has returned.
+    turner = threading.Thread(target=turn)
+    turner.start()
+    before = signal.signal(signal.SIGUSR1, lambda *_: turns.put(True))
     try:
         outcome, _ = run_program(BEGIN + program, receiver.address, "installed", deadline_seconds=60)
     finally:
         signal.signal(signal.SIGUSR1, before)
+        turns.put(False)
+        turner.join()
 
     outcome.expect_success()
     assert [record["message"] for record in receiver.records(30_000)] == [f"number {i}" for i in range(30_000)]

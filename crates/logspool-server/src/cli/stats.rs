@@ -26,6 +26,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     println!("tails        {}", stats.tails);
     println!("accepted     {} records", stats.records_accepted);
     println!("dropped      {} records", stats.records_dropped);
+    println!("lost         {} datagrams, in the kernel", stats.datagrams_lost);
     println!("undecoded    {} frames", stats.frames_rejected);
     println!("waiting      {:.1} % of the budget", stats.waiting * 100.0);
     for store in stats.stores {

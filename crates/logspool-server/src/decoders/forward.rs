@@ -210,6 +210,15 @@ pub fn read<'a>(frame: &'a [u8], inflated: &'a mut Vec<u8>, limits: &Limits) -> 
     Ok(Message { tag, chunk, size, end, ack, entries, limits: *limits })
 }
 
+/// What can be told of a message that [`read`] cannot read: its id, so that its sender need not send it again and again.
+/// It has no records. `None`: not even that.
+pub fn read_id<'a>(frame: &'a [u8], limits: &Limits) -> Option<Message<'a>> {
+    let mut options = Options::default();
+    let (tag, _) = parts(&mut Reader::new(frame), &mut options).ok()?;
+    let Options { chunk, ack, size, end, .. } = options;
+    Some(Message { tag, chunk, size, end, ack, entries: Entries::Packed(b""), limits: *limits })
+}
+
 fn parts<'a>(reader: &mut Reader<'a>, options: &mut Options<'a>) -> Result<(Cow<'a, str>, Entries<'a>), Problem> {
     let mut left = match reader.token()? {
         // What Fluentd takes for a heartbeat.

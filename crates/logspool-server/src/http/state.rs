@@ -54,6 +54,7 @@ pub struct Stats {
     pub tails: usize,
     pub records_accepted: u64,
     pub records_dropped: u64,
+    pub datagrams_lost: u64,
     pub frames_rejected: u64,
     /// Part of limits.waiting_bytes that waits for the stores, from 0 to 1.
     pub waiting: f64,
@@ -69,6 +70,7 @@ pub(super) async fn stats(State(context): State<Context>) -> Json<Stats> {
         tails: context.intake.tails.len(),
         records_accepted: metrics.accepted.get(),
         records_dropped: metrics.records_dropped.get(),
+        datagrams_lost: metrics.datagrams_lost(),
         frames_rejected: metrics.frames_rejected.get(),
         waiting: context.intake.filling(),
         stores: metrics.summaries(),

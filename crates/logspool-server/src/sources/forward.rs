@@ -3,6 +3,8 @@
 //! Chunks are read on while earlier ones are being stored, and acks go in the order in which the chunks came. A late ack
 //! is what makes the sender wait. A chunk that is refused (see `stores::watermark`) gets no ack: the connection is closed.
 
+use std::cell::RefCell;
+
 use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{mpsc, oneshot};
@@ -28,6 +30,11 @@ pub const FRAMES: usize = 10;
 
 /// Bytes of a message of the handshake.
 const PING_BYTES: usize = 64 * 1024;
+
+thread_local! {
+    /// Entries that were compressed: one buffer for each thread, however many connections there are.
+    static INFLATED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
 
 /// The key that senders have to know.
 #[derive(Clone)]
@@ -88,7 +95,7 @@ where
     }
     let (waiting, acks) = mpsc::channel(WAITING_CHUNKS);
     let acking = tokio::spawn(acknowledge(acks, write));
-    let mut chunks = Chunks { streams: Vec::new(), inflated: Vec::new(), limits };
+    let mut chunks = Chunks { streams: Vec::new(), limits };
     let ended = chunks.read(&mut input, peer, shared, &waiting).await;
     drop(waiting);
     match (acking.await, ended) {
@@ -119,7 +126,6 @@ async fn acknowledge<W: AsyncWrite + Unpin>(mut waiting: mpsc::Receiver<Waiting>
 struct Chunks {
     /// The streams that this connection sends.
     streams: Vec<(String, Fence)>,
-    inflated: Vec<u8>,
     limits: forward::Limits,
 }
 
@@ -171,22 +177,40 @@ impl Chunks {
         reader: &mut Reader<'_>,
         shared: &Shared,
     ) -> Result<(Option<Vec<u8>>, Option<Numbered>), End> {
-        let message = match forward::read(frame, &mut self.inflated, &self.limits) {
+        let (ack, chunk) = INFLATED.with_borrow_mut(|inflated| self.records(frame, inflated, reader));
+        Ok((ack, chunk.map(|chunk| self.place(chunk, shared)).transpose()?))
+    }
+
+    /// Gives the records of a message to the reader. Of one that cannot be read there is a record that says so; it is
+    /// acknowledged like any other, because it would not come better the next time.
+    fn records(
+        &self,
+        frame: &[u8],
+        inflated: &mut Vec<u8>,
+        reader: &mut Reader<'_>,
+    ) -> (Option<Vec<u8>>, Option<Chunk>) {
+        let message = match forward::read(frame, inflated, &self.limits) {
             Ok(message) => message,
             Err(error) => {
                 reader.reject(frame, &error.to_string());
-                return Ok((None, None));
+                let Some(message) = forward::read_id(frame, &self.limits) else { return (None, None) };
+                return (message.ack(), part_of_stream(&message, None));
             }
         };
+        let mut count = Some(0);
         for record in message.records() {
             match record {
-                Ok(record) => reader.push(&record),
-                Err(error) => reader.reject(frame, &error.to_string()),
+                Ok(record) => {
+                    reader.push(&record);
+                    count = count.map(|count| count + 1);
+                }
+                Err(error) => {
+                    reader.reject(frame, &error.to_string());
+                    count = None;
+                }
             }
         }
-        let ack = message.ack();
-        let numbered = part_of_stream(&message, reader.batch.len() as u64);
-        Ok((ack, numbered.map(|chunk| self.place(chunk, shared)).transpose()?))
+        (message.ack(), part_of_stream(&message, count))
     }
 
     /// Where a chunk stands on this connection.
@@ -204,10 +228,12 @@ impl Chunks {
     }
 }
 
-/// Which part of a stream a message is. One whose numbers are not those of its records is none.
-fn part_of_stream(message: &Message<'_>, records: u64) -> Option<Chunk> {
+/// Which part of a stream a message is. One whose numbers are not those of its records is none; `None`: they could not
+/// be read, and nobody knows how many there are.
+fn part_of_stream(message: &Message<'_>, records: Option<u64>) -> Option<Chunk> {
     let id = ChunkId::parse(message.chunk.as_deref()?)?;
-    (id.last - (id.first - 1) == records).then(|| Chunk {
+    let is_whole = records.is_none_or(|records| id.last - (id.first - 1) == records);
+    is_whole.then(|| Chunk {
         stream: id.stream.to_owned(),
         epoch: id.epoch,
         first: id.first,

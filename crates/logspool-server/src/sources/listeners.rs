@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use super::reading::Peer;
@@ -20,6 +20,9 @@ use crate::sources::framing::Protocol;
 
 /// Wait after an accept that failed: the usual reason is that there are no more file descriptors.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
+
+/// How long the next connection may take when the service ends: the kernel has those ready that came before.
+const BACKLOG: Duration = Duration::from_millis(20);
 
 /// An open listener.
 #[derive(Debug)]
@@ -82,20 +85,27 @@ impl Listener {
 
     /// Serves all who connect until the service ends, then waits for what they have sent.
     pub async fn serve(self, shared: Arc<Shared>, room: Arc<Semaphore>) {
-        let protocol = self.address.protocol;
+        let Self { address, socket } = self;
+        let protocol = address.protocol;
         let mut connections = JoinSet::new();
         let mut stop = shared.stop.clone();
+        let mut stopping = false;
         loop {
             let accepted = tokio::select! {
-                accepted = self.socket.accept() => accepted,
-                () = ended(&mut stop) => break,
+                accepted = socket.accept() => accepted,
+                () = ended(&mut stop), if !stopping => {
+                    stopping = true;
+                    continue;
+                }
+                // Those who had connected before have sent something, too.
+                () = sleep(BACKLOG), if stopping => break,
             };
             let (stream, peer) = match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
                     shared.intake.metrics.close("accept");
-                    tracing::warn!("cannot accept a connection at {}: {error}", self.address);
-                    tokio::time::sleep(ACCEPT_AGAIN).await;
+                    tracing::warn!("cannot accept a connection at {address}: {error}");
+                    sleep(ACCEPT_AGAIN).await;
                     continue;
                 }
             };
@@ -111,7 +121,9 @@ impl Listener {
             }
             while connections.try_join_next().is_some() {}
         }
-        if let Place::Unix(path) = &self.address.at {
+        // From here on who connects is refused.
+        drop(socket);
+        if let Place::Unix(path) = &address.at {
             drop(std::fs::remove_file(path));
         }
         while connections.join_next().await.is_some() {}
