@@ -25,6 +25,9 @@ const GROUP_RECORDS: usize = 10_000;
 /// do; twice as much would show in how soon a record is found.
 const GROUP_TIME: Duration = Duration::from_millis(50);
 
+/// Silence that ends a transaction's wait: who sends in parts and waits for the answers has sent all that it may.
+const QUIET: Duration = Duration::from_millis(5);
+
 /// How often a store looks after itself.
 const MAINTENANCE: Duration = Duration::from_secs(1);
 
@@ -228,7 +231,7 @@ impl Writer {
         let mut records = first.batch.len();
         let mut group = vec![first];
         while records < GROUP_RECORDS {
-            match self.receiver.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            match self.receiver.recv_timeout(until.saturating_duration_since(Instant::now()).min(QUIET)) {
                 Ok(next) => {
                     records += next.batch.len();
                     group.push(next);

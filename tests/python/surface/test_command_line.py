@@ -43,12 +43,19 @@ def test_every_command_has_its_help(command, name):
     assert outcome.out.startswith(f"usage: python -m logspool {name}".encode())
 
 
+def test_a_command_of_the_service_names_what_is_missing(command, tmp_path):
+    outcome = command("serve", PATH=str(tmp_path))
+
+    assert (2, b"") == (outcome.status, outcome.out)
+    assert b"the program logspool of the package logspool-server" in outcome.err
+    assert b"mend: cargo install" in outcome.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
         (["rnu"], b"no command is named 'rnu'; the nearest one is 'run'"),
         (["xyzzy"], b"no command is named 'xyzzy'; there are "),
-        (["serve"], b"belongs to the service, the package logspool-server"),
         (["run"], b"name a script, or -m and a module"),
         (["run", "--fast", "x.py"], b"no option is named '--fast'"),
         (["run", "nowhere.py"], b"cannot open 'nowhere.py': no such file"),
