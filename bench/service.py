@@ -78,7 +78,6 @@ def stdlib(comparison: Comparison) -> None:
     clients = comparison.options.clients
     records = comparison.options.records // clients * clients
     with tempfile.TemporaryDirectory() as folder, postgres() as url:
-        began, sending = None, None
         plain = Path(folder) / "plain.log"
         with subprocess.Popen(
             [sys.executable, HERE / "services/bulk_server.py", plain, url],

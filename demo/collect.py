@@ -13,7 +13,7 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
-import environment
+import executables
 import terminal
 
 CLIENTS = 50
@@ -32,13 +32,10 @@ QUESTIONS = [
 
 def build() -> Path:
     """Return the path of the command `logspool`, built for release."""
-    command = ["cargo", "build", "--release", "--quiet", "--package", "logspool-server", "--message-format=json"]
-    built = subprocess.run(command, cwd=environment.ROOT, stdout=subprocess.PIPE, text=True)
-    if built.returncode != 0:
-        raise terminal.fail("cannot build the service")
-    messages = [json.loads(line) for line in built.stdout.splitlines()]
-    (found,) = [message["executable"] for message in messages if message.get("executable")]
-    return Path(found)
+    try:
+        return executables.build("logspool-server", "--release", "--bin", "logspool")
+    except subprocess.CalledProcessError:
+        raise terminal.fail("cannot build the service") from None
 
 
 class Service:

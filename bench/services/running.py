@@ -5,20 +5,19 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import tempfile
 import time
 import urllib.request
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+import executables  # its folder was added by report
+
+DEADLINE = 60.0
 
 
 def build() -> Path:
     """Return the path of the command, built for release."""
-    command = ["cargo", "build", "--release", "--quiet", "--package", "logspool-server", "--message-format=json"]
-    built = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
-    messages = [json.loads(line) for line in built.stdout.splitlines()]
-    (found,) = [message["executable"] for message in messages if message.get("executable")]
-    return Path(found)
+    return executables.build("logspool-server", "--release", "--bin", "logspool")
 
 
 class Service:
@@ -27,14 +26,17 @@ class Service:
     def __init__(self, binary: Path, *options: str):
         """Start it and wait until it is ready."""
         listen = ["--listen", "tcp://127.0.0.1:0", "--listen", "udp://127.0.0.1:0", "--http", "127.0.0.1:0"]
-        self.process = subprocess.Popen([binary, "serve", *listen, *options], stderr=subprocess.PIPE, text=True)
-        self.ports: dict[str, int] = {}
-        for line in self.process.stderr:
-            if found := re.search(r"listening at (\w+)://127.0.0.1:(\d+)(\?protocol=http)?", line):
-                self.ports["http" if found[3] else found[1]] = int(found[2])
-            if "ready: " in line:
-                return
-        raise RuntimeError("the service does not start")
+        self.log = tempfile.NamedTemporaryFile("r")
+        with open(self.log.name, "w") as output:
+            # Not into a pipe: one that nobody reads would stop the service.
+            self.process = subprocess.Popen([binary, "serve", *listen, *options], stderr=output)
+        until = time.monotonic() + DEADLINE
+        while "ready: " not in (said := Path(self.log.name).read_text()):
+            if self.process.poll() is not None or time.monotonic() > until:
+                raise RuntimeError(f"the service does not start: {said}")
+            time.sleep(0.02)
+        listening = re.findall(r"listening at (\w+)://127\.0\.0\.1:(\d+)(\?protocol=http)?", said)
+        self.ports = {"http" if http else scheme: int(port) for scheme, port, http in listening}
 
     def stats(self) -> dict:
         """Return its counts."""
@@ -59,4 +61,4 @@ class Service:
         self.process.terminate()
         if self.process.wait(120) != 0:
             raise RuntimeError(f"the service ended with {self.process.returncode}")
-        self.process.stderr.close()
+        self.log.close()

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
+import executables
 from suite.fixtures import queue_dir  # noqa: F401
-
-ROOT = Path(__file__).resolve().parents[2]
 
 # Ten times what a slow machine was seen to need.
 DEADLINE = 30.0
@@ -27,22 +27,8 @@ DEADLINE = 30.0
 
 @pytest.fixture(scope="session")
 def logspool_binary() -> Path:
-    """Return the path of the command, built from the checkout; workers wait for each other in cargo."""
-    command = [
-        "cargo",
-        "build",
-        "--quiet",
-        "--package",
-        "logspool-server",
-        "--bin",
-        "logspool",
-        "--message-format=json",
-    ]
-    built = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
-    messages = [json.loads(line) for line in built.stdout.splitlines()]
-    found = [message["executable"] for message in messages if message.get("executable")]
-    assert len(found) == 1, found
-    return Path(found[0])
+    """Return the path of the command, built from the checkout."""
+    return executables.build("logspool-server", "--bin", "logspool")
 
 
 class Service:

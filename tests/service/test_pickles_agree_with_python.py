@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conftest import ROOT
+import executables
 
 scalars = (
     st.none()
@@ -63,19 +63,7 @@ def shown(value):
 @pytest.fixture(scope="session")
 def decoder():
     """A process that decodes: `decode(frame, *options)`."""
-    command = [
-        "cargo",
-        "build",
-        "--quiet",
-        "--package",
-        "logspool-server",
-        "--example",
-        "decode_pickle",
-        "--message-format=json",
-    ]
-    built = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
-    found = [json.loads(line) for line in built.stdout.splitlines()]
-    (path,) = [message["executable"] for message in found if message.get("executable")]
+    path = executables.build("logspool-server", "--example", "decode_pickle")
     processes = {
         option: subprocess.Popen([path, *option.split()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         for option in ("", "--value")

@@ -2,11 +2,11 @@
 
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 
-use chrono::DateTime;
+use chrono::SecondsFormat;
 
 use super::{Failure, When, ask};
 use crate::address::StoreAddress;
-use crate::clock::now_ns;
+use crate::clock::{now_ns, rfc3339};
 use crate::query::time::moment;
 use crate::query::{self, Expression, Query};
 use crate::record::Record;
@@ -98,7 +98,7 @@ fn ask_service(
     expression: &Expression,
     output: &mut Output<impl Write>,
 ) -> Result<(), Failure> {
-    let text = |time_ns: Option<i64>| time_ns.map(|time_ns| DateTime::from_timestamp_nanos(time_ns).to_rfc3339());
+    let text = |time_ns: Option<i64>| time_ns.map(|time_ns| rfc3339(time_ns, SecondsFormat::AutoSi));
     let mut parameters = vec![("q", expression.to_string())];
     parameters.extend(text(since_ns).map(|time| ("since", time)));
     parameters.extend(text(until_ns).map(|time| ("until", time)));

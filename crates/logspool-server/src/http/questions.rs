@@ -8,14 +8,14 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Query as Asked, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use chrono::{DateTime, SecondsFormat};
+use chrono::SecondsFormat;
 use clap::ValueEnum;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::{Context, Problem};
-use crate::clock::now_ns;
+use crate::clock::{now_ns, rfc3339};
 use crate::query::time::{length, moment};
 use crate::query::{self, Field, Query, Stage};
 use crate::show::{Colour, Format, Look, Output};
@@ -143,7 +143,7 @@ pub(super) async fn histogram(
     query.stage = Some(Stage::Histogram { interval_ns });
     query.limit = asked.limit;
     let rows = collect(store(&context)?, query, |found| match found {
-        Found::Interval(time, count) => Some(json!({ "time": rfc3339(time), "count": count })),
+        Found::Interval(time, count) => Some(json!({ "time": rfc3339(time, SecondsFormat::AutoSi), "count": count })),
         _ => None,
     });
     Ok(Json(Value::Array(rows.await?)))
@@ -159,10 +159,6 @@ pub(super) async fn fields(State(context): State<Context>) -> Result<Json<Value>
     });
     let extra: std::collections::BTreeSet<_> = rows.await?.into_iter().flatten().collect();
     Ok(Json(json!({ "fields": Field::known().iter().map(Field::name).collect::<Vec<_>>(), "extra": extra })))
-}
-
-fn rfc3339(time_ns: i64) -> String {
-    DateTime::from_timestamp_nanos(time_ns).to_rfc3339_opts(SecondsFormat::AutoSi, true)
 }
 
 fn content_type(format: Format) -> &'static str {

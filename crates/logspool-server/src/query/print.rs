@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 use std::fmt::{self, Display, Write};
 
-use chrono::{DateTime, SecondsFormat};
+use chrono::SecondsFormat;
 
 use super::{Comparison, Expression, Field, Filter, Literal, Stage, lexer, literal, parser};
+use crate::clock::rfc3339;
 use crate::decoders::words;
 
 impl Display for Expression {
@@ -71,9 +72,7 @@ fn inner(filter: &Filter, to: &mut fmt::Formatter<'_>) -> fmt::Result {
 fn compare(field: &Field, comparison: Comparison, literal: &Literal, to: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(to, "{field}{comparison}")?;
     match (field, literal) {
-        (Field::Time, Literal::Int(time)) => {
-            to.write_str(&DateTime::from_timestamp_nanos(*time).to_rfc3339_opts(SecondsFormat::AutoSi, true))
-        }
+        (Field::Time, Literal::Int(time)) => to.write_str(&rfc3339(*time, SecondsFormat::AutoSi)),
         (Field::Level, Literal::Int(number)) => match u16::try_from(*number).ok().and_then(words::level_name) {
             Some(name) => to.write_str(name),
             None => number.fmt(to),

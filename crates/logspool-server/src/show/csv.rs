@@ -5,7 +5,7 @@ use std::fmt::Display;
 
 use chrono::SecondsFormat;
 
-use super::time;
+use crate::clock::rfc3339;
 use crate::query::Stage;
 use crate::record::Record;
 use crate::stores::Found;
@@ -37,7 +37,7 @@ pub(super) fn row(row: &Found<'_>, to: &mut String) {
             next(Some(count), to);
         }
         Found::Interval(begins, count) => {
-            to.push_str(&time(*begins, SecondsFormat::AutoSi));
+            to.push_str(&rfc3339(*begins, SecondsFormat::AutoSi));
             next(Some(count), to);
         }
     }
@@ -46,7 +46,7 @@ pub(super) fn row(row: &Found<'_>, to: &mut String) {
 
 fn record(record: &Record<'_>, to: &mut String) {
     if let Some(time_ns) = record.time_ns {
-        to.push_str(&time(time_ns, SecondsFormat::Nanos));
+        to.push_str(&rfc3339(time_ns, SecondsFormat::Nanos));
     }
     next(Some(record.level), to);
     next_text(Some(&record.logger), to);

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use chrono::SecondsFormat;
 
-use super::time;
+use crate::clock::rfc3339;
 
 /// Columns of the longest bar at least, however narrow the terminal.
 const MIN_BAR: usize = 10;
@@ -20,7 +20,7 @@ pub(super) fn draw(intervals: &[(i64, u64)], columns: usize, to: &mut String) {
     let largest = intervals.iter().map(|(_, count)| *count).max().unwrap_or_default();
     let digits = largest.to_string().len();
     for (begins, count) in intervals {
-        let time = time(*begins, SecondsFormat::AutoSi);
+        let time = rfc3339(*begins, SecondsFormat::AutoSi);
         let longest = columns.saturating_sub(time.len() + digits + 2).clamp(MIN_BAR, MAX_BAR);
         // Writing to a string cannot fail.
         let _ = write!(to, "{time} {count:>digits$}");

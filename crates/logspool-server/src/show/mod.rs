@@ -10,8 +10,6 @@ mod text;
 
 use std::io::{self, Write};
 
-use chrono::{DateTime, SecondsFormat};
-
 use crate::query::{Field, Stage};
 use crate::stores::Found;
 
@@ -112,9 +110,4 @@ impl<W: Write> Output<W> {
         self.line.clear();
         written
     }
-}
-
-/// A time as RFC 3339 writes it, in UTC.
-fn time(time_ns: i64, digits: SecondsFormat) -> String {
-    DateTime::from_timestamp_nanos(time_ns).to_rfc3339_opts(digits, true)
 }

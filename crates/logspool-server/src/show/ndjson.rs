@@ -5,7 +5,7 @@ use std::fmt::Write;
 use chrono::SecondsFormat;
 use serde::Serialize;
 
-use super::time;
+use crate::clock::rfc3339;
 use crate::query::{Field, Kind};
 use crate::record::Record;
 use crate::stores::Found;
@@ -24,7 +24,7 @@ struct Line<'r, 'a> {
 pub(super) fn row(row: &Found<'_>, field: &Field, to: &mut String) -> serde_json::Result<()> {
     let json = match row {
         Found::Record(record) => {
-            let time = record.time_ns.map(|time_ns| time(time_ns, SecondsFormat::Nanos));
+            let time = record.time_ns.map(|time_ns| rfc3339(time_ns, SecondsFormat::Nanos));
             serde_json::to_string(&Line { time, record })?
         }
         Found::Count(value, count) => {
@@ -36,7 +36,7 @@ pub(super) fn row(row: &Found<'_>, field: &Field, to: &mut String) -> serde_json
             format!("{{{}:{value},\"count\":{count}}}", serde_json::to_string(field.name())?)
         }
         Found::Interval(begins, count) => {
-            format!("{{\"time\":\"{}\",\"count\":{count}}}", time(*begins, SecondsFormat::AutoSi))
+            format!("{{\"time\":\"{}\",\"count\":{count}}}", rfc3339(*begins, SecondsFormat::AutoSi))
         }
     };
     append(&json, to);

@@ -6,7 +6,8 @@ use std::fmt::Write;
 use chrono::SecondsFormat;
 use unicode_width::UnicodeWidthStr;
 
-use super::{Colour, Look, histogram, time};
+use super::{Colour, Look, histogram};
+use crate::clock::rfc3339;
 use crate::decoders::words;
 use crate::query::{Field, written};
 use crate::record::Record;
@@ -49,7 +50,7 @@ impl Text {
         let logger = visible(&record.logger);
         let columns = logger.width();
         self.logger_columns = self.logger_columns.max(columns.min(MAX_LOGGER));
-        let time = record.time_ns.map_or_else(|| "-".to_owned(), |time_ns| time(time_ns, SecondsFormat::Millis));
+        let time = record.time_ns.map_or_else(|| "-".to_owned(), |time_ns| rfc3339(time_ns, SecondsFormat::Millis));
         let level = level(record.level);
         let (begin, end) = match self.look.colour {
             Colour::On => (colour(record.level), "\x1b[0m"),

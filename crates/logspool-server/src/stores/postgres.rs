@@ -32,7 +32,7 @@ mod schema;
 mod text;
 mod writer;
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 pub use connection::Address;
 pub use reader::Reader;
@@ -47,10 +47,4 @@ pub struct Config {
     pub retention_days: Option<u32>,
     /// How long a query may take.
     pub query_timeout: Duration,
-}
-
-/// The time, in nanoseconds since 1970.
-fn now_ns() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }

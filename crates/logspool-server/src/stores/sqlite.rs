@@ -35,7 +35,8 @@ mod transaction;
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::SystemTime;
+
+use crate::clock;
 
 pub use answers::{SqliteAnswers, Stats};
 pub use retention::Retention;
@@ -81,10 +82,7 @@ impl Clock {
 impl Default for Clock {
     /// That of the system.
     fn default() -> Self {
-        Self::new(|| {
-            let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-            i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
-        })
+        Self::new(clock::now_ns)
     }
 }
 

@@ -8,7 +8,8 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
 
 use super::connection::{Failure, Link};
-use super::{Config, now_ns, rows, text};
+use super::{Config, rows, text};
+use crate::clock::now_ns;
 use crate::query::{Dialect, Field, Parameter, Query, Sql, Stage, plan};
 use crate::stores::{Answers, Found, Next, StoreError};
 

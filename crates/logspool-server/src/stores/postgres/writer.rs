@@ -17,8 +17,9 @@ use tokio_postgres::{Client, Error, Statement};
 
 use super::connection::{Address, Backoff, Failure, Link, reason};
 use super::plan::{Marks, Plan, unknown};
-use super::{Config, now_ns, rows, schema, text};
+use super::{Config, rows, schema, text};
 use crate::batch::Row;
+use crate::clock::now_ns;
 use crate::delivery::Delivery;
 use crate::record::Record;
 use crate::stores::watermark::Watermark;
