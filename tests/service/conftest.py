@@ -48,6 +48,9 @@ class Service:
             [binary, "serve", *options, *arguments], cwd=folder, stderr=subprocess.PIPE, text=True
         )
         self.listening = threading.Event()
+        #: Cleared, what the service says is not read: its pipe fills.
+        self.heard = threading.Event()
+        self.heard.set()
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
         assert self.listening.wait(DEADLINE), f"not ready in time: {self.said}"
@@ -58,6 +61,7 @@ class Service:
             self.said.append(line.rstrip())
             if "ready: " in line:
                 self.listening.set()
+            self.heard.wait()
         self.listening.set()
 
     def address(self, scheme: str, protocol: str = "") -> "tuple[str, int]":
@@ -140,6 +144,7 @@ class Service:
         if self.process.poll() is None:
             self.process.send_signal(number)
         code = self.process.wait(DEADLINE)
+        self.heard.set()
         self.reader.join(DEADLINE)
         self.process.stderr.close()
         return code

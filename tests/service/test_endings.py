@@ -8,9 +8,12 @@ import random
 import signal
 import socket
 import threading
+import time
 
 import pytest
 from test_protocols import acknowledgement, numbered
+
+from conftest import DEADLINE
 
 
 def test_what_was_sent_before_sigterm_is_stored(service):
@@ -53,6 +56,53 @@ def test_sighup_reads_the_configuration_again(start_service, tmp_path):
     assert 200 == service.get("/api/stats", Authorization="Bearer secret")[0]
     hang_up(config + "[limits]\nconnections = 7\n", "after a new start")
     assert 200 == service.get("/api/stats")[0]
+
+
+@pytest.mark.parametrize("sender", ["stream", "datagrams", "answered"])
+def test_records_that_no_store_took_in_time_are_told(start_service, sender):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        # A database that takes connections and never says a word, then one that has gone.
+        store = f"postgres://nobody@127.0.0.1:{silent.getsockname()[1]}/none"
+        config = (
+            f'store = ["{store}"]\nlisten = ["tcp://127.0.0.1:0", "udp://127.0.0.1:0"]\nhttp = "127.0.0.1:0"\n'
+            "[limits]\nshutdown_seconds = 1\n"
+        )
+        service = start_service(config=config)
+        until = time.monotonic() + DEADLINE
+        if sender == "stream":
+            with socket.create_connection(service.tcp) as connection:
+                connection.sendall(b'{"message": "lost"}\n' * 300)
+        elif sender == "datagrams":
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
+                for _ in range(300):
+                    datagrams.sendto(b'{"message": "lost"}', service.udp)
+        else:
+            waiting = socket.create_connection(service.tcp)
+            waiting.sendall(numbered(1, 300))
+        while "logspool_service_records_accepted_total 300\n" not in service.get("/metrics")[1]:
+            assert time.monotonic() < until
+    assert 1 == service.stop(), service.said
+    if sender == "answered":
+        assert b"" == waiting.recv(1)
+        waiting.close()
+        assert "its senders got no answer, and keep it" in service.said[-1]
+    else:
+        assert "300 records are lost: " in service.said[-1]
+
+
+def test_a_service_whose_messages_nobody_reads_goes_on(service):
+    service.heard.clear()
+    until = time.monotonic() + DEADLINE
+    while "\nlogspool_service_messages_dropped_total 0\n" in service.get("/metrics")[1]:
+        assert time.monotonic() < until
+        for _ in range(200):
+            with socket.create_connection(service.tcp) as connection:
+                connection.sendall(b"\xff\xff\xff\xff")
+                connection.recv(1)
+    with socket.create_connection(service.tcp) as connection:
+        connection.sendall(b'{"message": "goes on"}\n')
+        service.wait_for(1, "goes on")
+    assert 0 == service.stop()
 
 
 CYCLES = {"ci": 5, "full": 50}[os.environ.get("LOGSPOOL_FAULTS", "ci")]

@@ -1,6 +1,6 @@
 //! A batch on its way through the stores, and the word to its sender when it is safe.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
@@ -65,7 +65,38 @@ pub struct Delivery {
 #[derive(Debug)]
 struct Answer {
     worst: Outcome,
-    to: Option<oneshot::Sender<Outcome>>,
+    /// Empty once it is given.
+    to: Option<Asker>,
+}
+
+#[derive(Debug)]
+enum Asker {
+    /// Somebody waits for it.
+    Waits(oneshot::Sender<Outcome>),
+    /// The sender knows no answers.
+    Unheard(Unheard),
+}
+
+/// Records whose sender will not send them again, until every store has settled them. What goes away before stays
+/// counted: it is lost.
+#[derive(Debug)]
+pub struct Unheard {
+    all: Arc<AtomicU64>,
+    records: u64,
+}
+
+impl Unheard {
+    /// Counts so many records in.
+    pub fn new(all: &Arc<AtomicU64>, records: usize) -> Self {
+        // Relaxed, here and below: a number that is read when the writers have ended.
+        all.fetch_add(records as u64, Ordering::Relaxed);
+        Self { all: all.clone(), records: records as u64 }
+    }
+
+    /// Counts them out.
+    pub fn settled(self) {
+        self.all.fetch_sub(self.records, Ordering::Relaxed);
+    }
 }
 
 impl Delivery {
@@ -76,21 +107,42 @@ impl Delivery {
         stores: usize,
         budget: Option<OwnedSemaphorePermit>,
     ) -> (Arc<Self>, oneshot::Receiver<Outcome>) {
-        Self::fenced(batch, chunk, None, stores, budget)
+        let (to, from) = oneshot::channel();
+        (Self::fenced(batch.into(), chunk, None, to, stores, budget), from)
     }
 
     /// The same for a part of a stream that a newer connection may take over.
     pub fn fenced(
-        batch: impl Into<Arc<Batch>>,
+        batch: Arc<Batch>,
         chunk: Option<Chunk>,
         fence: Option<Fence>,
+        to: oneshot::Sender<Outcome>,
         stores: usize,
         budget: Option<OwnedSemaphorePermit>,
-    ) -> (Arc<Self>, oneshot::Receiver<Outcome>) {
-        let (to, from) = oneshot::channel();
+    ) -> Arc<Self> {
+        Self::asked(batch, chunk, fence, Asker::Waits(to), stores, budget)
+    }
+
+    /// A batch of a sender that knows no answers.
+    pub fn unheard(
+        batch: Arc<Batch>,
+        unheard: Unheard,
+        stores: usize,
+        budget: Option<OwnedSemaphorePermit>,
+    ) -> Arc<Self> {
+        Self::asked(batch, None, None, Asker::Unheard(unheard), stores, budget)
+    }
+
+    fn asked(
+        batch: Arc<Batch>,
+        chunk: Option<Chunk>,
+        fence: Option<Fence>,
+        to: Asker,
+        stores: usize,
+        budget: Option<OwnedSemaphorePermit>,
+    ) -> Arc<Self> {
         let sender = Mutex::new(Answer { worst: Outcome::Committed, to: Some(to) });
-        let open = AtomicUsize::new(stores);
-        (Arc::new(Self { batch: batch.into(), chunk, fence, open, sender, _budget: budget }), from)
+        Arc::new(Self { batch, chunk, fence, open: AtomicUsize::new(stores), sender, _budget: budget })
     }
 
     /// Whether a newer connection sends its stream: then it is not to be stored.
@@ -107,8 +159,11 @@ impl Delivery {
         if self.open.fetch_sub(1, Ordering::Relaxed) == 1
             && let Some(to) = answer.to.take()
         {
-            // A sender that has gone needs no answer.
-            _ = to.send(answer.worst);
+            match to {
+                // A sender that has gone needs no answer.
+                Asker::Waits(to) => _ = to.send(answer.worst),
+                Asker::Unheard(records) => records.settled(),
+            }
         }
     }
 }

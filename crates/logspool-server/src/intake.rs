@@ -4,7 +4,7 @@
 //! waiting shows at the sender: its connection is not read. The part comes back when every store has settled the batch.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::batch::Batch;
-use crate::delivery::{Chunk, Delivery, Outcome};
+use crate::delivery::{Chunk, Delivery, Outcome, Unheard};
 use crate::metrics::{Metrics, StoreMetrics};
 use crate::stores::{Store, StoreError};
 use crate::tails::Tails;
@@ -47,6 +47,8 @@ pub struct Intake {
     /// Rights to a large frame that is being read: a quarter of the budget, beside it.
     large: Arc<Semaphore>,
     streams: Mutex<HashMap<String, Arc<AtomicBool>>>,
+    /// Records that wait here and that nobody else keeps.
+    unheard: Arc<AtomicU64>,
     /// Those who follow what comes.
     pub tails: Tails,
     /// What has been counted.
@@ -99,6 +101,7 @@ impl Intake {
             permits,
             large: Arc::new(Semaphore::new((permits / 4).max(1) as usize)),
             streams: Mutex::default(),
+            unheard: Arc::default(),
             tails: Tails::default(),
             metrics,
         };
@@ -108,16 +111,26 @@ impl Intake {
     /// Hands a batch to every store, as soon as there is room for it. The receiver hears what became of it; it hears
     /// nothing where the service ends before.
     pub async fn submit(&self, batch: Batch, numbered: Option<(Chunk, Fence)>) -> oneshot::Receiver<Outcome> {
-        let permits = self.permits_of(&batch);
-        let permit = self.budget.clone().acquire_many_owned(permits).await.ok();
-        self.hand_over(batch, numbered, permit)
+        let permit = self.room(&batch).await;
+        let (chunk, fence) = numbered.unzip();
+        let (to, from) = oneshot::channel();
+        self.enter(batch, |batch, stores| Delivery::fenced(batch, chunk, fence, to, stores, permit));
+        from
     }
 
-    /// The same without waiting: `None`, and the batch is dropped, where there is no room. For senders that cannot wait.
-    pub fn try_submit(&self, batch: Batch) -> Option<oneshot::Receiver<Outcome>> {
-        let permits = self.permits_of(&batch);
-        let permit = self.budget.clone().try_acquire_many_owned(permits).ok()?;
-        Some(self.hand_over(batch, None, Some(permit)))
+    /// The same for senders that know no answers: who is stopped while waiting for room has counted the records.
+    pub async fn leave(&self, batch: Batch) {
+        let unheard = Unheard::new(&self.unheard, batch.len());
+        let permit = self.room(&batch).await;
+        self.enter(batch, |batch, stores| Delivery::unheard(batch, unheard, stores, permit));
+    }
+
+    /// The same without waiting, for senders that cannot wait: `false`, and the batch is dropped, where there is no room.
+    pub fn try_leave(&self, batch: Batch) -> bool {
+        let Ok(permit) = self.budget.clone().try_acquire_many_owned(self.permits_of(&batch)) else { return false };
+        let unheard = Unheard::new(&self.unheard, batch.len());
+        self.enter(batch, |batch, stores| Delivery::unheard(batch, unheard, stores, Some(permit)));
+        true
     }
 
     /// Waits for the right to keep so many bytes of a frame that has not come whole. Apart from the budget of the
@@ -133,23 +146,26 @@ impl Intake {
         u32::try_from(batch.bytes().div_ceil(PERMIT_BYTES)).unwrap_or(u32::MAX).clamp(1, self.permits)
     }
 
-    fn hand_over(
-        &self,
-        batch: Batch,
-        numbered: Option<(Chunk, Fence)>,
-        permit: Option<OwnedSemaphorePermit>,
-    ) -> oneshot::Receiver<Outcome> {
+    async fn room(&self, batch: &Batch) -> Option<OwnedSemaphorePermit> {
+        self.budget.clone().acquire_many_owned(self.permits_of(batch)).await.ok()
+    }
+
+    /// Gives a batch to the tails and, as the delivery made for so many stores, to every store.
+    fn enter(&self, batch: Batch, delivery: impl FnOnce(Arc<Batch>, usize) -> Arc<Delivery>) {
         self.metrics.accepted.add(batch.len() as u64);
         let batch = Arc::new(batch);
         self.tails.offer(&batch);
-        let (chunk, fence) = numbered.unzip();
         let stores = self.stores.read().unwrap_or_else(PoisonError::into_inner);
-        let (delivery, outcome) = Delivery::fenced(batch, chunk, fence, stores.len(), permit);
+        let delivery = delivery(batch, stores.len());
         for store in stores.iter() {
             // A writer that has ended leaves the sender without an answer.
             drop(store.send(delivery.clone()));
         }
-        outcome
+    }
+
+    /// Records that were read from senders that will not send them again, and are not in every store yet.
+    pub fn unheard(&self) -> u64 {
+        self.unheard.load(Ordering::Relaxed)
     }
 
     /// Takes a stream for a connection; the one that had it before loses it.
@@ -259,16 +275,16 @@ impl Writer {
                     }
                     return true;
                 }
-                Err(StoreError::Retry(why)) if !self.given_up.load(Ordering::Relaxed) => {
-                    self.metrics.failed(&why);
+                Err(why) => {
+                    self.metrics.failed(&why.to_string());
+                    if self.given_up.load(Ordering::Relaxed) {
+                        tracing::error!(store = self.store.name(), "cannot write, and the service ends: {why}");
+                        return false;
+                    }
+                    // Also what only a person can mend: senders that can wait do until then, and nothing is lost.
                     tracing::warn!(store = self.store.name(), "cannot write, again in {wait:?}: {why}");
                     std::thread::sleep(wait);
                     wait = (wait * 2).min(RETRY.1);
-                }
-                Err(error) => {
-                    self.metrics.failed(&error.to_string());
-                    tracing::error!(store = self.store.name(), "the store takes no more records: {error}");
-                    return false;
                 }
             }
         }

@@ -75,11 +75,23 @@ impl Ports {
     }
 }
 
-impl Collector for Ports {
+/// A number that is asked for when the text is made.
+struct Asked {
+    name: &'static str,
+    help: &'static str,
+    number: Box<dyn Fn() -> u64 + Send + Sync>,
+}
+
+impl fmt::Debug for Asked {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(self.name)
+    }
+}
+
+impl Collector for Asked {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let help = "datagrams that the kernel dropped because the service did not read them in time";
-        let counter = ConstCounter::new(self.lost());
-        let encoder = encoder.encode_descriptor("datagrams_lost", help, None, counter.metric_type())?;
+        let counter = ConstCounter::new((self.number)());
+        let encoder = encoder.encode_descriptor(self.name, self.help, None, counter.metric_type())?;
         counter.encode(encoder)
     }
 }
@@ -145,7 +157,12 @@ impl Default for Metrics {
         let connections = Gauge::default();
         registry.register("connections", "open connections", connections.clone());
         let ports = Ports::default();
-        registry.register_collector(Box::new(ports.clone()));
+        let number = Box::new({
+            let ports = ports.clone();
+            move || ports.lost()
+        });
+        let help = "datagrams that the kernel dropped because the service did not read them in time";
+        registry.register_collector(Box::new(Asked { name: "datagrams_lost", help, number }));
         let seconds = Family::<Label, Histogram, fn() -> Histogram>::new_with_constructor(transaction_seconds);
         registry.register_with_unit("transaction", "time of a transaction, by store", Unit::Seconds, seconds.clone());
         Self {
@@ -209,6 +226,13 @@ impl Metrics {
     /// Counts from now on what the kernel drops at this port.
     pub fn watch_datagrams(&self, port: u16) {
         self.ports.0.lock().unwrap_or_else(PoisonError::into_inner).push(port);
+    }
+
+    /// Counts from now on what the service could not say about itself.
+    pub fn watch_messages(&self, unsaid: impl Fn() -> u64 + Send + Sync + 'static) {
+        let help = "messages about the service itself that found no room before a slow terminal or pipe";
+        let asked = Asked { name: "messages_dropped", help, number: Box::new(unsaid) };
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner).register_collector(Box::new(asked));
     }
 
     /// Datagrams that the kernel dropped.

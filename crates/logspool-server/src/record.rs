@@ -176,11 +176,23 @@ impl Serialize for Record<'_> {
     }
 }
 
+/// Whether it is quicker to compare each name with each other one than to keep a table of them, and none is there twice.
+fn are_few_and_different(fields: &[(Cow<'_, str>, Value<'_>)]) -> bool {
+    fields.len() <= 8
+        && fields.iter().enumerate().all(|(at, (name, _))| fields[..at].iter().all(|(other, _)| other != name))
+}
+
 struct Fields<'a, 'b>(&'b [(Cow<'a, str>, Value<'a>)]);
 
 impl Serialize for Fields<'_, '_> {
     fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(None)?;
+        if are_few_and_different(self.0) {
+            for (name, value) in self.0 {
+                map.serialize_entry(name, value)?;
+            }
+            return map.end();
+        }
         // The number that the next field of a name gets.
         let mut names: HashMap<Cow<'_, str>, u32> = HashMap::with_capacity(self.0.len());
         for (name, value) in self.0 {

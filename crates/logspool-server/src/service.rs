@@ -100,8 +100,17 @@ impl Service {
         Ok(waits)
     }
 
-    /// Ends it: `false` where something could not be stored in time, or a store failed before.
-    pub async fn stop(mut self) -> bool {
+    /// Counts messages about the service itself that could not be written.
+    pub fn count_unsaid(&self, unsaid: impl Fn() -> u64 + Send + Sync + 'static) {
+        self.intake.metrics.watch_messages(unsaid);
+    }
+
+    /// Ends it.
+    ///
+    /// # Errors
+    ///
+    /// What could not be stored in time. Senders that wait for answers got none, and send it again.
+    pub async fn stop(mut self) -> Result<(), String> {
         let until = Instant::now() + Duration::from_secs(self.config.limits.shutdown_seconds);
         self.stop.send_replace(true);
         let ended = async { while self.tasks.join_next().await.is_some() {} };
@@ -112,6 +121,16 @@ impl Service {
         let stored = tokio::task::spawn_blocking(move || {
             writers.finish(until.saturating_duration_since(Instant::now()).max(Duration::from_millis(100)))
         });
-        in_time & stored.await.unwrap_or(false)
+        let stored = stored.await.unwrap_or(false);
+        match self.intake.unheard() {
+            0 if in_time && stored => Ok(()),
+            0 => {
+                Err("some of what came could not be stored in time; its senders got no answer, and keep it".to_owned())
+            }
+            lost => Err(format!(
+                "{lost} records are lost: no store took them in time (limits.shutdown_seconds), \
+                 and their senders do not wait for an answer"
+            )),
+        }
     }
 }

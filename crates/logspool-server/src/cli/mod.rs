@@ -79,6 +79,8 @@ enum Failure {
     Usage(String),
     /// Nobody reads the answer any more; not worth a word.
     Unread,
+    /// It could not be done, and that was said: exit code 1.
+    Said,
 }
 
 impl From<io::Error> for Failure {
@@ -106,6 +108,7 @@ pub fn main() -> ExitCode {
     };
     match done {
         Ok(()) | Err(Failure::Unread) => ExitCode::SUCCESS,
+        Err(Failure::Said) => ExitCode::from(1),
         Err(Failure::Failed(why)) => {
             eprintln!("error: {why}");
             ExitCode::from(1)

@@ -4,11 +4,15 @@ use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
 use tokio::signal::unix::{SignalKind, signal};
+use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder};
 
 use super::Failure;
 use crate::address::{HttpAddress, Listen, StoreAddress};
 use crate::config::Config;
 use crate::service::Service;
+
+/// Messages of the service about itself that wait for a slow terminal or pipe.
+const MESSAGES: usize = 1_000;
 
 /// Collect records until SIGTERM or Ctrl-C.
 ///
@@ -63,18 +67,25 @@ impl Arguments {
 
 pub(super) fn run(arguments: Arguments) -> Result<(), Failure> {
     let filter = tracing_subscriber::EnvFilter::try_from_env("LOGSPOOL_LOG");
+    // A terminal or pipe that nobody reads must not stop the service: what finds no room is left out, and counted.
+    let (messages, _written) = NonBlockingBuilder::default()
+        .lossy(true)
+        .buffered_lines_limit(MESSAGES)
+        .thread_name("messages")
+        .finish(io::stderr());
+    let unsaid = messages.error_counter();
     tracing_subscriber::fmt()
         .with_env_filter(filter.unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info")))
-        .with_writer(io::stderr)
+        .with_writer(messages)
         .with_ansi(io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()))
         .with_target(false)
         .init();
     let config = arguments.config()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(serve(&arguments, config))
+    runtime.block_on(serve(&arguments, config, unsaid))
 }
 
-async fn serve(arguments: &Arguments, config: Config) -> Result<(), Failure> {
+async fn serve(arguments: &Arguments, config: Config, unsaid: ErrorCounter) -> Result<(), Failure> {
     // Before anything is said: who waits for the first word may send a signal at once.
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -82,6 +93,7 @@ async fn serve(arguments: &Arguments, config: Config) -> Result<(), Failure> {
 
     let kept: Vec<_> = config.store.iter().map(ToString::to_string).collect();
     let mut service = Service::start(config).await.map_err(Failure::Failed)?;
+    service.count_unsaid(move || unsaid.dropped_lines() as u64);
     for address in &service.addresses {
         tracing::info!("listening at {address}");
     }
@@ -99,16 +111,16 @@ async fn serve(arguments: &Arguments, config: Config) -> Result<(), Failure> {
         tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
         std::process::exit(1);
     });
-    match service.stop().await {
-        true => Ok(()),
-        false => Err(Failure::Failed("not everything that came could be stored in time".to_owned())),
-    }
+    service.stop().await.map_err(|why| {
+        tracing::error!("{why}");
+        Failure::Said
+    })
 }
 
 fn reload(arguments: &Arguments, service: &mut Service) {
     let config = arguments.config().map_err(|failure| match failure {
         Failure::Failed(why) | Failure::Usage(why) => why,
-        Failure::Unread => String::new(),
+        Failure::Unread | Failure::Said => String::new(),
     });
     match config.and_then(|config| service.reload(config)) {
         Ok(false) => tracing::info!("configuration read again"),

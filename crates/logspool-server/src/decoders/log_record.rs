@@ -37,14 +37,28 @@ impl std::error::Error for LogRecordError {}
 ///
 /// It is none.
 pub fn read(frame: &[u8], limits: Limits) -> Result<Record<'_>, LogRecordError> {
-    let pickle = pickle::read(frame, limits).map_err(LogRecordError::Pickle)?;
-    let mut record = Record::default();
-    let mut is_record = false;
-    for (name, value) in pickle.entries().ok_or(LogRecordError::NoRecord)? {
-        is_record |= matches!(&*name, "msg" | "levelno");
-        set(&mut record, name, value);
+    let mut found = Found::default();
+    if pickle::flat::read(frame, limits, |name, value| found.take(Cow::Borrowed(name), value)).is_none() {
+        found = Found::default();
+        let pickle = pickle::read(frame, limits).map_err(LogRecordError::Pickle)?;
+        for (name, value) in pickle.entries().ok_or(LogRecordError::NoRecord)? {
+            found.take(name, value);
+        }
     }
-    if is_record { Ok(record) } else { Err(LogRecordError::NoRecord) }
+    if found.is_record { Ok(found.record) } else { Err(LogRecordError::NoRecord) }
+}
+
+#[derive(Default)]
+struct Found<'a> {
+    record: Record<'a>,
+    is_record: bool,
+}
+
+impl<'a> Found<'a> {
+    fn take(&mut self, name: Cow<'a, str>, value: Value<'a>) {
+        self.is_record |= matches!(&*name, "msg" | "levelno");
+        set(&mut self.record, name, value);
+    }
 }
 
 /// Puts an attribute where it belongs; one of another type than `logging` gives it becomes a field.

@@ -7,6 +7,7 @@
 //! Nothing here calls itself without a bound, copies what a memo refers to, or takes memory that the frame does not
 //! pay for: each instruction makes one node at most.
 
+pub mod flat;
 mod machine;
 mod objects;
 mod show;

@@ -98,7 +98,7 @@ impl<'a> Readers<'a> {
         for (_, reader) in &mut self.all {
             let batch = std::mem::take(&mut reader.batch);
             let records = batch.len();
-            if records > 0 && self.shared.intake.try_submit(batch).is_none() {
+            if records > 0 && !self.shared.intake.try_leave(batch) {
                 self.shared.intake.metrics.drop_records("datagrams_waiting", records);
             }
         }

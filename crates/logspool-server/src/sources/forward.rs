@@ -75,7 +75,7 @@ impl Key {
 type Numbered = (Chunk, Fence);
 
 /// An ack, and when it may go.
-type Waiting = (Option<Vec<u8>>, oneshot::Receiver<Outcome>);
+type Waiting = (Vec<u8>, oneshot::Receiver<Outcome>);
 
 /// Serves a connection of which `first` has come.
 pub async fn serve<S>(stream: S, first: BytesMut, peer: &Peer, asks_for_key: bool, shared: &Shared) -> End
@@ -112,10 +112,8 @@ async fn acknowledge<W: AsyncWrite + Unpin>(mut waiting: mpsc::Receiver<Waiting>
             // Also where a store has ended without a word.
             _ => return Err(End::Refused),
         }
-        if let Some(ack) = ack {
-            to.write_all(&ack).await?;
-            to.flush().await?;
-        }
+        to.write_all(&ack).await?;
+        to.flush().await?;
     }
     // The sender may have more to say, but nobody reads it any more.
     drop(to.shutdown().await);
@@ -147,17 +145,21 @@ impl Chunks {
                     Ok(Frame::Incomplete) => break,
                     Err(error) => {
                         reader.reject(&input.buffer, &error.to_string());
-                        drop(shared.intake.submit(std::mem::take(&mut reader.batch), None).await);
+                        shared.intake.leave(std::mem::take(&mut reader.batch)).await;
                         return Err(End::Frame(FrameError::Forward));
                     }
                 };
                 reader.count_frame();
                 let (ack, numbered) = self.take(&input.buffer[..length], &mut reader, shared)?;
                 input.buffer.advance(length);
-                if reader.batch.is_empty() && ack.is_none() {
+                let batch = std::mem::take(&mut reader.batch);
+                let Some(ack) = ack else {
+                    if !batch.is_empty() {
+                        shared.intake.leave(batch).await;
+                    }
                     continue;
-                }
-                let outcome = shared.intake.submit(std::mem::take(&mut reader.batch), numbered).await;
+                };
+                let outcome = shared.intake.submit(batch, numbered).await;
                 waiting.send((ack, outcome)).await.map_err(|_| End::Refused)?;
             }
             let more = tokio::select! {

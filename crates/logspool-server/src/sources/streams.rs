@@ -192,7 +192,7 @@ fn take_frames(buffer: &mut BytesMut, framer: &mut Framer, reader: &mut Reader<'
 /// Hands over what was read. Nobody waits for the outcome: these senders know no answer.
 async fn submit(reader: &mut Reader<'_>, intake: &Intake) {
     if !reader.batch.is_empty() {
-        drop(intake.submit(std::mem::take(&mut reader.batch), None).await);
+        intake.leave(std::mem::take(&mut reader.batch)).await;
     }
 }
 
