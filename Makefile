@@ -32,7 +32,7 @@ test-service: check-tools
 test-python: check-tools
 	@$(PYTHON) scripts/run_pytest.py --label test -- tests/python $(PYTEST_OPTIONS)
 
-matrix: check-tools ## Build and test on every interpreter found (LOGSPOOL_PYTHONS rules the list)
+matrix: check-tools ## Build and test on the other interpreters found (LOGSPOOL_PYTHONS rules the list)
 	@$(PYTHON) scripts/matrix.py
 
 faults-ci: check-tools ## Run the fault scenarios (kills, forks, frozen output) in their short form

@@ -89,10 +89,15 @@ def running() -> Interpreter:
     return interpreter
 
 
+def are_asked_for() -> bool:
+    """Say whether `LOGSPOOL_PYTHONS` rules the list."""
+    return bool(_words("LOGSPOOL_PYTHONS"))
+
+
 def chosen() -> list[Interpreter]:
     """Return what the environment variables ask for, or end the script with the reason why not."""
     words = _words("LOGSPOOL_PYTHONS")
-    if words:
+    if are_asked_for():
         result: dict[str, Interpreter] = {}
         for word in words:
             interpreter = resolve(word)

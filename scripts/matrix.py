@@ -1,6 +1,7 @@
-"""Build and test the package on every interpreter at hand; see interpreters.py for which those are.
+"""Build and test the package on the other interpreters at hand; see interpreters.py for which those are.
 
-All tests under tests/python run on each of them, and of tests/e2e those marked `every_interpreter`.
+The one that runs this script is left to `make test` and `make faults-ci`, unless `LOGSPOOL_PYTHONS` names it.
+Tests under tests/python run on each of them, and of tests/e2e those marked `every_interpreter`.
 """
 
 import time
@@ -25,8 +26,12 @@ def main() -> None:
     chosen = interpreters.chosen()
     terminal.step("interpreters of the matrix")
     interpreters.show(chosen)
+    here = interpreters.running().tag
+    others = [each for each in chosen if each.tag != here or interpreters.are_asked_for()]
+    if len(others) < len(chosen):
+        terminal.note(f"{here} runs `make test`")
     results = []
-    for interpreter in chosen:
+    for interpreter in others:
         terminal.step(f"Python {interpreter.version} ({interpreter.tag})")
         begin = time.monotonic()
         try:
