@@ -38,6 +38,8 @@ FUZZ_SECONDS = 600
 SERVICE_KILLS = 50
 SEQUENCES = 400
 
+FUZZ_TARGET = re.compile(r'^name = "([a-z_]+)"$', re.MULTILINE)
+
 # What a line of output must hold to be kept as a count.
 COUNTED = re.compile(
     r"(\d[\d,]* (passed|failed|skipped|xfailed|kills|lines|records|rounds|cases|sequences|executions)"
@@ -129,8 +131,11 @@ def service(seed: int) -> Iterator[Command]:
 
 
 def fuzz(seed: int) -> Iterator[Command]:
-    """Each decoder of the service with what no program sends; libFuzzer draws its own seeds."""
-    yield Command([str(ROOT / "scripts" / "fuzz.sh"), str(FUZZ_SECONDS)], {"PYTHON": sys.executable})
+    """Each decoder of the service with what no program sends."""
+    targets = FUZZ_TARGET.findall((ROOT / "fuzz" / "Cargo.toml").read_text())
+    for target in targets:
+        variables = {"PYTHON": sys.executable, "LOGSPOOL_SEED": str(seed)}
+        yield Command([str(ROOT / "scripts" / "fuzz.sh"), str(FUZZ_SECONDS), target], variables)
 
 
 def suite(seed: int) -> Iterator[Command]:

@@ -23,7 +23,7 @@ for target; do
     mkdir -p "build/fuzz/corpus/$target" "build/fuzz/seeds/$target"
     # What is wrong with a long message is wrong with a short one: short ones run more often.
     if cargo fuzz run "$target" "build/fuzz/corpus/$target" "build/fuzz/seeds/$target" -- \
-        -max_total_time="$seconds" -max_len=65536 -timeout=10 -rss_limit_mb=1024 -print_final_stats=1 >"$log" 2>&1; then
+        ${LOGSPOOL_SEED:+"-seed=$LOGSPOOL_SEED"} -max_total_time="$seconds" -max_len=65536 -timeout=10 -rss_limit_mb=1024 -print_final_stats=1 >"$log" 2>&1; then
         echo "$target: $(sed -n 's/^Done \([0-9]*\) runs in.*/\1 executions, nothing found/p' "$log")"
     else
         echo "$target: failed, see $log" >&2
