@@ -33,6 +33,7 @@ FORMAT_CASES = 1_000_000
 # Hypothesis remembers all cases of a run; each part begins anew, and a run can go on after any of them.
 PROPERTY_PARTS = 10
 CORE_KILLS = 1_000
+SHARED_FILE_KILLS = 300
 FUZZ_ROUNDS = 20_000
 FUZZ_SECONDS = 600
 SERVICE_KILLS = 50
@@ -82,8 +83,10 @@ def faults(seed: int) -> Iterator[Command]:
 
 
 def core_kills(seed: int) -> Iterator[Command]:
-    """SIGKILL and recovery of the core alone, and segments with damaged bytes."""
+    """SIGKILL and recovery of the core alone, of one process and of several, and segments with damaged bytes."""
     yield cargo_test("recover_killed", LOGSPOOL_KILLS=str(CORE_KILLS), LOGSPOOL_SEED=str(seed))
+    yield cargo_test("recover_steps")
+    yield cargo_test("several_processes", LOGSPOOL_KILLS=str(SHARED_FILE_KILLS), LOGSPOOL_SEED=str(seed))
     yield cargo_test("recover_hostile", LOGSPOOL_FUZZ=str(FUZZ_ROUNDS), LOGSPOOL_SEED=str(seed))
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from logspool._install import flush, install, uninstall
     from logspool._json import JSONFormatter
     from logspool._native import __version__ as __version__
+    from logspool._rotating_handlers import RotatingFileHandler, TimedRotatingFileHandler
     from logspool._stats import (
         LevelCount,
         LoggerPath,
@@ -42,6 +43,7 @@ __all__ = [
     "LoggerPath",
     "QueueStats",
     "Report",
+    "RotatingFileHandler",
     "ServiceHandler",
     "SinkCount",
     "SinkStats",
@@ -49,6 +51,7 @@ __all__ = [
     "StreamHandler",
     "ThreadHandler",
     "ThreadHandlerStats",
+    "TimedRotatingFileHandler",
     "bind",
     "flush",
     "health",
@@ -67,6 +70,7 @@ _HOMES = {
     "LoggerPath": "_stats",
     "QueueStats": "_stats",
     "Report": "_stats",
+    "RotatingFileHandler": "_rotating_handlers",
     "ServiceHandler": "_handlers",
     "SinkCount": "_stats",
     "SinkStats": "_stats",
@@ -74,6 +78,7 @@ _HOMES = {
     "StreamHandler": "_handlers",
     "ThreadHandler": "_thread_handler",
     "ThreadHandlerStats": "_thread_handler",
+    "TimedRotatingFileHandler": "_rotating_handlers",
     "bind": "_bind",
     "flush": "_install",
     "health": "_health",

@@ -211,6 +211,10 @@ _KNOWN_HANDLERS: tuple[type, ...] = (logging.FileHandler, logging.StreamHandler)
 own_handlers: list[type] = []
 
 
+class Together:
+    """Said of logspool's own rotating handlers: several processes rotate one file."""
+
+
 def describe(handler: Any) -> Adoption | Refusal | str:
     """Describe a handler, or say why its output must be written by stock logging."""
     # Read first: what changes from here on makes the answer stale, not wrong.

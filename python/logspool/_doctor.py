@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 #: Free bytes of tmpfs below which the queue may fall back to memory. Chosen: the first 16 lanes of a process.
 FREE_BYTES = 16 * 32 * 1024
 
+#: A write that takes longer hangs. Chosen: a hundred times what a busy disk takes.
+HANGS_SECONDS = 1.0
+
 _TMPFS = "/dev/shm"
 
 
@@ -49,7 +52,7 @@ def main(arguments: Sequence[str]) -> int:
     folder = arguments[0] if arguments else queue_dir()
     if arguments and not os.path.isdir(folder):
         return _messages.usage("doctor", f"cannot look into {folder!r}: no such folder (mend: name the queue folder)")
-    found = list(_machine(folder)) + list(_leftovers(folder))
+    found = [*_machine(folder), *_leftovers(folder), *_sidecars(folder)]
     for finding in found:
         print(_messages.coloured(finding.place, "bold", sys.stdout))
         print(f"  {_messages.coloured('found', 'yellow', sys.stdout)}  {finding.text}")
@@ -63,7 +66,7 @@ def main(arguments: Sequence[str]) -> int:
 def findings() -> list[Finding]:
     """Return what would hurt this process."""
     folder = queue_dir()
-    return [*_machine(folder), *_leftovers(folder), *_memory(), *_handlers(), *_paths()]
+    return [*_machine(folder), *_leftovers(folder), *_sidecars(folder), *_memory(), *_handlers(), *_paths()]
 
 
 def queue_dir() -> str:
@@ -148,6 +151,33 @@ def _leftovers(folder: str) -> Iterator[Finding]:
         yield Finding(folder, f"leftovers take {size} more than they should, the oldest first in line", mend)
 
 
+def _sidecars(folder: str) -> Iterator[Finding]:
+    try:
+        sidecars = _native.sidecars(folder)
+    except OSError:
+        # Said by `_leftovers`.
+        return
+    for sidecar in sidecars:
+        place = str(sidecar["path"] or sidecar["name"])
+        inside = sidecar["inside_seconds"]
+        if inside is not None and inside > HANGS_SECONDS:
+            yield Finding(
+                place,
+                f"a process is in a write to it since {_messages.age(inside)}; the others that log to it keep their "
+                "records in shared memory",
+                "look at its disk, and at the processes that have it open (fuser, lsof)",
+            )
+        elif sidecar["unfinished"]:
+            yield Finding(
+                place,
+                "a killed process left a write to it unfinished",
+                f"python -m logspool recover {folder}, or let a program log to it",
+            )
+        if sidecar["torn_lines"]:
+            torn = _messages.counted(sidecar["torn_lines"], "torn line")
+            yield Finding(place, f"kills left {torn}, which were ended")
+
+
 def _memory() -> Iterator[Finding]:
     from logspool import _health
 
@@ -173,12 +203,14 @@ def _handlers() -> Iterator[Finding]:
         path = getattr(handler, "baseFilename", None)
         if type(path) is str:
             writers.setdefault(path, {})[id(handler)] = name
-        if rotating is not None and isinstance(handler, rotating) and several:
+        adopt = sys.modules.get("logspool._adopt")
+        together = adopt is not None and isinstance(handler, adopt.Together)
+        if rotating is not None and isinstance(handler, rotating) and several and not together:
             yield Finding(
                 str(path),
                 f"is rotated by {type(handler).__qualname__} of {name!r}, and {several}: each of them renames the file "
                 "under the others, as with stock logging",
-                "one file for each process, or WatchedFileHandler and logrotate",
+                f"logspool.{type(handler).__name__}, or one file for each process, or WatchedFileHandler and logrotate",
             )
         if threaded is not None and isinstance(handler, threaded) and _waits_for_ever(handler):
             yield Finding(

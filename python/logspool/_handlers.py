@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from typing import Any
 
 from logspool import _adopt, _install, _native, _pretty, _service
@@ -106,10 +107,11 @@ class ServiceHandler(logging.Handler):
         return f"<{type(self).__name__} {self._address} ({logging.getLevelName(self.level)})>"
 
 
-def _make_native(cls: type, owners: dict[str, str]) -> None:
+def make_native(cls: type, owners: dict[str, str]) -> None:
     """Give a class its own native methods, so that it queues also where `logging` itself is left alone."""
+    handlers = sys.modules.get("logging.handlers")
     for name, owner in owners.items():
-        stock = _stock(getattr(logging, owner, cls), name)
+        stock = _stock(getattr(logging, owner, None) or getattr(handlers, owner, cls), name)
         native = _native.native_method(cls, owner, name, stock)
         _adopt.own[cls, name] = (native, stock)
         setattr(cls, name, native)
@@ -126,17 +128,17 @@ def _stock(cls: type, name: str) -> Any:
     return made[1] if made is not None and value is made[0] else value
 
 
-_STREAM_METHODS = {
+STREAM_METHODS = {
     "emit": "StreamHandler",
     "flush": "StreamHandler",
     "setStream": "StreamHandler",
     "handleError": "Handler",
 }
 
-_make_native(FileHandler, {**_STREAM_METHODS, "emit": "FileHandler", "close": "FileHandler"})
-_make_native(StreamHandler, {**_STREAM_METHODS, "close": "Handler"})
-_make_native(
+make_native(FileHandler, {**STREAM_METHODS, "emit": "FileHandler", "close": "FileHandler"})
+make_native(StreamHandler, {**STREAM_METHODS, "close": "Handler"})
+make_native(
     ServiceHandler,
     {"emit": "ServiceHandler", "flush": "ServiceHandler", "close": "Handler", "handleError": "Handler"},
 )
-_native.set_own_classes((StreamHandler, FileHandler, ServiceHandler))
+_native.set_own_classes((StreamHandler, FileHandler, ServiceHandler, _adopt.Together))

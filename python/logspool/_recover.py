@@ -32,6 +32,8 @@ def main(arguments: Sequence[str]) -> int:
         print(f"{_messages.counted(records, 'record')} written to {file}")
     if report.discarded:
         print(f"{_messages.counted(report.discarded, 'record')} given up: for terminals and pipes that are gone")
+    if report.torn_lines:
+        print(f"{_messages.counted(report.torn_lines, 'line')} torn by a kill ended: their rest could not be told")
     if not report.delivered and not report.discarded and not report.kept:
         print("nothing to deliver")
     sys.stdout.flush()

@@ -69,13 +69,14 @@ _UNITS = {
 
 
 def known_class(cls: type) -> tuple[type, str] | None:
-    """Return the class of `logging.handlers` that this one is or derives from, and the kind of its sink."""
+    """Return the class, of `logging.handlers` or logspool's, that this one is or derives from, and its sink's kind."""
     handlers = sys.modules.get("logging.handlers")
     if handlers is not None:
         for name, kind in _KINDS.items():
             base = getattr(handlers, name, None)
             if isinstance(base, type) and issubclass(cls, base):
-                return base, kind
+                own = (ours for ours in _adopt.own_handlers if issubclass(cls, ours) and issubclass(ours, base))
+                return next(own, base), kind
     return None
 
 
@@ -110,7 +111,14 @@ def _rotating(handler: Any) -> tuple[Any, ...] | str:
     if max_bytes is None or backup_count is None:
         return "maxBytes or backupCount is no int"
     early = "seek" in _stock_code("RotatingFileHandler", "shouldRollover").co_names
-    return (max_bytes, backup_count, len(handler.terminator), early)
+    return (max_bytes, backup_count, len(handler.terminator), _rules(handler, early))
+
+
+def _rules(handler: Any, early: bool) -> str:
+    """Name the rules of rotation: those of this Python, or logspool's own for several processes."""
+    if isinstance(handler, _adopt.Together):
+        return "together"
+    return "early" if early else "current"
 
 
 def _timed(handler: Any) -> tuple[Any, ...] | str:
@@ -133,7 +141,8 @@ def _timed(handler: Any) -> tuple[Any, ...] | str:
         return "its backupCount is no int"
     seconds = None if at_time is None else (at_time.hour * 60 + at_time.minute) * 60 + at_time.second
     interval = handler.interval // unit
-    return (handler.when, interval, backup_count, bool(handler.utc), seconds, handler.rolloverAt, _early_times())
+    rules = _rules(handler, _early_times())
+    return (handler.when, interval, backup_count, bool(handler.utc), seconds, handler.rolloverAt, rules)
 
 
 def _early_times() -> bool:

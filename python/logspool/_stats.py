@@ -193,12 +193,14 @@ class Report:
         kept: what stays in the folder: name of the dead process's files -> why, in words.
         removed: names of dead processes whose files are gone.
         discarded: records given up: for terminals and pipes that are gone, or for a file that was opened anew.
+        torn_lines: lines that kills had torn and whose rest could not be told; they were ended.
     """
 
     delivered: Mapping[str, int]
     kept: Mapping[str, list[str]]
     removed: list[str]
     discarded: int
+    torn_lines: int = 0
 
     @property
     def records(self) -> int:
@@ -293,7 +295,7 @@ def recover(path: str | os.PathLike[str] | None = None) -> Report:
     """Write what dead processes of this user left in shared memory to the files it was meant for, now.
 
     `install()` does this for the files of its handlers by itself, and handlers made later for theirs. Every record
-    is written at least once; a line stands twice only where its process died between writing and noting so.
+    gets into its file once; where a program without logspool writes to it too, a kill may leave one torn line.
     Records for terminals and pipes of dead processes are given up and counted. Waits for the files. Thread-safe.
 
     Args:

@@ -1,4 +1,4 @@
-"""SIGKILL at a random moment, then a start of the same program: every line whose call returned is in the file.
+"""SIGKILL at a random moment, then a start of the same program: every line whose call returned is in the file once.
 
 `LOGSPOOL_SEED=N` replays; the seed of a run stands in the name of each test.
 """
@@ -114,6 +114,9 @@ def test_every_witnessed_line_is_in_the_file_after_the_next_start(number, tmp_pa
     assert witnessed.numbers
     missing = {who: lost[:10] for who, numbers in witnessed.numbers.items() if (lost := written.missing(who, numbers))}
     assert missing == {}
+    assert written.doubled() == {}
+    assert written.out_of_order() == {}
+    assert written.other == []
     assert written.numbers["lifelast-0"] == list(range(10))
     assert queue_folder.left_in(queue_dir) == []
 

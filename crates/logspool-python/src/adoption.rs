@@ -586,19 +586,26 @@ impl State {
     }
 }
 
-fn rules(early: bool) -> RotationRules {
-    if early { RotationRules::Early } else { RotationRules::Current }
+fn rules(name: &str) -> PyResult<RotationRules> {
+    match name {
+        "early" => Ok(RotationRules::Early),
+        "current" => Ok(RotationRules::Current),
+        "together" => Ok(RotationRules::Together),
+        other => Err(PyValueError::new_err(format!("unknown rules of rotation: {other}"))),
+    }
 }
 
 fn rotating(path: String, options: &Bound<'_, PyAny>) -> PyResult<SinkKind> {
-    let (max_bytes, backup_count, terminator_chars, early) = options.extract()?;
-    Ok(SinkKind::RotatingFile { path, max_bytes, backup_count, terminator_chars, rules: rules(early) })
+    let (max_bytes, backup_count, terminator_chars, rules): (_, _, _, String) = options.extract()?;
+    let rules = self::rules(&rules)?;
+    Ok(SinkKind::RotatingFile { path, max_bytes, backup_count, terminator_chars, rules })
 }
 
 fn timed(path: String, options: &Bound<'_, PyAny>) -> PyResult<SinkKind> {
-    let (when, interval, backup_count, utc, at_time_seconds, rollover_at, early) = options.extract()?;
+    type Options = (String, u32, u32, bool, Option<u32>, i64, String);
+    let (when, interval, backup_count, utc, at_time_seconds, rollover_at, rules): Options = options.extract()?;
     let zone = if utc { Zone::Utc } else { Zone::Local };
-    let rules = rules(early);
+    let rules = self::rules(&rules)?;
     let rollover_at = Some(rollover_at);
     Ok(SinkKind::TimedRotatingFile { path, when, interval, backup_count, zone, at_time_seconds, rollover_at, rules })
 }

@@ -440,6 +440,13 @@ mod native {
         report::orphans(py, folder)
     }
 
+    /// Return the sidecars of log files in `folder` that are in use or hold something unfinished, one dict each.
+    #[pyfunction]
+    #[pyo3(signature = (folder=None))]
+    fn sidecars(py: Python<'_>, folder: Option<PathBuf>) -> PyResult<Bound<'_, PyList>> {
+        report::sidecars(py, folder)
+    }
+
     /// Return, per logger name, calls on the native path, calls on the stock path, and why the latter.
     #[pyfunction]
     fn paths() -> HashMap<String, (u64, u64, String)> {

@@ -164,6 +164,7 @@ pub fn recover<'py>(
     dict.set_item("removed", report.removed.iter().map(|orphan| orphan.name.clone()).collect::<Vec<_>>())?;
     let discarded = report.removed.iter().map(|orphan| orphan.discarded).sum::<u64>() + report.done_away;
     dict.set_item("discarded", discarded)?;
+    dict.set_item("torn_lines", report.torn_lines)?;
     Ok(dict)
 }
 
@@ -229,6 +230,23 @@ pub fn orphans<'py>(py: Python<'py>, folder: Option<PathBuf>) -> PyResult<Bound<
             pending.set_item(place, entry.records)?;
         }
         dict.set_item("pending", pending)?;
+        list.append(dict)?;
+    }
+    Ok(list)
+}
+
+/// The sidecars of log files in `folder`, one dict each.
+pub fn sidecars<'py>(py: Python<'py>, folder: Option<PathBuf>) -> PyResult<Bound<'py, PyList>> {
+    let found = outside(py, || pipeline::sidecars(folder.as_deref()))?;
+    let list = PyList::empty(py);
+    for sidecar in found {
+        let dict = PyDict::new(py);
+        dict.set_item("name", &sidecar.name)?;
+        dict.set_item("path", sidecar.path)?;
+        dict.set_item("bytes", sidecar.bytes)?;
+        dict.set_item("inside_seconds", sidecar.inside.map(|inside| inside.as_secs_f64()))?;
+        dict.set_item("unfinished", sidecar.unfinished)?;
+        dict.set_item("torn_lines", sidecar.torn)?;
         list.append(dict)?;
     }
     Ok(list)

@@ -25,7 +25,7 @@ use std::str::FromStr;
 
 use logspool::definition::{Descriptor, RotationRules, SinkDefinition, SinkKind, Zone};
 use logspool::sink::{Lines, Mark, Sink};
-use logspool::{address, definition, msgpack, sink};
+use logspool::{address, definition, msgpack, sidecar, sink};
 
 fn main() {
     let mut orders = std::io::stdin().lock().lines().map(|line| line.expect("orders are UTF-8"));

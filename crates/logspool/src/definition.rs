@@ -121,9 +121,9 @@ pub enum Descriptor {
     Duplicate(i32),
 }
 
-/// Which of CPython's rules for rotating files to follow.
+/// Which rules to follow for rotating files: those of CPython, or those for several processes.
 ///
-/// They changed inside the minor versions, so capture tells them apart by the code of the handler's class:
+/// CPython's changed inside the minor versions, so capture tells them apart by the code of the handler's class:
 /// size rules are early where `RotatingFileHandler.shouldRollover` calls `seek`, time rules where
 /// `TimedRotatingFileHandler.doRollover` has a local `newRolloverAt`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -135,6 +135,10 @@ pub enum RotationRules {
     /// While a backup of that name exists the file is not rotated; `interval` counts for every `when`.
     #[default]
     Current,
+    /// Of no release: several processes rotate one file, under the lock of its sidecar. As `Current`, but the size is
+    /// that of the file; a rotation by another process is noticed before each write; the next time of a rotation by
+    /// time is agreed on; backups close up to the first number that is free.
+    Together,
 }
 
 /// Which wall clock a text shows.

@@ -48,6 +48,8 @@ mod render;
 #[cfg(not(loom))]
 pub mod segment;
 #[cfg(not(loom))]
+pub mod sidecar;
+#[cfg(not(loom))]
 pub mod sink;
 #[cfg(not(loom))]
 pub mod sinks;

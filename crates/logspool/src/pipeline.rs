@@ -22,7 +22,9 @@ pub use life::{
 };
 pub use options::{Durability, Fallback, Options, OptionsError, QUEUE_BYTES};
 pub use outlets::{close_sink, define_format, define_route, define_site, open_sink, retire_sink, snapshot, turns};
-pub use recovery::{RecoveryCounts, opened_anew, orphans, program_begins, recover, recover_targets, recovery_counts};
+pub use recovery::{
+    RecoveryCounts, opened_anew, orphans, program_begins, recover, recover_targets, recovery_counts, sidecars,
+};
 pub use refused::show_refused;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -8,6 +8,8 @@
 use std::io;
 use std::time::{Duration, Instant};
 
+use crate::sidecar::SharedFile;
+
 /// Where one record ends inside a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
@@ -53,6 +55,13 @@ impl SinkError {
         }
     }
 
+    /// The error alone.
+    pub fn into_io_error(self) -> io::Error {
+        match self {
+            Self::Retry(error) | Self::Reject(error) | Self::Fatal(error) => error,
+        }
+    }
+
     /// The error itself.
     pub fn io_error(&self) -> &io::Error {
         match self {
@@ -76,6 +85,11 @@ pub trait Sink: Send {
     /// How often the sink has gone over to another file.
     fn turns(&self) -> u64 {
         0
+    }
+
+    /// The log file of a sink that other processes may append to as well, so that the writer can tell what was noted.
+    fn shared(&mut self) -> Option<&mut SharedFile> {
+        None
     }
 
     /// Itself, where its destination says only later what has arrived; the writer does not call `write` then.

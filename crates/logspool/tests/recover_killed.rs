@@ -6,6 +6,7 @@ mod orphan;
 
 use std::time::Duration;
 
+use orphan::exact::judge;
 use orphan::{Checked, Dice, Scene, Task, await_that, check};
 
 #[test]
@@ -17,12 +18,13 @@ fn rounds() -> u32 {
     std::env::var("LOGSPOOL_KILLS").map_or(20, |rounds| rounds.parse().unwrap())
 }
 
+/// A pipe has no sidecar: what it took of the batch that was being written comes again.
 /// A batch is 64 KiB of records, of at least 40 bytes each here.
 const MOST_REPEATED: u64 = 64 * 1024 / 40 + 1;
 
 fn kill_and_recover(task: Task) {
     let mut dice = Dice::new();
-    let (mut lines, mut repeated, mut delivered) = (0, 0, 0);
+    let (mut lines, mut delivered) = (0, 0);
     for round in 0..rounds() {
         let scene = Scene::new();
         let witness = scene.spawn(task);
@@ -32,12 +34,11 @@ fn kill_and_recover(task: Task) {
         let report = scene.recover();
 
         assert_eq!((0, Vec::<String>::new()), (report.kept.len(), scene.names()), "round {round}: {report:?}");
-        let checked = check(task, &std::fs::read_to_string(&scene.target).unwrap(), &witnessed);
-        assert!(checked.repeated <= MOST_REPEATED, "round {round}: {checked:?}");
-        (lines, repeated) = (lines + checked.lines, repeated + checked.repeated);
+        assert_eq!(0, report.torn_lines, "round {round}: {report:?}");
+        lines += judge(task, &std::fs::read_to_string(&scene.target).unwrap(), &witnessed, &[]);
         delivered += report.records();
     }
-    println!("{task:?}: {} kills, {lines} lines, {delivered} of them by recovery, {repeated} twice", rounds());
+    println!("{task:?}: {} kills, {lines} lines, {delivered} of them by recovery, none twice", rounds());
 }
 
 #[test]
@@ -78,7 +79,7 @@ fn what_a_frozen_sink_did_not_take_survives_a_kill() {
 #[test]
 fn a_recoverer_killed_at_work_is_followed_by_another() {
     let mut dice = Dice::new();
-    let (mut sum, mut interrupted) = (Checked::default(), 0);
+    let (mut lines, mut interrupted) = (0, 0);
     for round in 0..rounds() {
         let scene = Scene::new();
         let fifo = scene.freeze_full();
@@ -95,9 +96,7 @@ fn a_recoverer_killed_at_work_is_followed_by_another() {
         let report = scene.recover();
 
         assert_eq!((0, Vec::<String>::new()), (report.kept.len(), scene.names()), "round {round}: {report:?}");
-        let checked = check(Task::Log, &std::fs::read_to_string(&scene.target).unwrap(), &witnessed);
-        assert!(checked.repeated <= MOST_REPEATED, "round {round}: {checked:?}");
-        sum = Checked { lines: sum.lines + checked.lines, repeated: sum.repeated + checked.repeated };
+        lines += judge(Task::Log, &std::fs::read_to_string(&scene.target).unwrap(), &witnessed, &[]);
     }
-    println!("recoverer: {} kills, {interrupted} at work, {} lines, {} twice", rounds(), sum.lines, sum.repeated);
+    println!("recoverer: {} kills, {interrupted} at work, {lines} lines, none twice", rounds());
 }

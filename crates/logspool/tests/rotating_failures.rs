@@ -11,7 +11,7 @@ use std::path::Path;
 use feeding::{Feed, timed_kind};
 use logspool::definition::{Descriptor, RotationRules, SinkDefinition, SinkKind};
 use logspool::sink::{Sink, SinkError};
-use logspool::{address, definition, msgpack, sink};
+use logspool::{address, definition, msgpack, sidecar, sink};
 
 fn sized(path: &Path, backup_count: u32) -> SinkDefinition {
     SinkDefinition {

@@ -12,7 +12,7 @@ use std::process::Command;
 use feeding::{Feed, timed_kind};
 use logspool::definition::{Descriptor, RotationRules, SinkDefinition, SinkKind};
 use logspool::sink::SinkError;
-use logspool::{address, definition, msgpack, sink};
+use logspool::{address, definition, msgpack, sidecar, sink};
 
 /// Runs the body of the test `name` in a process where nothing else runs.
 fn alone(name: &str, body: fn()) {

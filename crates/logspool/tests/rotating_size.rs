@@ -15,7 +15,7 @@ use feeding::Feed;
 use line::{DEADLINE, begin, log, route_to};
 use logspool::definition::{Descriptor, RotationRules, SinkDefinition, SinkKind};
 use logspool::pipeline::{self, Options};
-use logspool::{address, definition, msgpack, sink};
+use logspool::{address, definition, msgpack, sidecar, sink};
 
 fn definition(path: &Path, max_bytes: u64, backup_count: u32, descriptor: Descriptor) -> SinkDefinition {
     let path = path.to_str().unwrap().to_owned();

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use feeding::{Feed, timed_kind};
 use logspool::definition::{Descriptor, RotationRules, SinkDefinition};
-use logspool::{address, definition, msgpack, sink};
+use logspool::{address, definition, msgpack, sidecar, sink};
 
 /// 2024-03-01 00:00:00 UTC.
 const MARCH: i64 = 1_709_251_200;

@@ -14,7 +14,7 @@ use std::path::Path;
 use feeding::{Feed, timed_kind};
 use logspool::definition::{Descriptor, RotationRules, SinkDefinition, SinkKind};
 use logspool::sink::SinkError;
-use logspool::{address, definition, msgpack, sink};
+use logspool::{address, definition, msgpack, sidecar, sink};
 use service::Service;
 
 /// One of every kind, on `path` or `descriptor`. The rotating ones rotate often and keep everything.

@@ -11,7 +11,7 @@ use std::path::Path;
 use feeding::Feed;
 use logspool::definition::{Descriptor, SinkDefinition, SinkKind};
 use logspool::sink::{Sink, SinkError};
-use logspool::{address, definition, msgpack, sink};
+use logspool::{address, definition, msgpack, sidecar, sink};
 
 fn open(path: &Path, descriptor: Descriptor) -> Box<dyn Sink> {
     let kind = SinkKind::WatchedFile { path: path.to_str().unwrap().to_owned() };

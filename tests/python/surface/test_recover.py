@@ -54,7 +54,7 @@ def test_install_delivers_for_the_files_of_its_handlers(killed, queue_dir):
     text += "print(logspool.stats().recovered)\n"
     _run(["-c", text], killed, queue_dir).expect_success()
 
-    assert set(map(str, range(LINES))) <= set(_lines(killed))
+    assert list(map(str, range(LINES))) == _lines(killed)
     assert [] == queue_folder.left_in(queue_dir)
 
 
@@ -62,7 +62,7 @@ def test_the_command_delivers_and_says_what(killed, queue_dir):
     outcome = _run(["-m", "logspool", "recover", str(queue_dir)], killed, queue_dir).expect_success()
     again = _run(["-m", "logspool", "recover", str(queue_dir)], killed, queue_dir).expect_success()
 
-    assert set(map(str, range(LINES))) <= set(_lines(killed))
+    assert list(map(str, range(LINES))) == _lines(killed)
     assert [] == queue_folder.left_in(queue_dir)
     assert b"" == outcome.err
     assert b"nothing to deliver\n" == again.out

@@ -18,6 +18,7 @@ use crate::generation;
 use crate::overflow::Budget;
 use crate::queue::producer::{sleep_until_woken, wake_collector};
 use crate::segment::{Segment, folder};
+use crate::sidecar;
 use crate::writer::Outlet;
 
 static CURRENT: AtomicPtr<Pipeline> = AtomicPtr::new(std::ptr::null_mut());
@@ -449,6 +450,7 @@ pub fn drain(timeout: Duration) -> u64 {
     let done = pipeline.flush_at_end(deadline(Some(timeout)));
     let left = if done { 0 } else { pipeline.left_behind() };
     if left == 0 {
+        sidecar::leave_all();
         pipeline.segment.remove_files();
     } else if !pipeline.fallen_back.swap(true, Ordering::Relaxed) {
         // Once: a process is drained several times on its way out.
@@ -491,8 +493,9 @@ extern "C" fn drain_and_die(signal: libc::c_int) {
     }
 }
 
-/// Removes segment and lock; their paths were made when the handler was installed or the child began.
+/// Removes sidecars, segment and lock; their paths were made when the handler was installed or the child began.
 fn unlink_in_handler(pipeline: &Pipeline) {
+    sidecar::unlink_async_signal_safe();
     pipeline.segment.unlink_async_signal_safe();
 }
 

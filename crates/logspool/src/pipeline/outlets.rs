@@ -12,6 +12,7 @@ use crate::fallback;
 use crate::format::{Format, FormatSpec};
 use crate::queue::reader::LaneReader;
 use crate::segment::layout::{MAX_SINKS, REFUSALS, Table, level_class};
+use crate::sidecar::Origin;
 use crate::sinks;
 use crate::stats::{self, DropReason, PerLevel, SinkSnapshot, Snapshot};
 use crate::writer::Outlet;
@@ -55,7 +56,7 @@ pub fn open_sink(definition: &SinkDefinition) -> Result<u32, String> {
             return Ok(outlet.id);
         }
     }
-    let sink = sinks::open(definition).map_err(|error| format!("cannot open {}: {error}", definition.kind))?;
+    let mut sink = sinks::open(definition).map_err(|error| format!("cannot open {}: {error}", definition.kind))?;
     // Asked now, and before any lock: later its disk may hang.
     let status = definition.kind.path().and_then(|path| std::fs::metadata(path).ok());
     // No batch has an outlet in its hands while a place changes its owner.
@@ -64,6 +65,17 @@ pub fn open_sink(definition: &SinkDefinition) -> Result<u32, String> {
     let id = new.or_else(|| pipeline.sink_in_place_of_a_closed_one(definition)).ok_or_else(|| {
         format!("cannot open {}: a process has at most {} open sinks", definition.kind, MAX_SINKS - 1)
     })?;
+    if let (Some(shared), Some(path), Some((folder, name))) =
+        (sink.shared(), definition.kind.path(), pipeline.segment.home())
+    {
+        shared.attend(Origin {
+            folder: folder.path().to_owned(),
+            name: name.to_owned(),
+            uuid: pipeline.segment.header().uuid,
+            sink: id,
+            path: path.into(),
+        });
+    }
     let mut outlet =
         Outlet::new(id, definition.clone(), place, sink, pipeline.segment.clone(), pipeline.budget.clone());
     let is_service = matches!(definition.kind, SinkKind::Service { .. });

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use super::life::queue_folder;
 use crate::clock;
 use crate::recover::{self, Options, Orphan, Report, Retention, Undeliverable, Want};
+use crate::sidecar;
 
 static RECORDS: AtomicU64 = AtomicU64::new(0);
 static DISCARDED: AtomicU64 = AtomicU64::new(0);
@@ -132,4 +133,14 @@ pub(super) fn recover_target(folder: &Path, target: &Path) {
 /// When the folder cannot be read or is not ours alone.
 pub fn orphans(folder: Option<&Path>) -> io::Result<Vec<Orphan>> {
     recover::scan(&folder.map_or_else(queue_folder, Path::to_owned))
+}
+
+/// The sidecars of log files in `folder` that are in use or hold something unfinished; others are removed. `None` is
+/// this process's queue folder.
+///
+/// # Errors
+///
+/// When the folder cannot be read or is not ours alone.
+pub fn sidecars(folder: Option<&Path>) -> io::Result<Vec<sidecar::Listed>> {
+    sidecar::list(&folder.map_or_else(queue_folder, Path::to_owned))
 }

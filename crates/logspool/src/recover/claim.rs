@@ -1,4 +1,4 @@
-//! An orphan in this process's hands: its lock, its generation, and the marks that say what is delivered.
+//! An orphan in this process's hands: its lock, its generation, and the notes that say what is delivered.
 //!
 //! The lock keeps other processes away. It is lost when anything in this process closes another descriptor of
 //! the lock file, so each delivering step also compares the segment's generation: who claims an orphan after
@@ -9,7 +9,7 @@ use std::io;
 use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
 
-use super::image::{Checkpoint, sink_offset};
+use super::image::sink_offset;
 use super::leftover::Leftover;
 use crate::segment::folder::Folder;
 use crate::segment::layout::{Header, SinkHead};
@@ -87,19 +87,46 @@ impl<'a> Claim<'a> {
         Ok(())
     }
 
-    /// Writes a sink's checkpoint down.
+    /// Random identity of the segment.
     ///
     /// # Errors
     ///
     /// What the system said.
-    pub fn mark(&self, sink: usize, checkpoint: &Checkpoint) -> io::Result<()> {
-        let at = |offset: usize| sink_offset(sink) + offset as u64;
-        // As the writer orders them: at no moment do the words claim more than is out. `offset` counts in `writing`,
-        // which is taken back first.
-        self.set_word(at(offset_of!(SinkHead, writing)), 0)?;
-        self.set_word(at(offset_of!(SinkHead, offset)), checkpoint.offset)?;
-        self.set_word(at(offset_of!(SinkHead, batch)), checkpoint.batch)?;
-        self.set_word(at(offset_of!(SinkHead, writing)), checkpoint.writing)
+    pub fn uuid(&self) -> io::Result<[u8; 16]> {
+        let mut uuid = [0; 16];
+        if let Some(segment) = &self.segment {
+            segment.read_exact_at(&mut uuid, offset_of!(Header, uuid) as u64)?;
+        }
+        Ok(uuid)
+    }
+
+    /// Notes that a batch of a sink begins: nothing of it is out. Between the words, as between all that follow, no
+    /// kill makes them claim more or less than what is out.
+    ///
+    /// # Errors
+    ///
+    /// What the system said.
+    pub fn note_begin(&self, sink: usize, batch: u64) -> io::Result<()> {
+        self.set_word(sink_offset(sink) + offset_of!(SinkHead, offset) as u64, 0)?;
+        self.set_word(sink_offset(sink) + offset_of!(SinkHead, writing) as u64, batch)
+    }
+
+    /// Notes that `offset` bytes of the batch that was begun last are out.
+    ///
+    /// # Errors
+    ///
+    /// What the system said.
+    pub fn note_offset(&self, sink: usize, offset: u64) -> io::Result<()> {
+        self.set_word(sink_offset(sink) + offset_of!(SinkHead, offset) as u64, offset)
+    }
+
+    /// Notes that a batch is wholly out.
+    ///
+    /// # Errors
+    ///
+    /// What the system said.
+    pub fn note_batch(&self, sink: usize, batch: u64) -> io::Result<()> {
+        self.set_word(sink_offset(sink) + offset_of!(SinkHead, batch) as u64, batch)
     }
 
     /// Notes that nothing of a sink is left.

@@ -1,6 +1,7 @@
 //! Everything that is known of an orphan's segment and overflow files, read once.
 
 use std::fs::File;
+use std::io;
 use std::path::PathBuf;
 
 use super::image::{Illegible, Image};
@@ -44,6 +45,18 @@ impl Decoded {
         let mut survey = survey::count(&image, &plan, &spilled, &progress);
         survey.damage.add(damage);
         Ok(Self { image, plan, spilled, progress, survey })
+    }
+
+    /// Reads again how far each sink came.
+    ///
+    /// # Errors
+    ///
+    /// What the system said.
+    pub fn refresh(&mut self, segment: &File) -> io::Result<()> {
+        self.image.refresh_sinks(segment)?;
+        // What is wrong with them was counted at the first look.
+        (self.progress, _) = Progress::of(&self.image, &self.plan, &self.spilled);
+        Ok(())
     }
 
     /// The undelivered records by where they go. A null sink wants none.

@@ -1,7 +1,8 @@
 //! The undelivered lines of one orphan on their way to the files they were meant for.
 //!
 //! Each wanted sink gets, in this order: its overflow entries and the batches of the manifests by number, then
-//! what was never batched. How far it came is marked in the segment after every append.
+//! what was never batched. How far it came is noted in the segment after every append, for a log file before the
+//! sidecar is left.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -15,7 +16,7 @@ use super::decoded::Decoded;
 use super::image::{Image, SinkPlace};
 use super::progress::Progress;
 use super::spilled::Spilled;
-use super::target::Target;
+use super::target::{Piece, Target};
 use super::walk::{Damage, REST, Visit};
 use crate::blob::MAX_BLOB_BYTES;
 use crate::overflow::Chunk;
@@ -24,6 +25,7 @@ use crate::record::Values;
 use crate::render::{Chunks, Definitions, Renderer};
 use crate::segment::folder::Folder;
 use crate::segment::layout::Table;
+use crate::sidecar::Origin;
 use crate::sink::Mark;
 
 /// Lines of one sink that are held in memory.
@@ -31,14 +33,14 @@ use crate::sink::Mark;
 /// Chosen: ten batches of short records; half makes more appends and marks, double more memory.
 const PIECE_BYTES: usize = 1024 * 1024;
 
-/// The same for the first batch of a sink, which goes out in one piece: the kill may have torn any line of it, and
-/// only lines in hand can be compared with the end of the file.
+/// The same for the first batch of a sink, which goes out in one piece: where there was no sidecar, the kill may have
+/// torn any line of it, and only lines in hand can be compared with the end of the file.
 ///
 /// Chosen: as long as the longest record; a batch of more than that may leave the beginning of a line behind.
 const FIRST_PIECE_BYTES: usize = MAX_BLOB_BYTES;
 
-/// The same for what was never batched, of which there may be much: a kill between an append and its mark repeats
-/// one piece.
+/// The same for what was never batched, of which there may be much: where there is no sidecar, a kill between an append
+/// and its note repeats one piece.
 ///
 /// Chosen: about the lines of a batch of short records, so that no kill repeats more than one of a writer would.
 const REST_PIECE_BYTES: usize = 16 * 1024;
@@ -48,6 +50,8 @@ const REST_PIECE_BYTES: usize = 16 * 1024;
 pub struct Output {
     /// Place in the segment's table.
     pub sink: usize,
+    /// Id of the sink.
+    pub id: u32,
     /// Where it wrote.
     pub path: PathBuf,
     /// Records appended.
@@ -64,14 +68,28 @@ pub struct Output {
 
 impl Output {
     /// An output that has not begun.
-    pub fn new(sink: usize, path: PathBuf) -> Self {
+    pub fn new(id: u32, path: PathBuf) -> Self {
         let (records, bytes, base) = (0, 0, 0);
-        Self { sink, path, records, bytes, error: None, target: None, chunk: Chunk::default(), base }
+        let sink = Table::Sinks.slot(id);
+        Self { sink, id, path, records, bytes, error: None, target: None, chunk: Chunk::default(), base }
     }
 
-    fn target(&mut self) -> io::Result<&mut Target> {
+    /// Opens its target, once, and waits until nobody else is at work there: from then on only the newest recoverer of
+    /// this orphan appends what it holds.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Target::open`]; when a writer stays at work.
+    pub fn open(&mut self, folder: &Folder, claim: &Claim<'_>) -> io::Result<()> {
+        self.target(folder, claim)?.visit()
+    }
+
+    fn target(&mut self, folder: &Folder, claim: &Claim<'_>) -> io::Result<&mut Target> {
         if self.target.is_none() {
-            self.target = Some(Target::open(&self.path)?);
+            let folder = folder.path().to_owned();
+            let (name, path) = (claim.leftover.name.clone(), self.path.clone());
+            let origin = Origin { folder, name, uuid: claim.uuid()?, sink: self.id, path };
+            self.target = Some(Target::open(&self.path, origin)?);
         }
         Ok(self.target.as_mut().expect("just opened"))
     }
@@ -115,7 +133,7 @@ impl<'a> Delivery<'a> {
         }
     }
 
-    /// Delivers everything and marks it.
+    /// Delivers everything and notes it.
     pub fn run(mut self) -> Outcome {
         // What makes no records was counted by the survey.
         self.decoded.plan.walk(&self.decoded.image, &mut self);
@@ -152,58 +170,44 @@ impl<'a> Delivery<'a> {
         }
     }
 
-    /// Appends what an output holds of a batch, and marks it.
+    /// Appends what an output holds of a batch, and notes it.
     fn append(&mut self, at: usize, batch: u64) {
-        let Self { claim, progress, outputs, .. } = self;
+        let Self { folder, claim, progress, outputs, .. } = self;
         let output = &mut outputs[at];
         let chunk = std::mem::take(&mut output.chunk);
-        let end = output.base + chunk.bytes.len() as u64;
-        let written = progress.written(output.sink, batch).saturating_sub(output.base).min(chunk.bytes.len() as u64);
-        if written < chunk.bytes.len() as u64 {
-            let reached = match append_chunk(claim, output, &chunk, written as usize) {
-                Ok(()) => end,
-                Err((reached, error)) => {
-                    output.error = Some(error);
-                    output.base + reached as u64
-                }
+        let base = output.base;
+        let length = chunk.bytes.len() as u64;
+        let written = progress.written(output.sink, batch).saturating_sub(base).min(length);
+        if written < length {
+            let sink = output.sink;
+            let begun = if progress.is_begun(sink, batch) { Ok(()) } else { claim.note_begin(sink, batch) };
+            progress.note_offset(sink, batch, base + written);
+            let mut reached = base + written;
+            let mut note = |out: usize| {
+                claim.check()?;
+                reached = base + out as u64;
+                progress.note_offset(sink, batch, reached);
+                claim.note_offset(sink, reached)
             };
-            output.bytes += reached.saturating_sub(output.base + written);
-            let is_out = |mark: &&Mark| u64::from(mark.end) > written && output.base + u64::from(mark.end) <= reached;
+            let piece = Piece { chunk: &chunk, batch, base, written: written as usize };
+            let appended = begun.and_then(|()| output.target(folder, claim)?.append(&piece, claim, &mut note));
+            output.error = appended.err();
+            output.bytes += reached.saturating_sub(base + written);
+            let is_out = |mark: &&Mark| u64::from(mark.end) > written && base + u64::from(mark.end) <= reached;
             output.records += chunk.marks.iter().filter(is_out).count() as u64;
-            progress.note_offset(output.sink, batch, reached);
-            mark(claim, progress, output);
         }
-        output.base = end;
+        output.base = base + length;
     }
 
-    /// Notes that a batch is wholly out, unless its output was stopped.
+    /// Notes that a batch is wholly out, unless its output was stopped. A note that cannot be written stops the output:
+    /// going on would deliver twice.
     fn pass(&mut self, at: usize, batch: u64) {
         let output = &mut self.outputs[at];
         let held = std::mem::replace(&mut output.base, 0) > 0;
         if held && batch != REST && output.error.is_none() {
             self.progress.note_batch(output.sink, batch);
-            mark(self.claim, &self.progress, output);
+            output.error = self.claim.check().and_then(|()| self.claim.note_batch(output.sink, batch)).err();
         }
-    }
-}
-
-/// Returns how many bytes of the chunk are out when it fails.
-fn append_chunk(
-    claim: &Claim<'_>,
-    output: &mut Output,
-    chunk: &Chunk,
-    written: usize,
-) -> Result<(), (usize, io::Error)> {
-    claim.check().map_err(|error| (written, error))?;
-    let target = output.target().map_err(|error| (written, error))?;
-    target.append(chunk, written).map_err(|stopped| (stopped.at, stopped.error))
-}
-
-/// A mark that cannot be written stops the output: going on would deliver twice.
-fn mark(claim: &Claim<'_>, progress: &Progress, output: &mut Output) {
-    let marked = claim.check().and_then(|()| claim.mark(output.sink, progress.checkpoint(output.sink)));
-    if let Err(error) = marked {
-        output.error.get_or_insert(error);
     }
 }
 
@@ -231,8 +235,8 @@ impl Visit for Delivery<'_> {
             let piece_bytes = match (self.batch, &output.target) {
                 // Never handed to a writer, so no kill tore it.
                 (REST, _) => REST_PIECE_BYTES,
-                (_, None) => FIRST_PIECE_BYTES,
-                (_, Some(_)) => PIECE_BYTES,
+                (_, Some(target)) if target.has_begun() => PIECE_BYTES,
+                _ => FIRST_PIECE_BYTES,
             };
             if output.chunk.bytes.len() >= piece_bytes {
                 self.append(at, self.batch);

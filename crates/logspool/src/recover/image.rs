@@ -13,8 +13,8 @@ use crate::definition::SinkDefinition;
 use crate::record::{Value, Values};
 use crate::segment::MAX_RING_TOTAL;
 use crate::segment::layout::{
-    DEFINITION_BYTES, DEFINITIONS, Header, LANES, LaneHead, MAGIC, MAJOR, MAX_LANES, MAX_POINTS, POINTS, RINGS, SINKS,
-    SinkHead, Table,
+    DEFINITION_BYTES, DEFINITIONS, Header, INDEXES, LANES, LaneHead, MAGIC, MAJOR, MAX_LANES, MAX_POINTS, POINTS,
+    RINGS, SINKS, SinkHead, Table,
 };
 
 /// Why a segment cannot be read at all.
@@ -91,6 +91,16 @@ impl Image {
         image.copy_lanes(&mut RingCopier::new(file, status.len(), limit));
         image.damage.records += image.header(offset_of!(Header, unreadable));
         Ok(image)
+    }
+
+    /// Copies the checkpoints of all sinks again.
+    ///
+    /// # Errors
+    ///
+    /// What the system said.
+    pub fn refresh_sinks(&mut self, file: &File) -> std::io::Result<()> {
+        let sinks = SINKS as usize..INDEXES as usize;
+        file.read_exact_at(&mut self.fixed[sinks], SINKS)
     }
 
     /// The word at an offset of the fixed part.
@@ -210,6 +220,12 @@ impl Image {
             generation if generation < now => SinkPlace::Another,
             _ => SinkPlace::Unknown,
         }
+    }
+
+    /// Id of the sink that has a place, below `MAX_SINKS`, now.
+    pub fn sink_id(&self, place: usize) -> u32 {
+        let generation = self.word(Table::Sinks.index_offset() + 8 * place as u64) >> 32;
+        (generation as u32).wrapping_mul(Table::Sinks.capacity() as u32).wrapping_add(place as u32)
     }
 
     /// Path (if it has one) and name of the sink in a place, below `MAX_SINKS`. `None`: there was never one, or it

@@ -6,15 +6,16 @@
 //!
 //! ```text
 //! folder -> leftovers (files by NAME) -> claim (lock, generation) -> image (copy, bounds)
-//!        -> walk (batches of the manifests, then what was never batched) -> survey (counts) or delivery (lines)
-//!        -> target (whole lines appended) -> marks in the sink heads -> files removed
+//!        -> sidecars (what it was about to append is finished) -> walk (batches of the manifests, then what was never
+//!        batched) -> survey (counts) or delivery (lines) -> target (appended under the sidecar's lock, noted in the
+//!        sink heads) -> files removed
 //! ```
 //!
-//! Promised: **every accepted record of a wanted file is in it at least once, on a line of its own, the lines
-//! of a thread in order.** A line stands twice only where the dead process (or a recoverer killed at work) had
-//! handed it to the kernel and not yet noted so in its sink head: at most the chunk of one batch for each sink
-//! and each kill, in one stretch. A line torn by the kill is completed where it can be told whose it is, else
-//! ended and repeated whole.
+//! Promised: **every accepted record of a wanted file gets into it once, on a line of its own, the lines of a thread in
+//! order**, whatever step of a write or of a recovery a kill ends, and however many processes append to the file or
+//! recover (`sidecar.rs` says how). Where a program that knows nothing of sidecars appends to the same file too, nothing
+//! is lost, and a kill leaves one torn line at most, which is ended and counted. Where there was no sidecar (no room for
+//! one, a pipe instead of a file), the chunk of one batch for each kill may stand twice.
 //!
 //! Invariants:
 //! - Nothing is removed that holds something undelivered or unread, unless the caller said so
@@ -25,7 +26,7 @@
 //! What a dead process had for a service is sent in a stream of its own: it arrives at least once, and twice only what
 //! the service had got, and the process not yet heard so.
 //!
-//! Not here: exactly once, the spool, adoption of other users' segments.
+//! Not here: the spool, adoption of other users' segments.
 //! Times are shown in this process's time zone, not in that of the dead one.
 
 mod claim;

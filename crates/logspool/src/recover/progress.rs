@@ -31,11 +31,6 @@ impl Progress {
         (Self { checkpoints: checkpoints.collect() }, damage)
     }
 
-    /// The checkpoint of a sink, below [`MAX_SINKS`].
-    pub fn checkpoint(&self, sink: usize) -> &Checkpoint {
-        &self.checkpoints[sink]
-    }
-
     /// Whether a sink lacks the records of a batch that lie in the lanes.
     pub fn lacks(&self, sink: usize, batch: u64, spilled: &Spilled) -> bool {
         let checkpoint = &self.checkpoints[sink];
@@ -51,6 +46,11 @@ impl Progress {
     pub fn written(&self, sink: usize, batch: u64) -> u64 {
         let checkpoint = &self.checkpoints[sink];
         if checkpoint.writing == batch { checkpoint.offset } else { 0 }
+    }
+
+    /// Whether a batch of a sink was begun.
+    pub fn is_begun(&self, sink: usize, batch: u64) -> bool {
+        self.checkpoints[sink].writing == batch
     }
 
     /// Notes that `offset` bytes of a batch's chunk are out.

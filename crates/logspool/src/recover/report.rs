@@ -17,6 +17,8 @@ pub struct Report {
     pub removed: Vec<Removed>,
     /// Records for files that were opened anew since, and done away with what these held.
     pub done_away: u64,
+    /// Lines that kills had torn, whose rest could not be told: they were ended.
+    pub torn_lines: u64,
 }
 
 /// Lines appended to one file.

@@ -8,12 +8,13 @@ use super::at_work;
 use super::claim::Claim;
 use super::decoded::Decoded;
 use super::delivery::{Delivery, Output};
-use super::image::Illegible;
+use super::image::{Illegible, SinkPlace};
 use super::leftover::{self, Leftover, Owner};
 use super::orphan::{Pending, Place, Retention, cap, retention};
 use super::report::{Kept, Reason, Removed, Report};
 use super::spilled::Spilled;
 use crate::segment::folder::Folder;
+use crate::sidecar::{self, Verdict};
 
 /// Options of [`recover`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -70,6 +71,7 @@ pub fn recover_as(folder: &Path, want: impl Fn(&Path) -> Want, options: Options)
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Report::default()),
         opened => opened?,
     };
+    let torn_before = sidecar::torn_lines();
     let mut recovery = Recovery { folder: &folder, want, options, report: Report::default() };
     for leftover in leftover::list(&folder)? {
         let reasons = match leftover.owner(&folder) {
@@ -87,6 +89,8 @@ pub fn recover_as(folder: &Path, want: impl Fn(&Path) -> Want, options: Options)
         }
     }
     let mut report = recovery.report;
+    sidecar::sweep(&folder)?;
+    report.torn_lines = sidecar::torn_lines() - torn_before;
     let cap = cap(&folder);
     let mut taken = 0_u64;
     for kept in report.kept.iter_mut().rev() {
@@ -108,13 +112,18 @@ impl<W: Fn(&Path) -> Want> Recovery<'_, W> {
     fn settle(&mut self, leftover: &Leftover) -> io::Result<Vec<Reason>> {
         let Some(mut claim) = Claim::take(self.folder, leftover)? else { return Ok(vec![Reason::InWork]) };
         let Some(segment) = claim.segment() else { return self.settle_without_segment(claim) };
-        let decoded = match Decoded::read(self.folder, &claim.leftover, segment) {
+        let mut decoded = match Decoded::read(self.folder, &claim.leftover, segment) {
             Ok(decoded) => decoded,
             Err(Illegible::Unfinished) => return self.settle_without_segment(claim),
             Err(Illegible::OtherVersion(major)) => return Ok(vec![Reason::OtherVersion { major }]),
             Err(Illegible::Broken(why)) => return Ok(vec![Reason::Unreadable { why }]),
         };
         claim.begin()?;
+        let judge = |id: u32| self.judge(&decoded, id);
+        match sidecar::settle(self.folder, &leftover.name, judge) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(vec![Reason::InWork]),
+            settled => settled?,
+        }
         let mut damage = decoded.survey.damage;
         let mut reasons = Vec::new();
         let mut gone = Vec::new();
@@ -126,7 +135,9 @@ impl<W: Fn(&Path) -> Want> Recovery<'_, W> {
                         self.report.done_away += records;
                         claim.close(sink)?;
                     }
-                    Want::Append | Want::DoneAway(_) => outputs.push(Output::new(sink, path)),
+                    Want::Append | Want::DoneAway(_) => {
+                        outputs.push(Output::new(decoded.image.sink_id(sink), path));
+                    }
                     Want::Leave => reasons.push(Reason::Unwanted { path, records }),
                 },
                 Place::Gone(sink) => gone.push(Reason::Undeliverable { sink, records }),
@@ -134,6 +145,12 @@ impl<W: Fn(&Path) -> Want> Recovery<'_, W> {
             }
         }
         if !outputs.is_empty() {
+            for output in &mut outputs {
+                output.error = output.open(self.folder, &claim).err();
+            }
+            if let Some(segment) = claim.segment() {
+                decoded.refresh(segment)?;
+            }
             let outcome = Delivery::new(self.folder, &claim, &decoded, outputs).run();
             // The survey has seen some of the same records.
             let more = outcome.damage.records.saturating_sub(decoded.survey.damage.records);
@@ -154,6 +171,20 @@ impl<W: Fn(&Path) -> Want> Recovery<'_, W> {
         }
         let given_up = |reason: &Reason| if let Reason::Undeliverable { records, .. } = reason { *records } else { 0 };
         self.remove(claim, gone.iter().map(given_up).sum())
+    }
+
+    /// What becomes of what the dead process was about to append for a sink.
+    fn judge(&self, decoded: &Decoded, id: u32) -> Verdict {
+        let place = match decoded.image.place_of(id) {
+            SinkPlace::Own(place) => decoded.image.sink(place),
+            SinkPlace::Another | SinkPlace::Unknown => None,
+        };
+        let Some((Some(path), _)) = place else { return Verdict::Finish };
+        match (self.want)(Path::new(&path)) {
+            Want::DoneAway(before) if decoded.image.created_ns() < before => Verdict::TakeBack,
+            Want::Append | Want::DoneAway(_) => Verdict::Finish,
+            Want::Leave => Verdict::Leave,
+        }
     }
 
     /// Files without a finished segment: a lock alone goes, anything else holds what nobody can place.

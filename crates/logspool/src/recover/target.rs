@@ -1,20 +1,23 @@
 //! What a dead process wrote to. A log file: whole lines are appended, a torn end is mended first. A service: its
 //! records are sent in a stream of their own.
 //!
-//! A kill in the middle of a write leaves the beginning of a line. Where that beginning is one of a record that
-//! is about to be appended, its rest goes out first; else the line is ended. Either way every line that stands
-//! in the file afterwards is a whole one, and nothing is glued to the torn one.
+//! A kill in the middle of a write leaves the beginning of a line. The sidecar says whose it is, and it is completed
+//! before anything else is appended. Where there was no sidecar: where that beginning is one of a record that is about
+//! to be appended, its rest goes out first; else the line is ended, and counted. Either way every line that stands in
+//! the file afterwards is a whole one, and nothing is glued to the torn one.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use super::claim::Claim;
 use crate::blob::MAX_BLOB_BYTES;
 use crate::definition::{Descriptor, SinkDefinition, SinkKind};
 use crate::overflow::Chunk;
+use crate::sidecar::{self, Identity, Origin, SharedFile};
 use crate::sink::{Lines, Sink, SinkError};
 use crate::sinks;
 
@@ -23,20 +26,18 @@ use crate::sinks;
 /// Chosen: beyond most lines; half of it would be read twice more often, double costs a start more.
 const TAIL_BYTES: u64 = 64 * 1024;
 
-/// Most bytes of one write, unless one record is longer.
-///
-/// Specified: other processes may append to the same file in between.
-const WRITE_BYTES: usize = 256 * 1024;
-
 /// How long a service may take to confirm a piece before it is left for the next time.
 ///
 /// Chosen: a hundred commits of a healthy service; a recovery holds up others of its process for as long.
 const CONFIRM_LIMIT: Duration = Duration::from_secs(5);
 
+/// How long a writer may stay in the file before its target is left for the next time. Chosen as above.
+const WRITER_LIMIT: Duration = Duration::from_secs(5);
+
 /// See the file head.
 pub enum Target {
     /// A log file.
-    File(LogFile),
+    File(Box<LogFile>),
     /// A service.
     Service(Box<dyn Sink>),
 }
@@ -44,19 +45,29 @@ pub enum Target {
 /// A log file that is appended to.
 #[derive(Debug)]
 pub struct LogFile {
+    path: PathBuf,
     file: File,
-    /// The file's end as it was found, until the first append.
-    end: Option<End>,
+    identity: Identity,
+    shared: SharedFile,
+    /// Whether something was appended: before, its end is looked at.
+    has_begun: bool,
 }
 
-/// A failed append.
-#[derive(Debug)]
-pub struct Stopped {
-    /// Bytes of the chunk up to which it is in the file.
-    pub at: usize,
-    /// What the system said.
-    pub error: io::Error,
+/// A part of the lines of a batch.
+#[derive(Debug, Clone, Copy)]
+pub struct Piece<'a> {
+    /// The lines.
+    pub chunk: &'a Chunk,
+    /// Their batch.
+    pub batch: u64,
+    /// Bytes of the batch's lines before them.
+    pub base: u64,
+    /// Bytes of them that are out already.
+    pub written: usize,
 }
+
+/// Told how many bytes of a piece are out, before others may write.
+pub type Note<'a> = dyn FnMut(usize) -> io::Result<()> + 'a;
 
 /// The last bytes of a file.
 #[derive(Debug, Default)]
@@ -89,23 +100,50 @@ impl Target {
     /// # Errors
     ///
     /// As for [`LogFile::open`].
-    pub fn open(place: &Path) -> io::Result<Self> {
+    pub fn open(place: &Path, origin: Origin) -> io::Result<Self> {
         let Some(address) = place.to_str().and_then(|text| text.parse().ok()) else {
-            return LogFile::open(place).map(Self::File);
+            let mut file = LogFile::open(place)?;
+            file.shared.attend(origin);
+            return Ok(Self::File(Box::new(file)));
         };
         let definition = SinkDefinition { kind: SinkKind::Service { address }, descriptor: Descriptor::Open };
         sinks::open(&definition).map(Self::Service)
     }
 
-    /// Delivers the records of a chunk, less its first `written` bytes, which are out already.
+    /// Waits until nobody else writes to a log file, and finishes what a dead writer began.
     ///
     /// # Errors
     ///
-    /// [`Stopped`], with how far it came.
-    pub fn append(&mut self, chunk: &Chunk, written: usize) -> Result<(), Stopped> {
+    /// When a writer stays; what the system said.
+    pub fn visit(&mut self) -> io::Result<()> {
+        if let Self::File(file) = self {
+            file.enter()?;
+            file.shared.give_up();
+        }
+        Ok(())
+    }
+
+    /// Whether something was delivered.
+    pub fn has_begun(&self) -> bool {
         match self {
-            Self::File(file) => file.append(chunk, written),
-            Self::Service(sink) => send(sink.as_mut(), chunk, written),
+            Self::File(file) => file.has_begun,
+            Self::Service(_) => true,
+        }
+    }
+
+    /// Delivers the records of a piece, less its first `written` bytes, which are out already. `note` is told what is.
+    ///
+    /// # Errors
+    ///
+    /// What `claim` or the system said.
+    pub fn append(&mut self, piece: &Piece<'_>, claim: &Claim<'_>, note: &mut Note<'_>) -> io::Result<()> {
+        match self {
+            Self::File(file) => file.append(piece, claim, note),
+            Self::Service(sink) => {
+                claim.check()?;
+                send(sink.as_mut(), piece.chunk, piece.written)?;
+                note(piece.chunk.bytes.len())
+            }
         }
     }
 
@@ -123,21 +161,18 @@ impl std::fmt::Debug for Target {
 }
 
 /// Sends what is left of a chunk, record by whole record, and waits until it is confirmed.
-fn send(sink: &mut dyn Sink, chunk: &Chunk, written: usize) -> Result<(), Stopped> {
+fn send(sink: &mut dyn Sink, chunk: &Chunk, written: usize) -> io::Result<()> {
     let Some(first) = records(chunk, written).next() else { return Ok(()) };
     let index = chunk.marks.partition_point(|mark| mark.end as usize <= written);
     let lines = Lines { bytes: &chunk.bytes[first.start..], marks: &chunk.marks[index..], before: first.start };
     let give_up = Instant::now() + CONFIRM_LIMIT;
     loop {
-        let error = match sink.write(lines) {
+        match sink.write(lines) {
             Ok(_) => return Ok(()),
-            Err(SinkError::Retry(error)) if error.kind() == ErrorKind::WouldBlock && Instant::now() < give_up => {
-                continue;
-            }
-            Err(SinkError::Retry(error) | SinkError::Reject(error) | SinkError::Fatal(error)) => error,
-        };
-        // One that is not there is not waited for.
-        return Err(Stopped { at: written, error });
+            Err(SinkError::Retry(error)) if error.kind() == ErrorKind::WouldBlock && Instant::now() < give_up => {}
+            // One that is not there is not waited for.
+            Err(error) => return Err(error.into_io_error()),
+        }
     }
 }
 
@@ -148,80 +183,126 @@ impl LogFile {
     ///
     /// When the path is relative, a link, no regular file, or a file of another user; what the system said.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let refuse = |why: &str| Err(io::Error::new(ErrorKind::InvalidInput, why));
-        if !path.is_absolute() {
-            return refuse("its path is not absolute");
-        }
-        // Asked before it is opened: opening a device can have effects.
-        if path.symlink_metadata().is_ok_and(|status| !status.is_file()) {
-            return refuse("it is not a regular file");
-        }
-        let file = OpenOptions::new()
-            .read(true)
-            .append(true)
-            .create(true)
-            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY)
-            .open(path)?;
-        let status = file.metadata()?;
-        if !status.is_file() {
-            return refuse("it is not a regular file");
-        }
-        // SAFETY: geteuid has no preconditions and cannot fail.
-        if status.uid() != unsafe { libc::geteuid() } {
-            return refuse("it belongs to another user");
-        }
-        let end = End::read(&file, status.len())?;
-        Ok(Self { file, end: Some(end) })
+        let (file, identity) = open_to_append(path)?;
+        Ok(Self { path: path.to_owned(), file, identity, shared: SharedFile::default(), has_begun: false })
     }
 
-    /// Appends the records of a chunk, less its first `written` bytes, which are in the file already.
-    ///
-    /// # Errors
-    ///
-    /// [`Stopped`], with how far it came.
-    pub fn append(&mut self, chunk: &Chunk, written: usize) -> Result<(), Stopped> {
-        let stopped = |at: usize| move |(count, error): (usize, io::Error)| Stopped { at: at + count, error };
-        let Start { before, from } = match self.end.take() {
-            Some(end) => end.start(chunk, written),
-            None => Start { before: Before::Nothing, from: written },
-        };
-        // What goes out before the chunk counts as nothing of it: it may go out again.
-        let mended = match before {
-            Before::Nothing => Ok(()),
-            Before::LineEnd => self.write(b"\n"),
-            Before::Rest(rest) => self.write(&chunk.bytes[rest]),
-        };
-        mended.map_err(|(_, error)| Stopped { at: written, error })?;
-        let mut from = from;
-        while from < chunk.bytes.len() {
-            let to = self.piece_end(chunk, from);
-            self.write(&chunk.bytes[from..to]).map_err(stopped(from))?;
-            from = to;
-        }
-        Ok(())
-    }
-
-    /// The last record end that one write can reach, or the first one.
-    fn piece_end(&self, chunk: &Chunk, from: usize) -> usize {
-        let first = chunk.marks.partition_point(|mark| mark.end as usize <= from);
-        let beyond = chunk.marks.partition_point(|mark| mark.end as usize <= from + WRITE_BYTES);
-        let last = if beyond > first { beyond - 1 } else { first };
-        chunk.marks.get(last).map_or(chunk.bytes.len(), |mark| mark.end as usize).min(chunk.bytes.len())
-    }
-
-    /// Writes all of it, or says how much.
-    fn write(&mut self, bytes: &[u8]) -> Result<(), (usize, io::Error)> {
-        let mut written = 0;
-        while written < bytes.len() {
-            match self.file.write(&bytes[written..]) {
-                Ok(0) => return Err((written, io::Error::from(ErrorKind::WriteZero))),
-                Ok(count) => written += count,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err((written, error)),
+    /// Appends the records of a piece, less its first `written` bytes, which are in the file already.
+    fn append(&mut self, piece: &Piece<'_>, claim: &Claim<'_>, note: &mut Note<'_>) -> io::Result<()> {
+        self.shared.begin(piece.batch, piece.base);
+        let mut from = piece.written;
+        while from < piece.chunk.bytes.len() {
+            match self.append_some(piece.chunk, from, || claim.check(), note) {
+                Ok(reached) => from = reached,
+                Err(error) => {
+                    self.shared.give_up();
+                    if error.kind() != ErrorKind::Interrupted {
+                        return Err(error);
+                    }
+                }
             }
         }
         Ok(())
     }
+
+    /// Appends one piece as long as is sensible, from byte `from` on. Returns where the next one begins.
+    fn append_some(
+        &mut self,
+        chunk: &Chunk,
+        from: usize,
+        check: impl Fn() -> io::Result<()>,
+        note: &mut Note<'_>,
+    ) -> io::Result<usize> {
+        self.enter()?;
+        // Inside: who claims the orphan after us finds everything of ours noted, or finishes it.
+        check()?;
+        let mut from = from;
+        if !self.has_begun {
+            let end = End::read(&self.file, self.file.metadata()?.len())?;
+            let start = end.start(chunk, from);
+            // What goes out before the chunk counts as nothing of it: it may go out again.
+            match start.before {
+                Before::Nothing => {}
+                Before::LineEnd => {
+                    self.write(b"\n")?;
+                    sidecar::count_torn();
+                }
+                Before::Rest(rest) => self.write(&chunk.bytes[rest])?,
+            }
+            from = start.from;
+            self.has_begun = true;
+        }
+        let first = chunk.marks.partition_point(|mark| mark.end as usize <= from);
+        let lines = Lines { bytes: &chunk.bytes[from..], marks: &chunk.marks[first..], before: from };
+        if lines.bytes.is_empty() {
+            self.shared.give_up();
+            return Ok(from);
+        }
+        let appended = self.shared.append(&mut self.file, &lines, lines.bytes.len());
+        let reached = from + appended.map_err(SinkError::into_io_error)?;
+        if let Err(error) = note(reached) {
+            // The next one finds it appended, and notes it.
+            self.shared.abandon();
+            return Err(error);
+        }
+        self.shared.settle();
+        Ok(reached)
+    }
+
+    /// Waits until nobody else writes to the file that the path names.
+    fn enter(&mut self) -> io::Result<()> {
+        if self.shared.is_inside() {
+            return Ok(());
+        }
+        let deadline = Instant::now() + WRITER_LIMIT;
+        loop {
+            let patience = deadline.saturating_duration_since(Instant::now());
+            self.shared.enter_within(&self.file, patience).map_err(|error| match error.kind() {
+                ErrorKind::WouldBlock => {
+                    io::Error::new(ErrorKind::WouldBlock, "another process hangs in writing to it")
+                }
+                _ => error,
+            })?;
+            if self.path.symlink_metadata().is_ok_and(|status| Identity::of(&status) == self.identity) {
+                return Ok(());
+            }
+            // Rotated or removed since it was opened.
+            (self.file, self.identity) = open_to_append(&self.path)?;
+            self.shared.follow();
+            self.has_begun = false;
+        }
+    }
+
+    /// Writes all of it.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)
+    }
+}
+
+fn open_to_append(path: &Path) -> io::Result<(File, Identity)> {
+    let refuse = |why: &str| Err(io::Error::new(ErrorKind::InvalidInput, why));
+    if !path.is_absolute() {
+        return refuse("its path is not absolute");
+    }
+    // Asked before it is opened: opening a device can have effects.
+    if path.symlink_metadata().is_ok_and(|status| !status.is_file()) {
+        return refuse("it is not a regular file");
+    }
+    let file = OpenOptions::new()
+        .read(true)
+        .append(true)
+        .create(true)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY)
+        .open(path)?;
+    let status = file.metadata()?;
+    if !status.is_file() {
+        return refuse("it is not a regular file");
+    }
+    // SAFETY: geteuid has no preconditions and cannot fail.
+    if status.uid() != unsafe { libc::geteuid() } {
+        return refuse("it belongs to another user");
+    }
+    Ok((file, Identity::of(&status)))
 }
 
 impl End {
@@ -317,7 +398,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.log");
         std::fs::write(&path, file).unwrap();
-        Target::open(&path).unwrap().append(&chunk(records), written).unwrap();
+        let mut log_file = LogFile::open(&path).unwrap();
+        let chunk = chunk(records);
+        let mut from = written;
+        while from < chunk.bytes.len() {
+            from = log_file.append_some(&chunk, from, || Ok(()), &mut |_| Ok(())).unwrap();
+        }
         std::fs::read_to_string(&path).unwrap()
     }
 
@@ -368,7 +454,7 @@ mod tests {
         std::os::unix::fs::symlink(folder.path().join("a.log"), &link).unwrap();
 
         for path in [link.as_path(), folder.path(), Path::new("/dev/null"), Path::new("a.log")] {
-            assert!(Target::open(path).is_err(), "{}", path.display());
+            assert!(LogFile::open(path).is_err(), "{}", path.display());
         }
     }
 }

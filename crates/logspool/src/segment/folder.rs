@@ -1,7 +1,8 @@
 //! The folder of the segments: private to one user, checked by descriptor, and the names in it.
 //!
 //! `NAME.seg` is a segment, `NAME.lock` its owner's lock, `NAME.over-SINK-N` overflow of a stalled sink,
-//! `NAME.blob-N` the values of one large record.
+//! `NAME.blob-N` the values of one large record. `file-DEVICE-INODE.side` is the sidecar of a log file, see
+//! `sidecar.rs`.
 //! NAME is `<pid namespace>-<pid>-<process start>-<exec>`: the same for every core in a process,
 //! another one after fork (pid) and after exec (the kernel's random bytes of this program image).
 
@@ -75,6 +76,11 @@ impl Folder {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
         }
         Ok(Self { handle, path: path.to_owned(), made_here: false })
+    }
+
+    /// Its descriptor, for calls in a signal handler.
+    pub fn descriptor(&self) -> RawFd {
+        self.handle.as_raw_fd()
     }
 
     /// Where it is.

@@ -52,7 +52,7 @@ fn is_backup(name: &[u8], base: &[u8], precision: Precision, rules: RotationRule
                         .any(|part| precision.is_stamp(part.strip_suffix(b"\n").unwrap_or(part)))
                 })
         }
-        RotationRules::Current => name
+        RotationRules::Current | RotationRules::Together => name
             .strip_prefix(base)
             .and_then(|rest| rest.strip_prefix(b"."))
             .is_some_and(|suffix| precision.is_stamp(suffix)),

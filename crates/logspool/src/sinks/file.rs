@@ -3,18 +3,21 @@
 //! The descriptor is either opened here or duplicated from the handler's stream (never opened again by
 //! path: the file the program opened is the file that is written). A duplicate shares its offset and its
 //! flags with the original; O_APPEND is whatever the program chose, and O_NONBLOCK is never set.
+//! What other processes append to the same file is `sidecar.rs`'s business.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, Seek, SeekFrom};
 use std::os::fd::FromRawFd;
 
 use crate::definition::Descriptor;
+use crate::sidecar::SharedFile;
 use crate::sink::{Lines, Sink, SinkError};
 
 /// See the file head.
 #[derive(Debug)]
 pub struct FileSink {
     file: File,
+    shared: SharedFile,
 }
 
 impl FileSink {
@@ -24,7 +27,7 @@ impl FileSink {
     ///
     /// What open(2) or fcntl(2) said.
     pub fn open(path: &str, descriptor: Descriptor) -> io::Result<Self> {
-        Ok(Self { file: open_or_duplicate(path, descriptor)? })
+        Ok(Self { file: open_or_duplicate(path, descriptor)?, shared: SharedFile::default() })
     }
 }
 
@@ -56,17 +59,13 @@ fn duplicate(number: i32) -> io::Result<File> {
     Ok(unsafe { File::from_raw_fd(copy) })
 }
 
-/// Writes once. Returns how many bytes were taken, at least one.
-pub(super) fn append(file: &mut File, bytes: &[u8]) -> Result<usize, SinkError> {
-    match file.write(bytes) {
-        Ok(0) => Err(SinkError::Retry(io::Error::from(io::ErrorKind::WriteZero))),
-        Ok(count) => Ok(count),
-        Err(error) => Err(SinkError::from_write(error)),
-    }
-}
-
 impl Sink for FileSink {
     fn write(&mut self, lines: Lines<'_>) -> Result<usize, SinkError> {
-        append(&mut self.file, lines.bytes)
+        self.shared.enter(&self.file)?;
+        self.shared.append(&mut self.file, &lines, lines.bytes.len())
+    }
+
+    fn shared(&mut self) -> Option<&mut SharedFile> {
+        Some(&mut self.shared)
     }
 }

@@ -3,14 +3,14 @@
 //! Invariant: the open file is let go only when its successor is open, so a failure of any step leaves a file
 //! that can be written. It is known by device and inode; a path that names another file is not it.
 
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File};
 use std::io::{self, Seek};
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::file;
 use crate::definition::Descriptor;
-use crate::sink::SinkError;
+use crate::sidecar::{Identity, SharedFile};
+use crate::sink::{Lines, SinkError};
 
 /// See the file head.
 #[derive(Debug)]
@@ -20,19 +20,7 @@ pub struct NamedFile {
     identity: Identity,
     is_regular: bool,
     turns: u64,
-}
-
-/// Device and inode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Identity {
-    device: u64,
-    inode: u64,
-}
-
-impl Identity {
-    fn of(metadata: &Metadata) -> Self {
-        Self { device: metadata.dev(), inode: metadata.ino() }
-    }
+    shared: SharedFile,
 }
 
 impl NamedFile {
@@ -45,7 +33,8 @@ impl NamedFile {
         let file = file::open_or_duplicate(path, descriptor)?;
         let metadata = file.metadata()?;
         let (identity, is_regular) = (Identity::of(&metadata), metadata.is_file());
-        Ok(Self { path: path.to_owned(), file, identity, is_regular, turns: 0 })
+        let shared = SharedFile::default();
+        Ok(Self { path: path.to_owned(), file, identity, is_regular, turns: 0, shared })
     }
 
     /// Where the file was opened.
@@ -58,13 +47,32 @@ impl NamedFile {
         self.turns
     }
 
-    /// Writes once. Returns how many bytes were taken, at least one.
+    /// What other processes know of the open file.
+    pub fn shared(&mut self) -> &mut SharedFile {
+        &mut self.shared
+    }
+
+    /// Waits until nobody else writes to the open file.
+    ///
+    /// # Errors
+    ///
+    /// As [`SharedFile::enter`].
+    pub fn enter(&mut self) -> Result<(), SinkError> {
+        self.shared.enter(&self.file)
+    }
+
+    /// Whether `lines` are the rest of what the open file took in part, while nobody else may write to it.
+    pub fn continues(&self, lines: &Lines<'_>) -> bool {
+        self.shared.continues(lines)
+    }
+
+    /// Writes some of the first `part` bytes once. Returns how many bytes were taken, at least one.
     ///
     /// # Errors
     ///
     /// As [`SinkError::from_write`] sorts them.
-    pub fn append(&mut self, bytes: &[u8]) -> Result<usize, SinkError> {
-        file::append(&mut self.file, bytes)
+    pub fn append(&mut self, lines: &Lines<'_>, part: usize) -> Result<usize, SinkError> {
+        self.shared.append(&mut self.file, lines, part)
     }
 
     /// Bytes in the file, whoever wrote them.
@@ -110,7 +118,10 @@ impl NamedFile {
         let metadata = file.metadata()?;
         let identity = Identity::of(&metadata);
         // The old file is open until here, so its inode cannot have been given to the new one.
-        self.turns += u64::from(identity != self.identity);
+        if identity != self.identity {
+            self.turns += 1;
+            self.shared.follow();
+        }
         self.file = file;
         self.identity = identity;
         self.is_regular = metadata.is_file();

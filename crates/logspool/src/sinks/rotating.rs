@@ -10,6 +10,11 @@
 //!
 //! A step that fails is tried again, and only that step: the backups that have moved stay where they are.
 //! Until it succeeds the old file stays open and nothing is written.
+//!
+//! Together with other processes (`RotationRules::Together`) everything happens under the lock of the open file's
+//! sidecar. Once it is had, the path is looked at: where it names another file, another process has rotated, and that
+//! file's lock is taken instead. Nothing is remembered of a rollover that failed, because another process may have
+//! gone on with it; backups close up to the first number that is free, so a rollover that was cut is made good.
 
 use std::io;
 
@@ -17,6 +22,8 @@ use super::named::{NamedFile, make_way, rename_existing};
 use super::torn::Torn;
 use super::wrong_kind;
 use crate::definition::{RotationRules, SinkDefinition, SinkKind};
+use crate::sidecar::SharedFile;
+use crate::sidecar::steps::{Step as Reached, reach};
 use crate::sink::{Lines, Sink, SinkError};
 
 /// See the file head.
@@ -71,7 +78,7 @@ impl RotatingFileSink {
         let end = self.file.end()?;
         if first == First::Judged && !lines.marks.is_empty() {
             let position = match self.rules {
-                RotationRules::Early => end,
+                RotationRules::Early | RotationRules::Together => end,
                 RotationRules::Current => self.file.position()?,
             };
             if self.is_due(position, lines, 0) {
@@ -91,7 +98,7 @@ impl RotatingFileSink {
 
     /// Whether the record at `index` makes a rollover due, with the file at `position` in front of it.
     fn is_due(&self, position: u64, lines: &Lines<'_>, index: usize) -> bool {
-        let nothing_to_rotate = self.rules == RotationRules::Current && position == 0;
+        let nothing_to_rotate = self.rules != RotationRules::Early && position == 0;
         let record = &lines.bytes[start_of(lines, index)..lines.marks[index].end as usize - lines.before];
         !nothing_to_rotate && position + characters(record) + 1 >= self.max_bytes + self.terminator_chars
     }
@@ -117,14 +124,54 @@ impl RotatingFileSink {
         let target = format!("{path}.{}", number + 1);
         if number == 0 {
             make_way(&target)?;
-            return rename_existing(path, &target);
+            rename_existing(path, &target)?;
+            reach(Reached::Renamed);
+            return Ok(());
         }
         let source = format!("{path}.{number}");
         if std::path::Path::new(&source).exists() {
             make_way(&target)?;
-            return rename_existing(&source, &target);
+            rename_existing(&source, &target)?;
+            reach(Reached::Renamed);
         }
         Ok(())
+    }
+
+    /// The highest backup that has to move up.
+    fn last_to_shift(&self) -> u32 {
+        let last = self.backup_count - 1;
+        match self.rules {
+            RotationRules::Early | RotationRules::Current => last,
+            RotationRules::Together => {
+                let is_free = |number: &u32| !std::path::Path::new(&format!("{}.{number}", self.file.path())).exists();
+                (1..=last).find(is_free).map_or(last, |free| free - 1)
+            }
+        }
+    }
+
+    /// As `prepare`, with the lock of the file that is open in the end.
+    fn prepare_together(&mut self, lines: &Lines<'_>) -> Result<usize, SinkError> {
+        if self.file.continues(lines) {
+            return Ok(lines.bytes.len());
+        }
+        loop {
+            self.file.enter()?;
+            if self.rules != RotationRules::Together {
+                let part = self.prepare(lines).map_err(SinkError::Retry)?;
+                self.file.enter()?;
+                return Ok(part);
+            }
+            self.next = None;
+            if self.file.is_regular() && self.file.has_moved().map_err(SinkError::Retry)? {
+                self.file.reopen().map_err(SinkError::Retry)?;
+                continue;
+            }
+            let turns = self.file.turns();
+            let part = self.prepare(lines).map_err(SinkError::Retry)?;
+            if self.file.turns() == turns {
+                return Ok(part);
+            }
+        }
     }
 
     /// How much of `lines` may go into the file as it is after everything due was done.
@@ -148,7 +195,7 @@ impl RotatingFileSink {
             }
             return Ok(all);
         }
-        self.next = Some(Step::Shift(self.backup_count - 1));
+        self.next = Some(Step::Shift(self.last_to_shift()));
         self.turn()?;
         self.before_rollover(lines, First::Exempt)
     }
@@ -175,10 +222,14 @@ fn characters(text: &[u8]) -> u64 {
 
 impl Sink for RotatingFileSink {
     fn write(&mut self, lines: Lines<'_>) -> Result<usize, SinkError> {
-        let part = self.prepare(&lines).map_err(SinkError::Retry)?;
-        let count = self.file.append(&lines.bytes[..part])?;
+        let part = self.prepare_together(&lines)?;
+        let count = self.file.append(&lines, part)?;
         self.torn.note(&lines, count);
         Ok(count)
+    }
+
+    fn shared(&mut self) -> Option<&mut SharedFile> {
+        Some(self.file.shared())
     }
 
     fn turns(&self) -> u64 {

@@ -85,7 +85,7 @@ impl Schedule {
         let wall = WallTime::at(now, self.zone);
         let mut weekday = wall.weekday;
         let mut wait = self.at_time.unwrap_or(DAY) - wall.second_of_day();
-        if wait < 0 || wait == 0 && self.rules == RotationRules::Current {
+        if wait < 0 || wait == 0 && self.rules != RotationRules::Early {
             wait += DAY;
             weekday = (weekday + 1) % 7;
         }
@@ -101,7 +101,7 @@ impl Schedule {
                     due += hour_shift(wall.is_dst, due);
                 }
             }
-            RotationRules::Current => {
+            RotationRules::Current | RotationRules::Together => {
                 due += self.interval - if let When::Weekday(_) = self.when { 7 * DAY } else { DAY };
                 if self.zone == Zone::Local {
                     let skipped = !wall.is_dst && !is_dst(due - HOUR);

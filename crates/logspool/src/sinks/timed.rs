@@ -7,6 +7,10 @@
 //! process and do not rotate as long as it is there, in this process for ever (stock does the same). Stock
 //! looks for it with every record, this sink with every write and every new second.
 //!
+//! Together with other processes (`RotationRules::Together`) everything happens under the lock of the open file's
+//! sidecar, as in `rotating.rs`. The sidecar says when the file is to be rotated, so that one rotates it for all; what
+//! another one did is seen at the path, and the next time is counted from there.
+//!
 //! Failures: renaming and opening are tried again until they succeed; the old file stays open, nothing is
 //! written meanwhile. A backup that cannot be removed is reported once a rollover and stays; the next rollover
 //! tries again.
@@ -21,6 +25,8 @@ use super::schedule::{Options, Schedule};
 use super::torn::Torn;
 use super::wrong_kind;
 use crate::definition::{RotationRules, SinkDefinition, SinkKind};
+use crate::sidecar::SharedFile;
+use crate::sidecar::steps::{Step, reach};
 use crate::sink::{Lines, Mark, Sink, SinkError};
 
 /// See the file head.
@@ -50,7 +56,7 @@ struct Turn {
 enum Outcome {
     /// The new file is open.
     Turned,
-    /// The path is no regular file; the next time was computed.
+    /// The path is no regular file, or was rotated already; the next time was computed.
     Irregular,
     /// A backup of that name exists.
     Taken,
@@ -101,9 +107,16 @@ impl TimedRotatingFileSink {
         match self.rules {
             RotationRules::Early => make_way(&backup)?,
             RotationRules::Current if Path::new(&backup).exists() => return Ok(Outcome::Taken),
-            RotationRules::Current => {}
+            RotationRules::Together if Path::new(&backup).exists() => {
+                // Rotated for this time already; whoever did it was killed before he could say so.
+                self.rollover_at = self.schedule.after_rollover(now);
+                self.file.shared().agree_anew(self.rollover_at);
+                return Ok(Outcome::Irregular);
+            }
+            RotationRules::Current | RotationRules::Together => {}
         }
         rename_existing(self.file.path(), &backup)?;
+        reach(Step::Renamed);
         self.finish(Turn { now, expired_removed: self.backup_count == 0 })
     }
 
@@ -119,6 +132,38 @@ impl TimedRotatingFileSink {
         self.rollover_at = self.schedule.after_rollover(turn.now);
         self.under_way = None;
         Ok(Outcome::Turned)
+    }
+
+    /// As `prepare`, with the lock of the file that is open in the end.
+    fn prepare_together(&mut self, lines: &Lines<'_>) -> Result<usize, SinkError> {
+        if self.file.continues(lines) {
+            return Ok(lines.bytes.len());
+        }
+        loop {
+            self.file.enter()?;
+            if self.rules != RotationRules::Together {
+                let part = self.prepare(lines).map_err(SinkError::Retry)?;
+                self.file.enter()?;
+                return Ok(part);
+            }
+            let turn = self.under_way.take();
+            if self.file.is_regular() && self.file.has_moved().map_err(SinkError::Retry)? {
+                // Rotated by another process, or by a turn of ours that was cut: the file that is there, or will be, is
+                // the next one, and its sidecar knows better where somebody has been in it.
+                let now = turn.map(|turn| turn.now).or(lines.marks.first().map(|mark| mark.seconds));
+                self.file.reopen().map_err(SinkError::Retry)?;
+                if let Some(now) = now.filter(|now| *now >= self.rollover_at) {
+                    self.rollover_at = self.schedule.after_rollover(now);
+                }
+                continue;
+            }
+            self.rollover_at = self.file.shared().agree(self.rollover_at);
+            let turns = self.file.turns();
+            let part = self.prepare(lines).map_err(SinkError::Retry)?;
+            if self.file.turns() == turns {
+                return Ok(part);
+            }
+        }
     }
 
     /// How much of `lines` may go into the file as it is after everything due was done.
@@ -154,10 +199,14 @@ fn last_change(path: &Path) -> i64 {
 
 impl Sink for TimedRotatingFileSink {
     fn write(&mut self, lines: Lines<'_>) -> Result<usize, SinkError> {
-        let part = self.prepare(&lines).map_err(SinkError::Retry)?;
-        let count = self.file.append(&lines.bytes[..part])?;
+        let part = self.prepare_together(&lines)?;
+        let count = self.file.append(&lines, part)?;
         self.torn.note(&lines, count);
         Ok(count)
+    }
+
+    fn shared(&mut self) -> Option<&mut SharedFile> {
+        Some(self.file.shared())
     }
 
     fn turns(&self) -> u64 {

@@ -11,6 +11,7 @@ use std::io;
 use super::named::NamedFile;
 use super::torn::Torn;
 use crate::definition::Descriptor;
+use crate::sidecar::SharedFile;
 use crate::sink::{Lines, Sink, SinkError};
 
 /// See the file head.
@@ -33,19 +34,23 @@ impl WatchedFileSink {
 
 impl Sink for WatchedFileSink {
     fn write(&mut self, lines: Lines<'_>) -> Result<usize, SinkError> {
-        let mut bytes = lines.bytes;
+        let mut part = lines.bytes.len();
         if self.torn.continues(&lines) {
-            let rest = lines.marks.first().map_or(bytes.len(), |mark| mark.end as usize - lines.before);
-            bytes = &bytes[..rest];
+            part = lines.marks.first().map_or(part, |mark| mark.end as usize - lines.before);
         } else if self.file.has_moved().map_err(SinkError::Retry)? {
             self.file.reopen().map_err(SinkError::Retry)?;
         }
-        let count = self.file.append(bytes)?;
+        self.file.enter()?;
+        let count = self.file.append(&lines, part)?;
         self.torn.note(&lines, count);
         Ok(count)
     }
 
     fn turns(&self) -> u64 {
         self.file.turns()
+    }
+
+    fn shared(&mut self) -> Option<&mut SharedFile> {
+        Some(self.file.shared())
     }
 }

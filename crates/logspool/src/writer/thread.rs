@@ -123,6 +123,9 @@ impl Outlet {
     fn write_chunk(&self, sink: &mut dyn Sink, chunk: &Chunk, mut written: usize) {
         // Before the first byte: a recoverer continues at `offset` in this batch's chunk and in no other.
         self.head().writing.store(chunk.batch, Ordering::Relaxed);
+        if let Some(shared) = sink.shared() {
+            shared.begin(chunk.batch, 0);
+        }
         let mut pause = FIRST_PAUSE;
         while written < chunk.bytes.len() {
             let first = chunk.marks.partition_point(|mark| mark.end as usize <= written);
@@ -130,7 +133,18 @@ impl Outlet {
             if self.writing_since.load(Ordering::Relaxed) == 0 {
                 self.writing_since.store(monotonic_ns(), Ordering::Relaxed);
             }
-            match sink.write(lines) {
+            let result = sink.write(lines);
+            if let Some(shared) = sink.shared() {
+                match &result {
+                    Ok(count) => {
+                        // In this order: an intent that was taken back says that the segment has noted its bytes.
+                        self.head().offset.store((written + count) as u64, Ordering::Release);
+                        shared.settle();
+                    }
+                    Err(_) => shared.give_up(),
+                }
+            }
+            match result {
                 Ok(count) => {
                     written += count;
                     self.turns.store(sink.turns(), Ordering::Relaxed);
@@ -207,9 +221,10 @@ impl Outlet {
             }
             (Some(reason), None) => self.count_dropped(reason, entry.counts),
         }
-        head.offset.store(0, Ordering::Relaxed);
-        // Release: a recoverer that reads this batch finds the counters of it too.
+        // Release: a recoverer that reads this batch finds the counters of it too. Before `offset` goes back: a kill
+        // between the two must not leave a batch that seems not begun.
         head.batch.store(entry.batch, Ordering::Release);
+        head.offset.store(0, Ordering::Release);
         if entry.spilled.is_none() {
             waiting.unspilled_bytes -= entry.bytes;
         }

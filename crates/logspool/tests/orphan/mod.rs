@@ -6,8 +6,10 @@
 // Each test binary uses its own part of this.
 #![allow(dead_code)]
 
+pub mod exact;
 #[path = "../line/mod.rs"]
 mod line;
+pub mod seam;
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -19,7 +21,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 pub use line::{DEADLINE, file_sink, log, route_to};
-use logspool::definition::{Descriptor, SinkDefinition, SinkKind};
+use logspool::definition::{Descriptor, RotationRules, SinkDefinition, SinkKind};
 use logspool::pipeline::{self, Options};
 use logspool::recover;
 
@@ -33,6 +35,8 @@ pub enum Task {
     Log,
     /// Logs lines of which some are far larger than a lane.
     LogLarge,
+    /// Logs short lines without end to a file that several processes rotate.
+    LogRotating,
     /// Logs short lines to the target and to a second file beside it.
     LogTwice,
     /// Logs a few lines, waits for overflow files, logs a few more, some of them large.
@@ -47,9 +51,10 @@ pub enum Task {
     Scan,
 }
 
-const TASKS: [Task; 8] = [
+const TASKS: [Task; 9] = [
     Task::Log,
     Task::LogLarge,
+    Task::LogRotating,
     Task::LogTwice,
     Task::LogLittle,
     Task::LogToConsole,
@@ -107,7 +112,12 @@ impl Scene {
     }
 
     pub fn spawn(&self, task: Task) -> Witness {
-        Witness::spawn(task, self.queue.path(), &self.target)
+        self.spawn_as(task, 0, None)
+    }
+
+    /// Starts a child whose threads have the numbers from `who` times [`THREADS`] on, and that does `order` at a step.
+    pub fn spawn_as(&self, task: Task, who: u32, order: Option<seam::Order>) -> Witness {
+        Witness::spawn(task, self.queue.path(), &self.target, who, order)
     }
 
     /// Makes the target a FIFO that nobody reads; the file keeps it open.
@@ -158,7 +168,7 @@ impl Drop for Process {
 }
 
 impl Witness {
-    fn spawn(task: Task, queue: &Path, target: &Path) -> Self {
+    fn spawn(task: Task, queue: &Path, target: &Path, who: u32, order: Option<seam::Order>) -> Self {
         let mut ends = [0; 2];
         // SAFETY: a valid place for two descriptors, which belong to nobody else.
         let (mut reader, writer) = unsafe {
@@ -170,6 +180,8 @@ impl Witness {
             .env("LOGSPOOL_CHILD", format!("{task:?}"))
             .env("LOGSPOOL_CHILD_QUEUE", queue)
             .env("LOGSPOOL_CHILD_TARGET", target)
+            .env("LOGSPOOL_CHILD_WHO", who.to_string())
+            .env("LOGSPOOL_CHILD_ORDER", order.map_or(String::new(), |order| order.to_string()))
             .stdin(Stdio::from(writer))
             .stdout(Stdio::null())
             .spawn();
@@ -200,6 +212,20 @@ impl Witness {
         self.reports.join().unwrap()
     }
 
+    /// Waits until the child was killed by its own order, or another reason. Returns what it reported, and whether it
+    /// ended well.
+    pub fn await_end(mut self) -> (HashMap<u32, u32>, bool) {
+        let deadline = Instant::now() + DEADLINE;
+        let status = loop {
+            if let Some(status) = self.process.0.try_wait().unwrap() {
+                break status;
+            }
+            assert!(Instant::now() < deadline, "the child comes to its end");
+            std::thread::sleep(Duration::from_millis(1));
+        };
+        (self.reports.join().unwrap(), status.success())
+    }
+
     /// Waits for the child's own end. Returns what it reported.
     pub fn end(mut self) -> HashMap<u32, u32> {
         assert!(self.process.0.wait().unwrap().success());
@@ -219,7 +245,7 @@ fn report(thread: u32, index: u32) {
 }
 
 /// The line of one record.
-fn text(task: Task, thread: u32, index: u32) -> String {
+pub fn text(task: Task, thread: u32, index: u32) -> String {
     let large = task == Task::LogLarge && index % 50 == 7 || task == Task::LogLittle && index % 50 == 25;
     let padding = if large { 70_000 + (index as usize % 7) * 30_000 } else { 10 + index as usize % 40 };
     format!("{thread} {index} {}", "x".repeat(padding))
@@ -231,6 +257,8 @@ pub fn child_main() {
     let task = *TASKS.iter().find(|task| format!("{task:?}") == name).expect("a task");
     let path = |name: &str| PathBuf::from(std::env::var(name).unwrap());
     let (queue, target) = (path("LOGSPOOL_CHILD_QUEUE"), path("LOGSPOOL_CHILD_TARGET"));
+    let first_thread = THREADS * std::env::var("LOGSPOOL_CHILD_WHO").unwrap().parse::<u32>().unwrap();
+    seam::obey(&std::env::var("LOGSPOOL_CHILD_ORDER").unwrap());
     match task {
         Task::Recover => {
             let done = recover::recover(&queue, |path| path == target, recover::Options::default()).unwrap();
@@ -257,19 +285,31 @@ pub fn child_main() {
         Task::LogToConsole => log_to_full_pipe(),
         Task::LogAndWait => {
             let route = route_to("waits", file_sink(&target));
-            (0..1000).for_each(|index| assert!(log(route, 20, &text(task, 0, index))));
-            report(0, 999);
+            (0..1000).for_each(|index| assert!(log(route, 20, &text(task, first_thread, index))));
+            report(first_thread, 999);
             await_word(&target);
             assert_eq!(0, pipeline::drain(DEADLINE));
         }
         _ => {
-            let route = route_to("killed", file_sink(&target));
+            let sink = if task == Task::LogRotating { rotating_sink(&target) } else { file_sink(&target) };
+            let route = route_to("killed", sink);
             let second = (task == Task::LogTwice).then(|| route_to("second", file_sink(&second_target(&target))));
-            let threads =
-                (0..THREADS).map(|thread| std::thread::spawn(move || log_without_end(task, route, second, thread)));
+            let threads = (first_thread..first_thread + THREADS)
+                .map(|thread| std::thread::spawn(move || log_without_end(task, route, second, thread)));
             threads.collect::<Vec<_>>().into_iter().for_each(|thread| thread.join().unwrap());
         }
     }
+}
+
+/// Size below which the rotating file stays. Small, so that it is rotated often.
+pub const MAX_BYTES: u64 = 50_000;
+
+fn rotating_sink(path: &Path) -> u32 {
+    let path = path.to_str().unwrap().to_owned();
+    let (max_bytes, backup_count, terminator_chars) = (MAX_BYTES, 5_000, 1);
+    let rules = RotationRules::Together;
+    let kind = SinkKind::RotatingFile { path, max_bytes, backup_count, terminator_chars, rules };
+    pipeline::open_sink(&SinkDefinition { kind, descriptor: Descriptor::Open }).unwrap()
 }
 
 fn log_without_end(task: Task, route: u32, second: Option<u32>, thread: u32) {

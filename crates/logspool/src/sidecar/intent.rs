@@ -1,0 +1,206 @@
+//! Head and intent of a sidecar, as they lie in it; the layout stands in `sidecar.rs`.
+
+use std::path::{Path, PathBuf};
+
+use super::shared_file::Identity;
+
+/// First eight bytes of every sidecar that was entered once.
+const MAGIC: u64 = u64::from_le_bytes(*b"LOGSSIDE");
+/// Layout of sidecars; one of another version is left alone.
+const VERSION: u64 = 1;
+
+/// Bytes of the head, with the path.
+pub const HEAD_BYTES: usize = 1024;
+const PATH: usize = 64;
+
+/// Offset of the intent.
+pub const INTENT: u64 = HEAD_BYTES as u64;
+/// Bytes of the intent.
+pub const INTENT_BYTES: usize = 192;
+const NAME: usize = 88;
+/// Offset and bytes of a small copy.
+pub const SMALL_COPY: u64 = INTENT + INTENT_BYTES as u64;
+/// See [`SMALL_COPY`].
+pub const SMALL_COPY_BYTES: usize = 4096 - SMALL_COPY as usize;
+/// Offset of a large copy.
+pub const LARGE_COPY: u64 = 4096;
+
+/// Offset of the time of the next rotation.
+pub const DUE: u64 = 40;
+/// Offset of the number of torn lines.
+pub const TORN: u64 = 48;
+
+/// The intent ends a torn line: its owner's rest is not to be had.
+const ENDS_LINE: u32 = 1;
+
+/// Whose sidecar it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Head {
+    /// The file.
+    pub identity: Identity,
+    /// When the file was made, nanoseconds since the epoch; 0 where its file system does not tell.
+    pub birth_ns: u64,
+    /// Where it was when the sidecar was made.
+    pub path: PathBuf,
+}
+
+/// See the head of `sidecar.rs`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Intent {
+    /// Batch of the chunk.
+    pub batch: u64,
+    /// First byte in that chunk.
+    pub from: u64,
+    /// Bytes to append.
+    pub length: u64,
+    /// Bytes in the file before.
+    pub at: u64,
+    /// Offset of the copy in the sidecar; 0: there was no room for one.
+    pub copy: u64,
+    /// When it was written, of CLOCK_MONOTONIC.
+    pub since_ns: u64,
+    /// Id of the sink.
+    pub sink: u32,
+    /// Whether the line behind these bytes is to be ended.
+    pub ends_line: bool,
+    /// Random identity of the segment.
+    pub uuid: [u8; 16],
+    /// NAME of the segment.
+    pub owner: String,
+}
+
+/// What the head of a sidecar says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Read {
+    /// Nothing yet.
+    New,
+    /// Something that this version does not know.
+    Foreign,
+    /// This.
+    Known(Head),
+}
+
+fn word(bytes: &[u8], at: usize) -> u64 {
+    u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+}
+
+fn put(bytes: &mut [u8], at: usize, word: u64) {
+    bytes[at..at + 8].copy_from_slice(&word.to_ne_bytes());
+}
+
+impl Head {
+    /// As it lies in the file, with no rotation due and no torn lines.
+    pub fn encode(&self) -> [u8; HEAD_BYTES] {
+        use std::os::unix::ffi::OsStrExt;
+
+        let mut bytes = [0; HEAD_BYTES];
+        put(&mut bytes, 0, MAGIC);
+        put(&mut bytes, 8, VERSION);
+        put(&mut bytes, 16, self.identity.device);
+        put(&mut bytes, 24, self.identity.inode);
+        put(&mut bytes, 32, self.birth_ns);
+        let path = self.path.as_os_str().as_bytes();
+        if path.len() <= HEAD_BYTES - PATH {
+            put(&mut bytes, 56, path.len() as u64);
+            bytes[PATH..PATH + path.len()].copy_from_slice(path);
+        }
+        bytes
+    }
+
+    /// Reads a head.
+    pub fn decode(bytes: &[u8; HEAD_BYTES]) -> Read {
+        use std::os::unix::ffi::OsStrExt;
+
+        if word(bytes, 0) == 0 {
+            return Read::New;
+        }
+        let path_bytes = word(bytes, 56);
+        if word(bytes, 0) != MAGIC || word(bytes, 8) != VERSION || path_bytes > (HEAD_BYTES - PATH) as u64 {
+            return Read::Foreign;
+        }
+        let path = &bytes[PATH..PATH + path_bytes as usize];
+        Read::Known(Self {
+            identity: Identity { device: word(bytes, 16), inode: word(bytes, 24) },
+            birth_ns: word(bytes, 32),
+            path: Path::new(std::ffi::OsStr::from_bytes(path)).to_owned(),
+        })
+    }
+}
+
+impl Intent {
+    /// As it lies in the file.
+    pub fn encode(&self) -> [u8; INTENT_BYTES] {
+        let mut bytes = [0; INTENT_BYTES];
+        let words = [1, self.batch, self.from, self.length, self.at, self.copy, self.since_ns];
+        for (index, word) in words.into_iter().enumerate() {
+            put(&mut bytes, 8 * index, word);
+        }
+        bytes[56..60].copy_from_slice(&self.sink.to_ne_bytes());
+        bytes[60..64].copy_from_slice(&(u32::from(self.ends_line) * ENDS_LINE).to_ne_bytes());
+        bytes[64..80].copy_from_slice(&self.uuid);
+        // NAME has at most 80 characters: three numbers and sixteen digits.
+        let owner = &self.owner.as_bytes()[..self.owner.len().min(INTENT_BYTES - NAME)];
+        put(&mut bytes, 80, owner.len() as u64);
+        bytes[NAME..NAME + owner.len()].copy_from_slice(owner);
+        bytes
+    }
+
+    /// Reads an intent. `None`: there is none, or it makes no sense.
+    pub fn decode(bytes: &[u8; INTENT_BYTES]) -> Option<Self> {
+        let owner_bytes = word(bytes, 80);
+        if word(bytes, 0) != 1 || owner_bytes > (INTENT_BYTES - NAME) as u64 {
+            return None;
+        }
+        let owner = std::str::from_utf8(&bytes[NAME..NAME + owner_bytes as usize]).ok()?.to_owned();
+        let half = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+        Some(Self {
+            batch: word(bytes, 8),
+            from: word(bytes, 16),
+            length: word(bytes, 24),
+            at: word(bytes, 32),
+            copy: word(bytes, 40),
+            since_ns: word(bytes, 48),
+            sink: half(56),
+            ends_line: half(60) & ENDS_LINE != 0,
+            uuid: bytes[64..80].try_into().expect("sixteen bytes"),
+            owner,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_read() {
+        let head = Head {
+            identity: Identity { device: 0x801, inode: 77 },
+            birth_ns: 5,
+            path: PathBuf::from("/var/log/app.log"),
+        };
+        let intent = Intent {
+            batch: u64::MAX,
+            from: 3,
+            length: 9,
+            at: 1 << 40,
+            copy: LARGE_COPY,
+            since_ns: 11,
+            sink: 129,
+            ends_line: true,
+            uuid: [7; 16],
+            owner: "4026531836-42-99-00ff00ff00ff00ff".to_owned(),
+        };
+
+        assert_eq!(Read::Known(head.clone()), Head::decode(&head.encode()));
+        assert_eq!(Some(intent.clone()), Intent::decode(&intent.encode()));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_no_intent() {
+        assert_eq!(Read::New, Head::decode(&[0; HEAD_BYTES]));
+        assert_eq!(Read::Foreign, Head::decode(&[1; HEAD_BYTES]));
+        assert_eq!(None, Intent::decode(&[0; INTENT_BYTES]));
+        assert_eq!(None, Intent::decode(&[1; INTENT_BYTES]));
+    }
+}

@@ -1,0 +1,204 @@
+//! All sidecars of a folder: intents of one dead process settled, those that nobody needs removed, the rest shown.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{DirEntryExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::intent::{HEAD_BYTES, Head, INTENT, INTENT_BYTES, Intent, Read};
+use super::shared_file::{Identity, birth_ns};
+use super::side::Sidecar;
+use super::table::{self, Handle};
+use super::{locks, mend};
+use crate::clock::monotonic_ns;
+use crate::segment::folder::Folder;
+
+/// How long a recoverer waits for a writer that is inside.
+///
+/// Chosen: as long as for a service; a start is held up for so long by a frozen disk, at most.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Names in the folder of a log file that are looked at for one that was renamed.
+///
+/// Chosen: more files than a folder of logs has; reading so many takes milliseconds.
+const MOST_NEIGHBOURS: usize = 10_000;
+
+/// What becomes of an intent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is finished.
+    Finish,
+    /// It is taken back: its file was opened anew since, and what it was about went with the rest.
+    TakeBack,
+    /// It stays.
+    Leave,
+}
+
+/// Settles the intents of a dead process, whose segment's NAME is `owner`. `judge` gets the id of the sink.
+///
+/// # Errors
+///
+/// `WouldBlock` when a live writer stays inside; what the system said. Everything else is settled all the same.
+pub fn settle(folder: &Folder, owner: &str, judge: impl Fn(u32) -> Verdict) -> io::Result<()> {
+    let mut result = Ok(());
+    for identity in identities(folder)? {
+        let settled = with(folder, identity, |sidecar| {
+            let is_its = |intent: &Intent| intent.owner == owner && judge(intent.sink) != Verdict::Leave;
+            if !sidecar.intent()?.is_some_and(|intent| is_its(&intent)) {
+                return Ok(());
+            }
+            inside(sidecar, |sidecar| match sidecar.intent()? {
+                Some(intent) if is_its(&intent) => match judge(intent.sink) {
+                    Verdict::Finish => finish(sidecar),
+                    _ => sidecar.clear(),
+                },
+                _ => Ok(()),
+            })
+        });
+        result = result.and(settled);
+    }
+    result
+}
+
+/// Removes sidecars that nobody has open, but those with an intent whose segment or file is still there.
+///
+/// # Errors
+///
+/// When the folder cannot be read.
+pub fn sweep(folder: &Folder) -> io::Result<()> {
+    for identity in identities(folder)? {
+        // Opened and closed: the last one who closes it removes it. What goes wrong with one is left to the next sweep.
+        let _ = with(folder, identity, |sidecar| {
+            let Some(intent) = sidecar.intent()? else { return Ok(()) };
+            let is_orphaned = folder.status(&format!("{}.seg", intent.owner)).is_err();
+            let is_gone = || sidecar.head().is_none_or(|head| find(&head).is_none());
+            if is_orphaned && !sidecar.is_used_elsewhere() && is_gone() {
+                return inside(sidecar, Sidecar::clear);
+            }
+            Ok(())
+        });
+    }
+    Ok(())
+}
+
+fn identities(folder: &Folder) -> io::Result<Vec<Identity>> {
+    Ok(folder.names()?.iter().filter_map(|name| Identity::of_file_name(name)).collect())
+}
+
+/// Runs `work` on a sidecar, and closes it.
+fn with(folder: &Folder, identity: Identity, work: impl FnOnce(&Sidecar) -> io::Result<()>) -> io::Result<()> {
+    let sidecar: Handle = table::open(folder.path(), identity)?;
+    work(&sidecar)
+}
+
+/// Runs `work` inside, waiting for others.
+fn inside(sidecar: &Sidecar, work: impl FnOnce(&Sidecar) -> io::Result<()>) -> io::Result<()> {
+    let deadline = Instant::now() + PATIENCE;
+    while !sidecar.try_enter()? {
+        if Instant::now() >= deadline {
+            return Err(io::Error::from(ErrorKind::WouldBlock));
+        }
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    let done = work(sidecar);
+    sidecar.leave();
+    done
+}
+
+/// Finishes an intent in the file that it is about; one that is gone has nothing that could be finished.
+fn finish(sidecar: &Sidecar) -> io::Result<()> {
+    match sidecar.head().and_then(|head| find(&head)) {
+        Some(file) => mend::mend(sidecar, &file),
+        None => sidecar.clear(),
+    }
+}
+
+/// Opens the file of a sidecar, under the name that it had or another one in the same folder.
+fn find(head: &Head) -> Option<File> {
+    if let Some(file) = open(head, &head.path) {
+        return Some(file);
+    }
+    let neighbours = std::fs::read_dir(head.path.parent()?).ok()?;
+    let same = neighbours.take(MOST_NEIGHBOURS).flatten().find(|entry| entry.ino() == head.identity.inode)?;
+    open(head, &same.path())
+}
+
+fn open(head: &Head, path: &Path) -> Option<File> {
+    // Asked before it is opened: opening a device can have effects.
+    let is_it = |metadata: &std::fs::Metadata| {
+        // SAFETY: geteuid has no preconditions and cannot fail.
+        let user = unsafe { libc::geteuid() };
+        metadata.is_file()
+            && metadata.uid() == user
+            && Identity::of(metadata) == head.identity
+            && birth_ns(metadata) == head.birth_ns
+    };
+    if !path.is_absolute() || !path.symlink_metadata().is_ok_and(|metadata| is_it(&metadata)) {
+        return None;
+    }
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
+    let file = OpenOptions::new().read(true).append(true).custom_flags(flags).open(path).ok()?;
+    file.metadata().is_ok_and(|metadata| is_it(&metadata)).then_some(file)
+}
+
+/// A sidecar, as an operator wants to see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Its name in the folder.
+    pub name: String,
+    /// The log file, where it was when the sidecar was made; `None`: the sidecar cannot be read.
+    pub path: Option<PathBuf>,
+    /// Bytes of memory that it takes.
+    pub bytes: u64,
+    /// Whether a process is inside, and how long, where that is known.
+    pub inside: Option<Duration>,
+    /// Whether something is begun and not finished by anybody.
+    pub unfinished: bool,
+    /// Lines that were torn by kills and ended.
+    pub torn: u64,
+}
+
+/// Lists the sidecars in `folder` that somebody has open or that hold something unfinished; others go.
+///
+/// # Errors
+///
+/// When the folder cannot be read or is not ours alone. One that is missing holds nothing.
+pub fn list(folder: &Path) -> io::Result<Vec<Listed>> {
+    let folder = match Folder::open_existing(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        opened => opened?,
+    };
+    let mut found = Vec::new();
+    for identity in identities(&folder)? {
+        // Through the table: closing another descriptor would drop this process's locks.
+        let Ok(sidecar) = table::open(folder.path(), identity) else { continue };
+        let listed = look(&sidecar);
+        if listed.unfinished || sidecar.is_used_elsewhere() || table::users(&sidecar) > 1 {
+            found.push(listed);
+        }
+    }
+    Ok(found)
+}
+
+fn look(sidecar: &Sidecar) -> Listed {
+    let mut head = [0; HEAD_BYTES];
+    let mut intent = [0; INTENT_BYTES];
+    let read = |bytes: &mut [u8], offset| sidecar.file.read_exact_at(bytes, offset).is_ok();
+    let path = match read(&mut head, 0).then(|| Head::decode(&head)) {
+        Some(Read::Known(head)) => Some(head.path),
+        _ => None,
+    };
+    let intent = if read(&mut intent, INTENT) { Intent::decode(&intent) } else { None };
+    // A lock of this very process does not show.
+    let is_inside = sidecar.is_entered_here() || locks::is_held_elsewhere(&sidecar.file, locks::ENTER).unwrap_or(false);
+    let since = |intent: &Intent| Duration::from_nanos(monotonic_ns().saturating_sub(intent.since_ns));
+    Listed {
+        name: sidecar.identity.file_name(),
+        path,
+        bytes: sidecar.file.metadata().map_or(0, |status| status.blocks() * 512),
+        inside: is_inside.then(|| intent.as_ref().map(since).unwrap_or_default()),
+        unfinished: intent.is_some() && !is_inside,
+        torn: sidecar.torn(),
+    }
+}

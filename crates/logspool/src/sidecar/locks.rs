@@ -1,0 +1,70 @@
+//! Record locks on single bytes of a file.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+
+/// Byte that the one who appends has locked.
+pub const ENTER: i64 = 0;
+/// Byte that everybody who has the sidecar open shares.
+pub const USE: i64 = 1;
+
+/// What to do with a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lock {
+    /// Have it alone.
+    Alone,
+    /// Have it with others.
+    Shared,
+    /// Give it back.
+    Free,
+}
+
+/// Changes this process's lock on a byte at once. `Ok(false)`: other processes do not allow it.
+pub fn set(file: &File, byte: i64, lock: Lock) -> io::Result<bool> {
+    set_raw(file.as_raw_fd(), byte, lock)
+}
+
+/// As [`set`]: async-signal-safe.
+pub fn set_raw(descriptor: RawFd, byte: i64, lock: Lock) -> io::Result<bool> {
+    let kind = match lock {
+        Lock::Alone => libc::F_WRLCK,
+        Lock::Shared => libc::F_RDLCK,
+        Lock::Free => libc::F_UNLCK,
+    };
+    let lock = request(kind as i16, byte);
+    // SAFETY: fcntl checks the descriptor itself, and `lock` lives through the call.
+    if unsafe { libc::fcntl(descriptor, libc::F_SETLK, &lock) } == 0 {
+        return Ok(true);
+    }
+    match io::Error::last_os_error() {
+        error if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => Ok(false),
+        error => Err(error),
+    }
+}
+
+/// Takes byte [`USE`] alone, which this process shares: lets go of it first, so that of several that end at the same
+/// time the last one has it.
+pub fn take_alone(file: &File) -> bool {
+    take_alone_raw(file.as_raw_fd())
+}
+
+/// As [`take_alone`]: async-signal-safe.
+pub fn take_alone_raw(descriptor: RawFd) -> bool {
+    let _ = set_raw(descriptor, USE, Lock::Free);
+    matches!(set_raw(descriptor, USE, Lock::Alone), Ok(true))
+}
+
+/// Whether another process has a lock on a byte.
+pub fn is_held_elsewhere(file: &File, byte: i64) -> io::Result<bool> {
+    let mut lock = request(libc::F_WRLCK as i16, byte);
+    // SAFETY: the descriptor is open and `lock` lives through the call.
+    if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETLK, &mut lock) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(lock.l_type != libc::F_UNLCK as i16)
+}
+
+fn request(kind: i16, byte: i64) -> libc::flock {
+    libc::flock { l_type: kind, l_whence: libc::SEEK_SET as i16, l_start: byte, l_len: 1, l_pid: 0 }
+}

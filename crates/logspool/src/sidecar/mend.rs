@@ -1,0 +1,342 @@
+//! Finishes what a dead writer began.
+//!
+//! The caller is inside, so the one whose intent is there is dead, or has given up. Every step may be cut by another
+//! kill; who comes then begins with what the file and the intent say, and comes to the same end:
+//!
+//! - How much of the copy is in the file tells the file, and the rest is appended.
+//! - Where other bytes stand between, the intent is first rewritten to what is still to be appended, and where.
+//! - Where there is no copy, the intent is first shortened to the whole lines that are in the file, and told to end the
+//!   torn one; its owner's recovery goes on behind them.
+//! - The owner's segment notes where it stands, and only then the intent is taken back.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::mem::offset_of;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::intent::Intent;
+use super::shared_file::{is_appending, seek_behind};
+use super::side::Sidecar;
+use super::steps::{self, Step};
+use crate::segment::folder::Folder;
+use crate::segment::layout::{Header, MAGIC, MAJOR, SINKS, SinkHead, Table};
+
+/// Bytes behind the beginning of what was intended in which it is looked for, where others appended too.
+///
+/// Chosen: more than other programs write in the moment of an append; beyond it lines may stand twice.
+const SEARCH_BYTES: u64 = 1024 * 1024;
+
+/// Lines that were torn by a kill and ended by this process. An atomic outside `stats`: it belongs to no sink of this
+/// process.
+static TORN: AtomicU64 = AtomicU64::new(0);
+
+/// Lines that were torn by a kill and ended by this process, because their rest could not be told.
+pub fn torn_lines() -> u64 {
+    TORN.load(Ordering::Relaxed)
+}
+
+/// Notes a torn line.
+pub(crate) fn count_torn() {
+    TORN.fetch_add(1, Ordering::Relaxed);
+}
+
+/// How much of the intended bytes is in the file.
+#[derive(Debug, PartialEq, Eq)]
+enum Found {
+    /// So many, and they end the file, or are all of them.
+    Out(usize),
+    /// Whole lines of so many bytes; others appended before or behind them.
+    Among {
+        /// The bytes.
+        out: usize,
+        /// Whether the beginning of another line stands there.
+        torn: bool,
+    },
+}
+
+/// Finishes the intent in `sidecar`, whose file is `target`.
+///
+/// # Errors
+///
+/// What the system said; the intent stays then.
+pub fn mend(sidecar: &Sidecar, target: &File) -> io::Result<()> {
+    let Some(mut intent) = sidecar.intent()? else { return sidecar.clear() };
+    let reader = reader_of(target);
+    match sidecar.copy(&intent)? {
+        Some(copy) => append_rest(sidecar, &mut intent, &copy, target, reader.as_ref())?,
+        None => end_line(sidecar, &mut intent, target, reader.as_ref())?,
+    }
+    steps::reach(Step::Mended);
+    note(&sidecar.folder, &intent)?;
+    sidecar.clear()?;
+    sidecar.shrink(intent.length as usize);
+    seek_behind(target)
+}
+
+fn append_rest(
+    sidecar: &Sidecar,
+    intent: &mut Intent,
+    copy: &[u8],
+    target: &File,
+    reader: Option<&File>,
+) -> io::Result<()> {
+    let size = target.metadata()?.len();
+    let out = match found(intent.at, size, copy, reader)? {
+        Found::Out(out) => out,
+        Found::Among { out, torn } => {
+            let glued = copy.ends_with(b"\n") && reader.is_some_and(|reader| !ends_with_line(reader, size));
+            if glued {
+                append(target, b"\n")?;
+            }
+            if glued || torn {
+                sidecar.count_torn()?;
+                count_torn();
+            }
+            intent.from += out as u64;
+            intent.copy += out as u64;
+            intent.length -= out as u64;
+            intent.at = target.metadata()?.len();
+            sidecar.rewrite(intent)?;
+            return append(target, &copy[out..]);
+        }
+    };
+    append(target, &copy[out..])
+}
+
+/// Where the file stands in its `size` bytes, with `copy` intended at `at`.
+fn found(at: u64, size: u64, copy: &[u8], reader: Option<&File>) -> io::Result<Found> {
+    let Some(behind) = size.checked_sub(at) else {
+        // Cut since. Rather twice than not at all.
+        return Ok(Found::Out(0));
+    };
+    let Some(reader) = reader else {
+        return Ok(Found::Out(behind.min(copy.len() as u64) as usize));
+    };
+    let mut there = vec![0; behind.min(copy.len() as u64 + SEARCH_BYTES) as usize];
+    reader.read_exact_at(&mut there, at)?;
+    let alike = alike(&there, copy);
+    if alike == there.len().min(copy.len()) {
+        return Ok(Found::Out(alike));
+    }
+    // Others appended in between: ours is behind, whole, or cut by the end, or by others again. A part of it counts
+    // only where it begins a line, as ours did; else it may be somebody's words.
+    let mut best = 0;
+    for start in (0..there.len()).filter(|start| there[*start] == copy[0]) {
+        let alike = self::alike(&there[start..], copy);
+        let begins = start == 0 || there[start - 1] == b'\n';
+        if alike == copy.len() || begins && start + alike == there.len() && at + there.len() as u64 == size {
+            return Ok(Found::Out(alike));
+        }
+        best = if begins { best.max(alike) } else { best };
+    }
+    let out = copy[..best].iter().rposition(|byte| *byte == b'\n').map_or(0, |line_end| line_end + 1);
+    Ok(Found::Among { out, torn: alike > 0 && copy[alike - 1] != b'\n' })
+}
+
+/// Bytes that two begin with alike.
+fn alike(one: &[u8], other: &[u8]) -> usize {
+    one.iter().zip(other).take_while(|(one, other)| one == other).count()
+}
+
+/// Without a copy: ends the line that is torn, if one is.
+fn end_line(sidecar: &Sidecar, intent: &mut Intent, target: &File, reader: Option<&File>) -> io::Result<()> {
+    let size = target.metadata()?.len();
+    let out = size.saturating_sub(intent.at).min(intent.length);
+    if !intent.ends_line && out < intent.length {
+        let whole = match reader {
+            Some(reader) => whole_lines(reader, intent.at, out)?,
+            None => 0,
+        };
+        intent.length = whole;
+        intent.ends_line = whole < out;
+        sidecar.rewrite(intent)?;
+        if intent.ends_line {
+            sidecar.count_torn()?;
+            count_torn();
+        }
+    }
+    if intent.ends_line && !reader.is_some_and(|reader| ends_with_line(reader, size)) {
+        append(target, b"\n")?;
+    }
+    Ok(())
+}
+
+/// Bytes of whole lines among the `length` bytes behind `at`.
+fn whole_lines(reader: &File, at: u64, length: u64) -> io::Result<u64> {
+    let mut end = at + length;
+    let mut bytes = vec![0; 64 * 1024];
+    while end > at {
+        let count = (end - at).min(bytes.len() as u64) as usize;
+        reader.read_exact_at(&mut bytes[..count], end - count as u64)?;
+        if let Some(line_end) = bytes[..count].iter().rposition(|byte| *byte == b'\n') {
+            return Ok(end - count as u64 + line_end as u64 + 1 - at);
+        }
+        end -= count as u64;
+    }
+    Ok(0)
+}
+
+fn ends_with_line(reader: &File, size: u64) -> bool {
+    let mut last = [0];
+    size == 0 || reader.read_exact_at(&mut last, size - 1).is_ok() && last == *b"\n"
+}
+
+/// The same file, to be read from: log files are opened to be written.
+fn reader_of(target: &File) -> Option<File> {
+    let path = format!("/proc/self/fd/{}", target.as_raw_fd());
+    OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path).ok()
+}
+
+/// Appends all of it, whatever the descriptor's own position.
+fn append(mut target: &File, mut bytes: &[u8]) -> io::Result<()> {
+    use std::io::Write;
+
+    let appends = is_appending(target);
+    while !bytes.is_empty() {
+        let allowed = &bytes[..steps::allowed(bytes.len())];
+        let written = if appends { target.write(allowed) } else { target.write_at(allowed, target.metadata()?.len()) };
+        match written {
+            Ok(0) => return Err(io::Error::from(ErrorKind::WriteZero)),
+            Ok(count) => bytes = &bytes[count..],
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        steps::reach(Step::Appended);
+    }
+    Ok(())
+}
+
+/// Notes in the owner's segment how much of the batch is out. A segment that is gone, or a sink that is another one by
+/// now, wants to know nothing.
+fn note(folder: &Folder, intent: &Intent) -> io::Result<()> {
+    if intent.owner.contains('/') {
+        return Ok(());
+    }
+    let segment = match folder.open_file(&format!("{}.seg", intent.owner)) {
+        Ok(segment) if segment.metadata()?.is_file() => segment,
+        Ok(_) => return Ok(()),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidInput) => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let word = |offset: u64| -> io::Result<u64> {
+        let mut bytes = [0; 8];
+        segment.read_exact_at(&mut bytes, offset)?;
+        Ok(u64::from_ne_bytes(bytes))
+    };
+    let mut uuid = [0; 16];
+    if segment.read_exact_at(&mut uuid, offset_of!(Header, uuid) as u64).is_err() || uuid != intent.uuid {
+        return Ok(());
+    }
+    let mut major = [0; 4];
+    segment.read_exact_at(&mut major, offset_of!(Header, major) as u64)?;
+    if word(0)? != MAGIC || u32::from_ne_bytes(major) != MAJOR {
+        return Ok(());
+    }
+    let place = Table::Sinks.slot(intent.sink) as u64;
+    let head = SINKS + place * size_of::<SinkHead>() as u64;
+    let field = |offset: usize| head + offset as u64;
+    let generation = word(Table::Sinks.index_offset() + 8 * place)? >> 32;
+    let is_its = generation == Table::Sinks.generation(intent.sink)
+        && word(field(offset_of!(SinkHead, closed)))? == 0
+        && word(field(offset_of!(SinkHead, writing)))? == intent.batch
+        && word(field(offset_of!(SinkHead, batch)))? < intent.batch;
+    let reached = intent.from.saturating_add(intent.length);
+    if is_its && word(field(offset_of!(SinkHead, offset)))? < reached {
+        segment.write_all_at(&reached.to_ne_bytes(), field(offset_of!(SinkHead, offset)))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found_in(file: &str, at: u64, copy: &str) -> Found {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.log");
+        std::fs::write(&path, file).unwrap();
+        found(at, file.len() as u64, copy.as_bytes(), Some(&File::open(&path).unwrap())).unwrap()
+    }
+
+    #[test]
+    fn the_file_tells_how_much_is_out() {
+        assert_eq!(Found::Out(0), found_in("0\n", 2, "1 a\n2 b\n"));
+        assert_eq!(Found::Out(5), found_in("0\n1 a\n2", 2, "1 a\n2 b\n"));
+        assert_eq!(Found::Out(8), found_in("0\n1 a\n2 b\n", 2, "1 a\n2 b\n"));
+        assert_eq!(Found::Out(8), found_in("0\n1 a\n2 b\nforeign\n", 2, "1 a\n2 b\n"));
+        assert_eq!(Found::Out(0), found_in("", 2, "1 a\n2 b\n"));
+    }
+
+    #[test]
+    fn what_stands_behind_foreign_lines_is_found() {
+        assert_eq!(Found::Out(8), found_in("foreign\n1 a\n2 b\n", 0, "1 a\n2 b\n"));
+        assert_eq!(Found::Out(5), found_in("foreign\n1 a\n2", 0, "1 a\n2 b\n"));
+        assert_eq!(Found::Among { out: 4, torn: true }, found_in("1 a\n2foreign\n", 0, "1 a\n2 b\n"));
+        assert_eq!(Found::Among { out: 0, torn: true }, found_in("1foreign\n", 0, "1 a\n2 b\n"));
+        assert_eq!(Found::Among { out: 0, torn: false }, found_in("foreign\n", 0, "1 a\n2 b\n"));
+        assert_eq!(Found::Among { out: 0, torn: false }, found_in("foreign 1 a\n", 0, "1 a\n2 b\n"));
+    }
+
+    #[test]
+    fn whole_lines_are_counted_from_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.log");
+        std::fs::write(&path, format!("0\n{}\ntorn", "x".repeat(200_000))).unwrap();
+        let file = File::open(&path).unwrap();
+
+        assert_eq!(200_001, whole_lines(&file, 2, 200_005).unwrap());
+        assert_eq!(0, whole_lines(&file, 2, 150_000).unwrap());
+    }
+
+    /// Mends `file`, whose dead writer wanted to append `copy` at `at`; returns it, and the torn lines counted.
+    fn mended(file: &str, at: u64, copy: &str, with_copy: bool) -> (String, u64) {
+        use std::os::unix::fs::PermissionsExt;
+
+        let private = std::fs::Permissions::from_mode(0o700);
+        let queue = tempfile::Builder::new().permissions(private).tempdir_in("/dev/shm").unwrap();
+        let path = queue.path().join("a.log");
+        std::fs::write(&path, file).unwrap();
+        let target = OpenOptions::new().append(true).open(&path).unwrap();
+        let identity = super::super::Identity::of(&target.metadata().unwrap());
+        let sidecar = super::super::table::open(queue.path(), identity).unwrap();
+        let mut intent = Intent {
+            batch: 1,
+            from: 0,
+            length: copy.len() as u64,
+            at,
+            copy: 0,
+            since_ns: 0,
+            sink: 1,
+            ends_line: false,
+            uuid: [0; 16],
+            owner: "1-2-3-4".to_owned(),
+        };
+        if with_copy {
+            sidecar.intend(&mut intent, copy.as_bytes(), &mut Vec::new()).unwrap();
+        } else {
+            sidecar.rewrite(&intent).unwrap();
+        }
+        mend(&sidecar, &target).unwrap();
+        let once = std::fs::read_to_string(&path).unwrap();
+
+        assert!(!sidecar.has_intent().unwrap());
+        (once, sidecar.torn())
+    }
+
+    #[test]
+    fn a_line_is_completed_from_the_copy_and_without_one_it_is_ended() {
+        assert_eq!(("0\n1 a\n2 b\n".to_owned(), 0), mended("0\n1 a\n2", 2, "1 a\n2 b\n", true));
+        assert_eq!(("0\n1 a\n2\n".to_owned(), 1), mended("0\n1 a\n2", 2, "1 a\n2 b\n", false));
+        assert_eq!(("0\n1 a\n2 b\n".to_owned(), 0), mended("0\n1 a\n2 b\n", 2, "1 a\n2 b\n", false));
+        assert_eq!(("0\n".to_owned(), 0), mended("0\n", 2, "1 a\n2 b\n", false));
+    }
+
+    #[test]
+    fn behind_a_foreign_line_the_torn_one_is_repeated_and_counted() {
+        assert_eq!(("1 a\n2foreign\n2 b\n".to_owned(), 1), mended("1 a\n2foreign\n", 0, "1 a\n2 b\n", true));
+        assert_eq!(("foreign\n1 a\n".to_owned(), 1), mended("foreign", 0, "1 a\n", true));
+        assert_eq!(("foreign\n1 a\n".to_owned(), 0), mended("foreign\n", 0, "1 a\n", true));
+    }
+}

@@ -1,0 +1,458 @@
+//! A log file as its sink, or a recoverer, appends to it: under the lock of its sidecar, with an intent.
+//!
+//! Use: [`SharedFile::begin`] a chunk; [`SharedFile::enter`]; look at the file, rotate it; [`SharedFile::append`]; have
+//! the segment note what was taken; [`SharedFile::settle`], or [`SharedFile::give_up`] when anything failed.
+//! Without an origin (a program without tmpfs, the tests of the sinks) it appends and does nothing else.
+//!
+//! A piece that the disk took half of keeps the lock: its rest comes from the queue, and nobody appends to it before.
+
+use std::ffi::c_char;
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, UNIX_EPOCH};
+
+use super::intent::Intent;
+use super::steps::{self, Step};
+use super::table::{self, Handle};
+use super::{PIECE_BYTES, mend};
+use crate::clock::monotonic_ns;
+use crate::sink::{Lines, SinkError};
+
+/// How long [`SharedFile::enter`] waits for others.
+///
+/// Chosen: an append takes well under a millisecond. A writer has to leave for a fork within 50 ms; double would make
+/// that tight, half only asks more often.
+const PATIENCE: Duration = Duration::from_millis(5);
+/// First pause while waiting.
+const FIRST_PAUSE: Duration = Duration::from_micros(50);
+
+/// Device and inode: which file it is, whatever its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Identity {
+    /// Device.
+    pub device: u64,
+    /// Inode.
+    pub inode: u64,
+}
+
+/// Bytes of a sidecar's name as a C string, at most.
+const NAME_BYTES: usize = 48;
+
+impl Identity {
+    /// Of a file.
+    pub fn of(metadata: &std::fs::Metadata) -> Self {
+        Self { device: metadata.dev(), inode: metadata.ino() }
+    }
+
+    /// Name of its sidecar.
+    pub fn file_name(&self) -> String {
+        format!("file-{:x}-{:x}.side", self.device, self.inode)
+    }
+
+    /// Whose sidecar a file name is.
+    pub fn of_file_name(name: &str) -> Option<Self> {
+        let (device, inode) = name.strip_prefix("file-")?.strip_suffix(".side")?.split_once('-')?;
+        let number = |text: &str| u64::from_str_radix(text, 16).ok();
+        let identity = Self { device: number(device)?, inode: number(inode)? };
+        (identity.file_name() == name).then_some(identity)
+    }
+
+    /// The same without memory: for a signal handler.
+    pub(super) fn c_name(&self) -> [c_char; NAME_BYTES] {
+        let mut name = [0; NAME_BYTES];
+        let mut length = 0;
+        let mut put = |text: &[u8]| {
+            for byte in text {
+                name[length] = *byte as c_char;
+                length += 1;
+            }
+        };
+        put(b"file-");
+        for (number, behind) in [(self.device, &b"-"[..]), (self.inode, b".side")] {
+            let digits = (64 - number.leading_zeros()).div_ceil(4).max(1);
+            for digit in (0..digits).rev() {
+                put(&[b"0123456789abcdef"[(number >> (4 * digit)) as usize & 15]]);
+            }
+            put(behind);
+        }
+        name
+    }
+}
+
+/// Whose records are appended.
+#[derive(Debug, Clone)]
+pub struct Origin {
+    /// Folder of the segment.
+    pub folder: PathBuf,
+    /// NAME of the segment.
+    pub name: String,
+    /// Its random identity.
+    pub uuid: [u8; 16],
+    /// Id of the sink.
+    pub sink: u32,
+    /// Path of the log file.
+    pub path: PathBuf,
+}
+
+/// See the file head.
+#[derive(Debug, Default)]
+pub struct SharedFile {
+    origin: Option<Origin>,
+    beside: Beside,
+    birth_ns: u64,
+    /// Whether the kernel puts every write at the end.
+    appends: bool,
+    entered: bool,
+    /// Whether the agreed time of rotation was asked for.
+    has_agreed: bool,
+    batch: u64,
+    base: u64,
+    piece: Option<Piece>,
+    buffer: Vec<u8>,
+}
+
+#[derive(Debug, Default)]
+enum Beside {
+    /// Not looked for yet.
+    #[default]
+    Unknown,
+    /// Nothing: no regular file, or no room.
+    Nothing,
+    /// This.
+    Sidecar(Handle),
+}
+
+/// What is about to be appended, or was in part. Offsets are those of the chunk.
+#[derive(Debug, Clone, Copy)]
+struct Piece {
+    batch: u64,
+    begin: usize,
+    next: usize,
+    end: usize,
+    has_intent: bool,
+}
+
+impl SharedFile {
+    /// Says whose records come. Nothing is opened before the first of them.
+    pub(crate) fn attend(&mut self, origin: Origin) {
+        self.origin = Some(origin);
+    }
+
+    /// The chunk of `batch` comes next, or its rest; its bytes before `base` are not in what is given.
+    pub fn begin(&mut self, batch: u64, base: u64) {
+        (self.batch, self.base) = (batch, base);
+    }
+
+    /// The sink has gone over to another file.
+    pub fn follow(&mut self) {
+        self.leave();
+        self.beside = Beside::Unknown;
+        self.has_agreed = false;
+    }
+
+    /// Waits until nobody else appends, and finishes what a dead writer began.
+    ///
+    /// # Errors
+    ///
+    /// `Retry` with `WouldBlock` when another one stays inside; what the system said about the dead writer's rest.
+    pub fn enter(&mut self, file: &File) -> Result<(), SinkError> {
+        self.enter_within(file, PATIENCE).map_err(SinkError::Retry)
+    }
+
+    /// As [`SharedFile::enter`], waiting at most for `patience`.
+    pub(crate) fn enter_within(&mut self, file: &File, patience: Duration) -> io::Result<()> {
+        if self.entered {
+            return Ok(());
+        }
+        let Some(origin) = &self.origin else { return Ok(()) };
+        let deadline = Instant::now() + patience;
+        let mut pause = FIRST_PAUSE;
+        loop {
+            if let Beside::Unknown = self.beside {
+                self.beside = match look_for(origin, file) {
+                    Some((handle, birth_ns)) => {
+                        self.birth_ns = birth_ns;
+                        self.appends = is_appending(file);
+                        Beside::Sidecar(handle)
+                    }
+                    None => Beside::Nothing,
+                };
+            }
+            let Beside::Sidecar(sidecar) = &self.beside else { return Ok(()) };
+            match sidecar.try_enter() {
+                Ok(true) if sidecar.is_retired() => {
+                    sidecar.leave();
+                    self.beside = Beside::Unknown;
+                    self.has_agreed = false;
+                }
+                Ok(true) => break,
+                Ok(false) if Instant::now() >= deadline => return Err(io::Error::from_raw_os_error(libc::EAGAIN)),
+                Ok(false) => {
+                    std::thread::sleep(pause);
+                    pause = (pause * 2).min(Duration::from_millis(1));
+                }
+                // No locks here, or no more of them.
+                Err(_) => {
+                    self.beside = Beside::Nothing;
+                    return Ok(());
+                }
+            }
+        }
+        self.entered = true;
+        let mended = self.make_ready(file);
+        if mended.is_err() {
+            self.leave();
+        }
+        mended
+    }
+
+    /// Once inside: the sidecar is that of this file, and holds no intent.
+    fn make_ready(&mut self, file: &File) -> io::Result<()> {
+        let Beside::Sidecar(sidecar) = &self.beside else { return Ok(()) };
+        let path = self.origin.as_ref().map_or(Path::new(""), |origin| &origin.path);
+        match sidecar.acquaint(self.birth_ns, path) {
+            Ok(true) => {}
+            Ok(false) | Err(_) => {
+                self.leave();
+                self.beside = Beside::Nothing;
+                return Ok(());
+            }
+        }
+        if sidecar.has_intent()? { mend::mend(sidecar, file) } else { Ok(()) }
+    }
+
+    /// When the file is to be rotated, for all who write to it: the first who says a time decides. Call it inside.
+    pub fn agree(&mut self, due: i64) -> i64 {
+        let Beside::Sidecar(sidecar) = &self.beside else { return due };
+        if self.has_agreed {
+            return due;
+        }
+        self.has_agreed = true;
+        sidecar.agree(due).unwrap_or(due)
+    }
+
+    /// Says another time for all.
+    pub fn agree_anew(&mut self, due: i64) {
+        if let Beside::Sidecar(sidecar) = &self.beside {
+            // Should it not be taken, each process goes on by its own.
+            let _ = sidecar.agree_anew(due);
+        }
+    }
+
+    /// Whether `lines` are the rest of a piece that was taken in part.
+    pub fn continues(&self, lines: &Lines<'_>) -> bool {
+        self.rest_of(lines).is_some()
+    }
+
+    fn rest_of(&self, lines: &Lines<'_>) -> Option<Piece> {
+        self.piece.filter(|piece| {
+            self.entered && piece.batch == self.batch && piece.next == lines.before && piece.next < piece.end
+        })
+    }
+
+    /// Appends some of the first `part` bytes of `lines`, in one write. Returns how many, at least one.
+    ///
+    /// # Errors
+    ///
+    /// As [`SinkError::from_write`] sorts them.
+    pub fn append(&mut self, file: &mut File, lines: &Lines<'_>, part: usize) -> Result<usize, SinkError> {
+        if !self.entered {
+            return write_once(file, &lines.bytes[..part]);
+        }
+        let piece = match self.rest_of(lines) {
+            Some(piece) => piece,
+            None => self.intend(file, lines, part).map_err(SinkError::Retry)?,
+        };
+        self.piece = Some(piece);
+        let bytes = &lines.bytes[..(piece.end - piece.next).min(lines.bytes.len())];
+        let count = write_once(file, &bytes[..steps::allowed(bytes.len())])?;
+        self.piece = Some(Piece { next: piece.next + count, ..piece });
+        steps::reach(Step::Appended);
+        Ok(count)
+    }
+
+    /// Says what is about to be appended.
+    fn intend(&mut self, file: &mut File, lines: &Lines<'_>, part: usize) -> io::Result<Piece> {
+        let (Beside::Sidecar(sidecar), Some(origin)) = (&self.beside, &self.origin) else {
+            return Err(io::Error::from(io::ErrorKind::NotFound));
+        };
+        if self.piece.take().is_some_and(|piece| piece.has_intent) {
+            // Given up in the middle: nothing of that record will follow from the queue.
+            mend::mend(sidecar, file)?;
+        }
+        let length = piece_length(lines, part);
+        let size = size_of(file)?;
+        // One that does not append stands where the program put it; elsewhere than at the end nothing can be told.
+        let at_end = self.appends || file.stream_position()? == size;
+        let mut intent = Intent {
+            batch: self.batch,
+            from: self.base + lines.before as u64,
+            length: length as u64,
+            at: size,
+            copy: 0,
+            since_ns: monotonic_ns(),
+            sink: origin.sink,
+            ends_line: false,
+            uuid: origin.uuid,
+            owner: origin.name.clone(),
+        };
+        // Without room for an intent the line is appended all the same: it may stand twice then, after a kill.
+        let has_intent = at_end && sidecar.intend(&mut intent, &lines.bytes[..length], &mut self.buffer).is_ok();
+        let begin = lines.before;
+        Ok(Piece { batch: self.batch, begin, next: begin, end: begin + length, has_intent })
+    }
+
+    /// What was appended is noted in the segment: takes the intent back and leaves, unless a rest is to come.
+    pub fn settle(&mut self) {
+        if self.piece.is_none_or(|piece| piece.next == piece.end) {
+            steps::reach(Step::Noted);
+            self.clear_and_leave();
+        }
+    }
+
+    /// Something failed: leaves, unless a rest is to come.
+    pub fn give_up(&mut self) {
+        if self.piece.is_none_or(|piece| piece.next == piece.begin || piece.next == piece.end) {
+            self.clear_and_leave();
+        }
+    }
+
+    /// Leaves with the intent as it is: somebody else is to finish it.
+    pub(crate) fn abandon(&mut self) {
+        self.leave();
+    }
+
+    /// Whether this one is inside.
+    pub(crate) fn is_inside(&self) -> bool {
+        self.entered
+    }
+
+    fn clear_and_leave(&mut self) {
+        if let (Some(piece), Beside::Sidecar(sidecar)) = (self.piece.take(), &self.beside)
+            && piece.has_intent
+        {
+            // tmpfs takes eight bytes where there were some; should it not, whoever enters next finds them appended.
+            let _ = sidecar.clear();
+            sidecar.shrink(piece.end - piece.begin);
+        }
+        self.leave();
+    }
+
+    fn leave(&mut self) {
+        if std::mem::take(&mut self.entered)
+            && let Beside::Sidecar(sidecar) = &self.beside
+        {
+            sidecar.leave();
+        }
+        // What was begun is finished by whoever enters next.
+        self.piece = None;
+    }
+}
+
+impl Drop for SharedFile {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+/// The sidecar of an open file, and when the file was made. `None`: it has none.
+fn look_for(origin: &Origin, file: &File) -> Option<(Handle, u64)> {
+    let metadata = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    let handle = table::open(&origin.folder, Identity::of(&metadata)).ok()?;
+    Some((handle, birth_ns(&metadata)))
+}
+
+/// When a file was made, nanoseconds since the epoch; 0 where nobody knows.
+pub(super) fn birth_ns(metadata: &std::fs::Metadata) -> u64 {
+    let since = metadata.created().ok().and_then(|created| created.duration_since(UNIX_EPOCH).ok());
+    since.map_or(0, |since| since.as_nanos() as u64)
+}
+
+/// Whether a descriptor puts every write at the end.
+pub(super) fn is_appending(file: &File) -> bool {
+    // SAFETY: a plain question about an open descriptor.
+    unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFL) & libc::O_APPEND != 0 }
+}
+
+/// Bytes in a file. Less work than `File::metadata`, for a question before every append.
+fn size_of(file: &File) -> io::Result<u64> {
+    // SAFETY: an all-zero stat is a valid value of that plain struct.
+    let mut status: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: the descriptor is open and `status` a valid place.
+    if unsafe { libc::fstat(file.as_raw_fd(), &mut status) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(status.st_size as u64)
+}
+
+/// How many of the first `part` bytes make one piece: whole records up to [`PIECE_BYTES`], or one that is longer.
+fn piece_length(lines: &Lines<'_>, part: usize) -> usize {
+    if part <= PIECE_BYTES {
+        return part;
+    }
+    let fitting = lines.marks.partition_point(|mark| mark.end as usize - lines.before <= PIECE_BYTES);
+    let last = fitting.saturating_sub(1);
+    lines.marks.get(last).map_or(part, |mark| mark.end as usize - lines.before).clamp(1, part)
+}
+
+/// Writes once. Returns how many bytes were taken, at least one.
+///
+/// # Errors
+///
+/// As [`SinkError::from_write`] sorts them.
+pub(super) fn write_once(file: &mut File, bytes: &[u8]) -> Result<usize, SinkError> {
+    match file.write(bytes) {
+        Ok(0) => Err(SinkError::Retry(io::Error::from(io::ErrorKind::WriteZero))),
+        Ok(count) => Ok(count),
+        Err(error) => Err(SinkError::from_write(error)),
+    }
+}
+
+/// Puts a descriptor that does not append behind what was appended by another.
+pub(super) fn seek_behind(mut file: &File) -> io::Result<()> {
+    if !is_appending(file) {
+        file.seek(SeekFrom::End(0))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sink::Mark;
+
+    #[test]
+    fn names_are_made_alike_with_and_without_memory() {
+        for identity in [
+            Identity { device: 0, inode: 0 },
+            Identity { device: 0x801, inode: u64::MAX },
+            Identity { device: 16, inode: 1 },
+        ] {
+            let name = identity.file_name();
+            let c_name: Vec<u8> =
+                identity.c_name().iter().map(|byte| *byte as u8).take_while(|byte| *byte != 0).collect();
+
+            assert_eq!(name.as_bytes(), c_name);
+            assert_eq!(Some(identity), Identity::of_file_name(&name));
+        }
+        assert_eq!(None, Identity::of_file_name("file-0801-1.side"));
+        assert_eq!(None, Identity::of_file_name("file-1.side"));
+    }
+
+    #[test]
+    fn a_piece_is_whole_records_or_one_that_is_longer() {
+        let length = |ends: &[u32], part: usize| {
+            let marks: Vec<Mark> = ends.iter().map(|end| Mark { end: *end, level: 0, class: 0, seconds: 0 }).collect();
+            let bytes = vec![b'x'; *ends.last().unwrap() as usize - 1000];
+            piece_length(&Lines { bytes: &bytes, marks: &marks, before: 1000 }, part)
+        };
+        let (small, large) = (1000 + 100_000, 1000 + 300_000);
+
+        assert_eq!(100_000, length(&[small, large], 100_000));
+        assert_eq!(100_000, length(&[small, large], 300_000));
+        assert_eq!(300_000, length(&[large, large + 5], 300_005));
+    }
+}

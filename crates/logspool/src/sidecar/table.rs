@@ -1,0 +1,210 @@
+//! The sidecars that this process has open: each once, because closing a second descriptor would drop its locks.
+//!
+//! Opening and closing go through one gate, which a forked child can take whatever its parent's threads were doing;
+//! the child begins with an empty table and leaves that of its parent as it is.
+//!
+//! Atomics outside `queue` and `stats`: places that a signal handler reads, which may take no lock.
+
+use std::io;
+use std::ops::Deref;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+
+use super::MAX_SIDECARS;
+use super::intent::INTENT;
+use super::locks;
+use super::shared_file::Identity;
+use super::side::Sidecar;
+use crate::gate::Gate;
+use crate::segment::folder::Folder;
+use crate::segment::layout::MAX_SINKS;
+
+/// A sidecar in use; the last one of a process closes it.
+#[derive(Debug)]
+pub struct Handle(Option<Arc<Sidecar>>);
+
+impl Deref for Handle {
+    type Target = Sidecar;
+
+    fn deref(&self) -> &Sidecar {
+        self.0.as_ref().expect("taken by the drop only")
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if let Some(sidecar) = self.0.take() {
+            release(sidecar);
+        }
+    }
+}
+
+struct Entry {
+    folder: PathBuf,
+    sidecar: Arc<Sidecar>,
+    users: u32,
+    place: Option<&'static Place>,
+}
+
+struct Table {
+    process: u32,
+    entries: Vec<Entry>,
+}
+
+#[derive(Clone, Copy)]
+struct Pointer {
+    table: *mut Table,
+}
+
+// SAFETY: what it points to is reached by the holder of the gate only.
+unsafe impl Send for Pointer {}
+
+static TABLE: Gate<Pointer> = Gate::new(Pointer { table: std::ptr::null_mut() });
+
+/// Runs `work` on the table of this process.
+fn with_table<R>(work: impl FnOnce(&mut Table) -> R) -> R {
+    let mut pointer = TABLE.hold();
+    let process = std::process::id();
+    // SAFETY: made below and never freed; only the holder of the gate is here. `process` never changes, and a table of
+    // another process is not looked at further.
+    let is_own = unsafe { pointer.table.as_ref() }.is_some_and(|table| table.process == process);
+    if !is_own {
+        pointer.table = Box::into_raw(Box::new(Table { process, entries: Vec::new() }));
+    }
+    // SAFETY: as above.
+    work(unsafe { &mut *pointer.table })
+}
+
+/// Opens or makes the sidecar of a file.
+///
+/// # Errors
+///
+/// When the folder cannot be used or holds too many; what the system said.
+pub fn open(folder: &Path, identity: Identity) -> io::Result<Handle> {
+    with_table(|table| {
+        let wanted = |entry: &&mut Entry| {
+            entry.sidecar.identity == identity && entry.folder == folder && !entry.sidecar.is_retired()
+        };
+        if let Some(entry) = table.entries.iter_mut().find(wanted) {
+            entry.users += 1;
+            return Ok(Handle(Some(entry.sidecar.clone())));
+        }
+        let handle = match table.entries.iter().find(|entry| entry.folder == folder && !entry.sidecar.is_retired()) {
+            Some(entry) => entry.sidecar.folder.clone(),
+            None => Arc::new(Folder::open_existing(folder)?),
+        };
+        let names = handle.names()?;
+        let others = names.iter().filter_map(|name| Identity::of_file_name(name)).filter(|other| *other != identity);
+        if others.count() >= MAX_SIDECARS {
+            return Err(io::Error::from(io::ErrorKind::QuotaExceeded));
+        }
+        let sidecar = Arc::new(Sidecar::open(handle, identity)?);
+        let place = Place::take(&sidecar);
+        table.entries.push(Entry { folder: folder.to_owned(), sidecar: sidecar.clone(), users: 1, place });
+        Ok(Handle(Some(sidecar)))
+    })
+}
+
+/// How many in this process have it open.
+pub fn users(handle: &Handle) -> u32 {
+    let is_it = |entry: &&Entry| handle.0.as_ref().is_some_and(|sidecar| Arc::ptr_eq(&entry.sidecar, sidecar));
+    with_table(|table| table.entries.iter().find(is_it).map_or(0, |entry| entry.users))
+}
+
+/// Closes a sidecar with its last user.
+fn release(sidecar: Arc<Sidecar>) {
+    with_table(|table| {
+        let Some(at) = table.entries.iter().position(|entry| Arc::ptr_eq(&entry.sidecar, &sidecar)) else { return };
+        table.entries[at].users -= 1;
+        if table.entries[at].users == 0 {
+            let entry = table.entries.swap_remove(at);
+            if let Some(place) = entry.place {
+                place.descriptor.store(-1, Ordering::Release);
+            }
+            entry.sidecar.retire();
+        }
+        // Inside the gate: nobody opens the same file while this closes it.
+        drop(sidecar);
+    });
+}
+
+/// The process ends, or has nothing queued: removes the sidecars that nobody else has open. Who logs after it opens
+/// another one.
+pub fn leave_all() {
+    with_table(|table| table.entries.iter().for_each(|entry| entry.sidecar.retire()));
+}
+
+/// What a signal handler needs to remove a sidecar.
+struct Place {
+    process: AtomicU32,
+    /// −1 while the place is free.
+    descriptor: AtomicI32,
+    folder: AtomicI32,
+    device: AtomicU64,
+    inode: AtomicU64,
+}
+
+static PLACES: [Place; MAX_SINKS] = [const { Place::free() }; MAX_SINKS];
+
+impl Place {
+    const fn free() -> Self {
+        Self {
+            process: AtomicU32::new(0),
+            descriptor: AtomicI32::new(-1),
+            folder: AtomicI32::new(-1),
+            device: AtomicU64::new(0),
+            inode: AtomicU64::new(0),
+        }
+    }
+
+    /// Takes a place. Inside the gate. `None`: all are taken, and the next start removes the file.
+    fn take(sidecar: &Sidecar) -> Option<&'static Self> {
+        let process = std::process::id();
+        let is_free = |place: &&Self| {
+            place.descriptor.load(Ordering::Relaxed) < 0 || place.process.load(Ordering::Relaxed) != process
+        };
+        let place = PLACES.iter().find(is_free)?;
+        place.descriptor.store(-1, Ordering::Relaxed);
+        place.process.store(process, Ordering::Relaxed);
+        place.folder.store(sidecar.folder.descriptor(), Ordering::Relaxed);
+        place.device.store(sidecar.identity.device, Ordering::Relaxed);
+        place.inode.store(sidecar.identity.inode, Ordering::Relaxed);
+        // Release pairs with the Acquire in the handler: a descriptor comes with its name.
+        place.descriptor.store(sidecar.file.as_raw_fd(), Ordering::Release);
+        Some(place)
+    }
+}
+
+/// As [`leave_all`], with async-signal-safe calls only.
+pub fn unlink_async_signal_safe() {
+    // SAFETY: getpid has no preconditions.
+    let process = unsafe { libc::getpid() } as u32;
+    for place in &PLACES {
+        let descriptor = place.descriptor.load(Ordering::Acquire);
+        if descriptor < 0 || place.process.load(Ordering::Relaxed) != process {
+            continue;
+        }
+        if !locks::take_alone_raw(descriptor) {
+            continue;
+        }
+        let mut state = [0_u8; 8];
+        // SAFETY: a valid place for eight bytes.
+        let read = unsafe { libc::pread(descriptor, state.as_mut_ptr().cast(), state.len(), INTENT as i64) };
+        let folder = place.folder.load(Ordering::Relaxed);
+        let identity =
+            Identity { device: place.device.load(Ordering::Relaxed), inode: place.inode.load(Ordering::Relaxed) };
+        let name = identity.c_name();
+        // SAFETY: all-zero stats are valid values, `name` ends with a NUL, and the kernel checks the descriptors.
+        unsafe {
+            let (mut held, mut named): (libc::stat, libc::stat) = (std::mem::zeroed(), std::mem::zeroed());
+            let is_named = libc::fstat(descriptor, &mut held) == 0
+                && libc::fstatat(folder, name.as_ptr(), &mut named, libc::AT_SYMLINK_NOFOLLOW) == 0
+                && held.st_ino == named.st_ino;
+            if read >= 0 && state == [0; 8] && is_named {
+                libc::unlinkat(folder, name.as_ptr(), 0);
+            }
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! The judge of exactly once: every line whole, each thread's lines one after the other, none missing, none twice.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use super::{MAX_BYTES, Task, text};
+
+/// Judges the text of all files, oldest first. Returns the number of lines.
+///
+/// `accepted` has the newest accepted record of each thread. Lines that begin with one of `foreign` are left out.
+pub fn judge(task: Task, file: &str, accepted: &HashMap<u32, u32>, foreign: &[&str]) -> u64 {
+    let mut next: HashMap<u32, u32> = HashMap::new();
+    let mut lines = 0;
+    for line in file.split_inclusive('\n') {
+        let is_foreign = foreign.iter().any(|foreign| line.starts_with(foreign));
+        if is_foreign || line.ends_with("records dropped: the queue was full\n") {
+            continue;
+        }
+        lines += 1;
+        let words: Vec<u32> = line.split(' ').take(2).filter_map(|word| word.parse().ok()).collect();
+        let [thread, index] = words[..] else { panic!("no line of ours: {:?}", &line[..line.len().min(200)]) };
+        assert!(line == text(task, thread, index) + "\n", "line {thread} {index} is not whole: {:.200}", line);
+        let expected = next.entry(thread).or_default();
+        assert_eq!(*expected, index, "thread {thread}: the next line but one or a line again");
+        *expected += 1;
+    }
+    for (thread, newest) in accepted {
+        let written = next.get(thread).copied().unwrap_or(0);
+        assert!(written > *newest, "thread {thread}: {newest} was accepted, the file ends before {written}");
+    }
+    lines
+}
+
+/// The files that a rotating file has become, oldest first, the file itself last.
+pub fn rotated(path: &Path) -> Vec<PathBuf> {
+    let name = format!("{}.", path.file_name().unwrap().to_str().unwrap());
+    let number_of = |file: &PathBuf| -> Option<u32> { file.file_name()?.to_str()?.strip_prefix(&name)?.parse().ok() };
+    let entries = std::fs::read_dir(path.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path());
+    // A rotation that a kill has cut leaves a number free.
+    let mut files: Vec<PathBuf> = entries.filter(|file| number_of(file).is_some()).collect();
+    files.sort_by_key(|file| std::cmp::Reverse(number_of(file)));
+    files.push(path.to_owned());
+    files
+}
+
+/// The text of some files.
+pub fn text_of(files: &[PathBuf]) -> String {
+    files.iter().map(|file| std::fs::read_to_string(file).unwrap_or_default()).collect()
+}
+
+/// Each backup was full when it was rotated: a file that was rotated twice would show.
+pub fn check_sizes(files: &[PathBuf]) {
+    let longest_line = 200;
+    for backup in &files[..files.len() - 1] {
+        let bytes = std::fs::metadata(backup).unwrap().len();
+        assert!(bytes + longest_line >= MAX_BYTES, "{} was rotated with {bytes} bytes", backup.display());
+    }
+}

@@ -1,0 +1,85 @@
+//! What a child does to itself at a step of an append: it dies, dies with half of the bytes out, or hangs.
+
+use std::fmt;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use logspool::sidecar::steps::{self, Step};
+
+/// What is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deed {
+    /// SIGKILL at the step.
+    Die(Step),
+    /// Half of the bytes of an append go out, then SIGKILL.
+    DieHalfway,
+    /// The thread stays inside for ever.
+    Hang,
+}
+
+/// A deed, and at which time the step is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Order {
+    pub deed: Deed,
+    pub time: u32,
+}
+
+/// Every deed that ends a process.
+pub const DEATHS: [Deed; 8] = [
+    Deed::Die(Step::Entered),
+    Deed::Die(Step::Intended),
+    Deed::DieHalfway,
+    Deed::Die(Step::Appended),
+    Deed::Die(Step::Noted),
+    Deed::Die(Step::Cleared),
+    Deed::Die(Step::Mended),
+    Deed::Die(Step::Renamed),
+];
+
+impl fmt::Display for Order {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:?} {}", self.deed, self.time)
+    }
+}
+
+static ORDER: OnceLock<Order> = OnceLock::new();
+static TIMES: AtomicU32 = AtomicU32::new(0);
+static HALF: AtomicBool = AtomicBool::new(false);
+
+/// Reads an order; an empty one is none.
+pub fn obey(text: &str) {
+    let Some((deed, time)) = text.rsplit_once(' ') else { return };
+    let known = DEATHS.into_iter().chain([Deed::Hang]);
+    let deed = known.into_iter().find(|known| format!("{known:?}") == deed).expect("a deed");
+    ORDER.set(Order { deed, time: time.parse().unwrap() }).unwrap();
+    steps::watch(watch);
+}
+
+fn is_time() -> bool {
+    TIMES.fetch_add(1, Ordering::Relaxed) + 1 == ORDER.get().unwrap().time
+}
+
+fn die() {
+    // SAFETY: ends this very process.
+    unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+    loop {
+        std::thread::park();
+    }
+}
+
+/// `bytes` is 0 but before an append.
+fn watch(step: Step, bytes: usize) -> usize {
+    match ORDER.get().unwrap().deed {
+        Deed::Die(wanted) if bytes == 0 && step == wanted && is_time() => die(),
+        Deed::DieHalfway if bytes > 1 && is_time() => {
+            HALF.store(true, Ordering::Relaxed);
+            return bytes / 2;
+        }
+        Deed::DieHalfway if step == Step::Appended && HALF.load(Ordering::Relaxed) => die(),
+        Deed::Hang if bytes == 0 && step == Step::Intended && is_time() => loop {
+            std::thread::park();
+        },
+        _ => {}
+    }
+    bytes
+}

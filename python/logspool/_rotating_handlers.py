@@ -1,0 +1,83 @@
+"""Rotating handlers of logspool's own: several processes may log to one file and rotate it.
+
+A module beside `_handlers`, because `logging.handlers` takes long to import.
+"""
+
+from __future__ import annotations
+
+import logging.handlers
+from typing import TYPE_CHECKING, Any
+
+from logspool import _adopt, _handlers, _install
+
+if TYPE_CHECKING:
+    from datetime import time
+
+
+class RotatingFileHandler(_adopt.Together, logging.handlers.RotatingFileHandler):
+    """A `logging.handlers.RotatingFileHandler` whose file several processes may write and rotate.
+
+    Works with and without `logspool.install()`. What a process finds rotated by another it does not rotate again, and
+    writes to the new file; no line is lost or torn by that.
+
+    Args:
+        filename, mode, maxBytes, backupCount, encoding, delay, errors: as there.
+        options: those of `logspool.install()`; a process has one queue, and the first handler says how it is.
+
+    Raises:
+        OSError: the file cannot be opened.
+        TypeError, ValueError, RuntimeError: as `logspool.install()`.
+    """
+
+    def __init__(
+        self,
+        filename: Any,
+        mode: str = "a",
+        maxBytes: int = 0,
+        backupCount: int = 0,
+        encoding: str | None = None,
+        delay: bool = False,
+        errors: str | None = None,
+        **options: Any,
+    ) -> None:
+        _install.stand_alone("RotatingFileHandler", options)
+        super().__init__(filename, mode, maxBytes, backupCount, encoding, delay, errors)
+
+
+class TimedRotatingFileHandler(_adopt.Together, logging.handlers.TimedRotatingFileHandler):
+    """A `logging.handlers.TimedRotatingFileHandler` whose file several processes may write and rotate.
+
+    Works with and without `logspool.install()`. The processes agree on the time of the next rotation, and one of them
+    rotates for all.
+
+    Args:
+        filename, when, interval, backupCount, encoding, delay, utc, atTime, errors: as there.
+        options: those of `logspool.install()`; a process has one queue, and the first handler says how it is.
+
+    Raises:
+        OSError: the file cannot be opened.
+        TypeError, ValueError, RuntimeError: as `logspool.install()`.
+    """
+
+    def __init__(
+        self,
+        filename: Any,
+        when: str = "h",
+        interval: int = 1,
+        backupCount: int = 0,
+        encoding: str | None = None,
+        delay: bool = False,
+        utc: bool = False,
+        atTime: time | None = None,
+        errors: str | None = None,
+        **options: Any,
+    ) -> None:
+        _install.stand_alone("TimedRotatingFileHandler", options)
+        super().__init__(filename, when, interval, backupCount, encoding, delay, utc, atTime, errors)
+
+
+_METHODS = {**_handlers.STREAM_METHODS, "emit": "BaseRotatingHandler", "close": "FileHandler"}
+
+for _cls in (RotatingFileHandler, TimedRotatingFileHandler):
+    _turning = {"doRollover": _cls.__name__, "shouldRollover": _cls.__name__}
+    _handlers.make_native(_cls, {**_METHODS, **_turning})
