@@ -7,9 +7,9 @@ With LOGSPOOL_WITHOUT_POSTGRES=1 nothing is looked for, and the tests that need 
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
+import debian
 import terminal
 
 PROGRAMS = ("initdb", "postgres")
@@ -30,17 +30,10 @@ def find() -> Path | None:
 
 def install() -> None:
     """Install Debian's package where that is possible."""
-    if os.geteuid() != 0 or not shutil.which("apt-get"):
-        return
-    terminal.step("installing PostgreSQL for the tests: apt-get install postgresql")
-    if not NO_SERVER.exists():
+    if os.geteuid() == 0 and shutil.which("apt-get") and not NO_SERVER.exists():
         NO_SERVER.parent.mkdir(parents=True, exist_ok=True)
         NO_SERVER.write_text("create_main_cluster = false\n")
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "UCF_FORCE_CONFFOLD": "1"}
-    for arguments in (["update"], ["install", "--yes", "--no-install-recommends", "postgresql"]):
-        done = subprocess.run(["apt-get", "--quiet", *arguments], env=environment, capture_output=True, text=True)
-        if done.returncode != 0:
-            terminal.note(done.stderr.strip())
+    debian.install("postgresql", "PostgreSQL")
 
 
 def main() -> None:

@@ -78,7 +78,7 @@ def test_bombs_are_refused(service):
         send(service.tcp, struct.pack(">I", len(pickle)) + pickle)
     send(service.tcp, packed(["app", bomb, {"compressed": "gzip"}]))
     status, said = service.post("/ingest", bomb, "application/json", **{"Content-Encoding": "gzip"})
-    assert 400 == status and "more than" in said
+    assert 413 == status and "longer than" in said
 
     service.wait_for(3, "logger=logspool.undecoded")
 

@@ -6,6 +6,7 @@ pub mod gelf;
 pub mod gelf_chunks;
 pub mod inflate;
 pub mod json_line;
+pub mod json_list;
 pub mod log_record;
 pub mod otlp;
 pub mod pickle;

@@ -2,11 +2,13 @@
 //!
 //! One message without what ends it on its way (LF, NUL, a count in front).
 
+mod rfc3164;
+
 use std::borrow::Cow;
 use std::fmt;
 
-use chrono::{DateTime, Datelike, FixedOffset};
-use syslog_loose::{IncompleteDate, Message, ProcId, Variant};
+use chrono::{DateTime, FixedOffset};
+use syslog_loose::{Message, ProcId, Variant};
 
 use super::words;
 use crate::record::Record;
@@ -47,12 +49,14 @@ fn read_text(text: &str, arrived: DateTime<FixedOffset>) -> Result<Record<'_>, N
     // Priorities beyond the last facility are read all the same: their severity says as much.
     let level = words::level_of_severity(priority & 7).unwrap_or_default();
     let mut record = Record { level, ..Record::default() };
-    let variant = if rest.starts_with("1 ") { Variant::RFC5424 } else { Variant::RFC3164 };
-    let year = |date: IncompleteDate| year_of(date.0, arrived);
-    match syslog_loose::parse_message_with_year_exact_tz(text, year, Some(*arrived.offset()), variant) {
-        Ok(parsed) => take(&mut record, parsed),
-        // No header: what follows the priority is the message.
-        Err(_) => record.message = Cow::Borrowed(rest),
+    let newer = || syslog_loose::parse_message_with_year_exact(text, |_| 0, Variant::RFC5424).ok();
+    match rest.starts_with("1 ").then(newer).flatten() {
+        Some(message) => take(&mut record, message),
+        None => match rfc3164::read(rest, arrived) {
+            Some(message) => take_older(&mut record, &message),
+            // No header: what follows the priority is the message.
+            None => record.message = Cow::Borrowed(rest),
+        },
     }
     let facility = facility(priority >> 3);
     record.fields.extend(facility.map(|name| (Cow::Borrowed("facility"), Value::text(name))));
@@ -77,12 +81,15 @@ fn take<'a>(record: &mut Record<'a>, parsed: Message<&'a str>) {
     }
 }
 
-/// The year of a date of that month: the one that is nearer to the arrival than half a year.
-fn year_of(month: u32, arrived: DateTime<FixedOffset>) -> i32 {
-    match i64::from(month) - i64::from(arrived.month()) {
-        7.. => arrived.year() - 1,
-        ..=-7 => arrived.year() + 1,
-        _ => arrived.year(),
+fn take_older<'a>(record: &mut Record<'a>, message: &rfc3164::Message<'a>) {
+    record.time_ns = message.time_ns;
+    record.host = message.host.map(Cow::Borrowed);
+    record.logger = Cow::Borrowed(message.tag.unwrap_or_default());
+    record.message = Cow::Borrowed(message.text);
+    match message.process.map(|id| (id, id.parse())) {
+        Some((_, Ok(id))) => record.process = Some(id),
+        Some((name, Err(_))) => record.process_name = Some(Cow::Borrowed(name)),
+        None => {}
     }
 }
 
@@ -179,6 +186,10 @@ mod tests {
     #[test]
     fn odd_messages_lose_nothing() {
         assert_eq!("1 no header", json(b"<14>1 no header")["message"]);
+        assert_eq!("- 3 items left", json(b"<14>- 3 items left")["message"]);
+        let local = json(b"<13>Dec 31 00:00:00 shop: -5 degrees");
+        assert_eq!((Some("shop"), Some("-5 degrees")), (local["logger"].as_str(), local["message"].as_str()));
+        assert_eq!(None, local.get("host"));
         assert_eq!("caf\u{FFFD}", json(b"<14>caf\xE9")["message"]);
         assert_eq!(serde_json::json!({"level": 10, "logger": "", "message": "?"}), json(b"<999>?"));
         let arrived = DateTime::<FixedOffset>::default();

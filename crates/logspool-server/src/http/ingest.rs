@@ -3,6 +3,7 @@
 //! The answer comes when the records are committed.
 
 use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
@@ -10,43 +11,75 @@ use axum::response::{IntoResponse, Response};
 use super::guard::text;
 use super::{Context, Problem};
 use crate::batch::Batch;
-use crate::decoders::{form, inflate, otlp};
+use crate::decoders::inflate::{self, InflateError};
+use crate::decoders::{form, json_list, otlp};
 use crate::delivery::Outcome;
 use crate::record::Record;
-use crate::sources::framing::{Ended, Framer, Protocol, Step};
+use crate::sources::framing::{Ended, FrameError, Framer, Protocol, Step};
 use crate::sources::reading::{Peer, Reader};
 
-/// `POST /ingest`: a JSON object, or one a line.
-pub(super) async fn lines(
+/// `POST /ingest`: JSON objects, one after the other or in a list.
+///
+/// Where some can be read and others not, those come in as records of `logspool.undecoded`, as on a connection; where
+/// none can be read, nothing is stored.
+pub(super) async fn objects(
     State(context): State<Context>,
     Extension(peer): Extension<Peer>,
     headers: HeaderMap,
-    body: Bytes,
+    body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, Problem> {
     match content_type(&headers) {
         "application/json" | "application/x-ndjson" | "application/jsonl" => {}
         other => return Err(wrong_type(other, "application/json or application/x-ndjson")),
     }
-    let body = inflated(&headers, body, &context)?;
-    let batch = read_lines(&body, peer, &context)?;
-    let records = batch.len();
-    commit(batch, &context).await?;
-    Ok(axum::Json(serde_json::json!({ "records": records })).into_response())
+    let body = whole(&headers, body, &context)?;
+    let mut reader = Reader::new(Protocol::Json, peer, &context.intake.metrics);
+    let limit = context.limits.frame_bytes;
+    if body.trim_ascii_start().starts_with(b"[") {
+        read_list(&body, limit, &mut reader)?;
+    } else {
+        read_lines(&body, limit, &mut reader)?;
+    }
+    let rejected = reader.rejected;
+    let records = reader.batch.len() - rejected;
+    if let (0, Some(row)) = (records, reader.batch.row(0)) {
+        return Err(Problem(StatusCode::BAD_REQUEST, row.message.to_owned()));
+    }
+    commit(reader.batch, &context).await?;
+    let mut answer = serde_json::json!({ "records": records });
+    if rejected > 0 {
+        answer["rejected"] = rejected.into();
+    }
+    Ok(axum::Json(answer).into_response())
 }
 
-fn read_lines(body: &[u8], peer: Peer, context: &Context) -> Result<Batch, Problem> {
-    let bad = |why: String| Problem(StatusCode::BAD_REQUEST, why);
-    let mut reader = Reader::new(Protocol::Json, peer, &context.intake.metrics);
-    let Some(mut framer) = Framer::new(Protocol::Json, context.limits.frame_bytes) else { return Ok(reader.batch) };
+fn read_lines(body: &[u8], limit: usize, reader: &mut Reader<'_>) -> Result<(), Problem> {
+    let Some(mut framer) = Framer::new(Protocol::Json, limit) else { return Ok(()) };
+    let too_large = |error: FrameError| Problem(StatusCode::PAYLOAD_TOO_LARGE, error.to_string());
     let mut at = 0;
-    while let Step::Frame { from, to, next } = framer.step(&body[at..]).map_err(|error| bad(error.to_string()))? {
+    while let Step::Frame { from, to, next } = framer.step(&body[at..]).map_err(too_large)? {
         reader.read(&body[at + from..at + to]);
         at += next;
     }
     if let Some(Step::Frame { from, to, .. }) = framer.rest(&body[at..], Ended::Stream) {
         reader.read(&body[at + from..at + to]);
     }
-    Ok(reader.batch)
+    Ok(())
+}
+
+fn read_list(body: &[u8], limit: usize, reader: &mut Reader<'_>) -> Result<(), Problem> {
+    let mut longest = 0;
+    json_list::read(body, |value| {
+        longest = longest.max(value.len());
+        if longest <= limit {
+            reader.read(value);
+        }
+    })
+    .map_err(|error| Problem(StatusCode::BAD_REQUEST, format!("the body is no JSON list: {error}")))?;
+    match longest <= limit {
+        true => Ok(()),
+        false => Err(Problem(StatusCode::PAYLOAD_TOO_LARGE, FrameError::TooLong(limit).to_string())),
+    }
 }
 
 /// `POST /v1/logs`: OTLP.
@@ -54,7 +87,7 @@ pub(super) async fn otlp(
     State(context): State<Context>,
     Extension(peer): Extension<Peer>,
     headers: HeaderMap,
-    body: Bytes,
+    body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, Problem> {
     let kind = content_type(&headers).to_owned();
     let is_json = match &*kind {
@@ -62,7 +95,7 @@ pub(super) async fn otlp(
         "application/json" => true,
         other => return Err(wrong_type(other, "application/x-protobuf or application/json")),
     };
-    let body = inflated(&headers, body, &context)?;
+    let body = whole(&headers, body, &context)?;
     let mut reader = Reader::new(Protocol::Http, peer, &context.intake.metrics);
     reader.count_frame();
     let (limits, each) = (otlp::Limits::default(), |record: Record<'_>| reader.push(&record));
@@ -80,12 +113,12 @@ pub(super) async fn form(
     method: Method,
     uri: Uri,
     headers: HeaderMap,
-    body: Bytes,
+    body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, Problem> {
     let is_form = content_type(&headers) == "application/x-www-form-urlencoded";
     let sent = match (&method, uri.query()) {
         (&Method::GET, Some(query)) => Bytes::copy_from_slice(query.as_bytes()),
-        (&Method::POST, _) if is_form => body,
+        (&Method::POST, _) if is_form => came(body, &context)?,
         _ => return Err(Problem(StatusCode::NOT_FOUND, format!("there is nothing at {}", uri.path()))),
     };
     if headers.contains_key(header::ORIGIN) {
@@ -115,15 +148,31 @@ async fn commit(batch: Batch, context: &Context) -> Result<(), Problem> {
     }
 }
 
+/// The body, if it is not too large.
+fn came(body: Result<Bytes, BytesRejection>, context: &Context) -> Result<Bytes, Problem> {
+    body.map_err(|error| match error.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => too_large(context),
+        status => Problem(status, error.body_text()),
+    })
+}
+
+fn too_large(context: &Context) -> Problem {
+    let why = format!("the body is longer than {} bytes (16 times limits.frame_bytes)", context.limits.body_bytes());
+    Problem(StatusCode::PAYLOAD_TOO_LARGE, why)
+}
+
 /// The body without its compression.
-fn inflated(headers: &HeaderMap, body: Bytes, context: &Context) -> Result<Bytes, Problem> {
+fn whole(headers: &HeaderMap, body: Result<Bytes, BytesRejection>, context: &Context) -> Result<Bytes, Problem> {
+    let body = came(body, context)?;
     match text(headers, &header::CONTENT_ENCODING) {
         None | Some("identity") => Ok(body),
         Some("gzip") => {
             let mut inflated = Vec::new();
-            inflate::gzip(&body, context.limits.body_bytes(), &mut inflated)
-                .map(|()| Bytes::from(inflated))
-                .map_err(|error| Problem(StatusCode::BAD_REQUEST, error.to_string()))
+            match inflate::gzip(&body, context.limits.body_bytes(), &mut inflated) {
+                Ok(()) => Ok(Bytes::from(inflated)),
+                Err(InflateError::TooLarge(_)) => Err(too_large(context)),
+                Err(error) => Err(Problem(StatusCode::BAD_REQUEST, error.to_string())),
+            }
         }
         Some(other) => {
             let why = format!("content encoding {other:?} is not known: gzip, or none");

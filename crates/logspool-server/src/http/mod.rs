@@ -72,7 +72,7 @@ impl Service {
             .route("/api/tail", get(tail::tail))
             .route("/metrics", get(state::metrics))
             .route("/openapi.json", get(|| async { ([(header::CONTENT_TYPE, "application/json")], OPENAPI) }))
-            .route("/ingest", post(ingest::lines))
+            .route("/ingest", post(ingest::objects))
             .route("/v1/logs", post(ingest::otlp))
             // `HTTPHandler` sends to any path its user likes.
             .fallback(ingest::form)

@@ -32,6 +32,8 @@ pub struct Reader<'a> {
     arrived: DateTime<FixedOffset>,
     /// What was read and not yet taken.
     pub batch: Batch,
+    /// How many frames could not be read.
+    pub rejected: usize,
 }
 
 /// Who sends.
@@ -66,7 +68,7 @@ impl<'a> Reader<'a> {
     pub fn new(protocol: Protocol, peer: Peer, metrics: &'a Metrics) -> Self {
         let frames = metrics.frames(protocol.name());
         let arrived = Local::now().fixed_offset();
-        Self { protocol, host: peer.host(), peer, metrics, frames, arrived, batch: Batch::default() }
+        Self { protocol, host: peer.host(), peer, metrics, frames, arrived, batch: Batch::default(), rejected: 0 }
     }
 
     /// What is read from here on comes from another peer.
@@ -121,6 +123,7 @@ impl<'a> Reader<'a> {
     /// Takes the record about a frame that could not be read.
     pub fn reject(&mut self, frame: &[u8], why: &str) {
         self.metrics.reject(self.protocol.name());
+        self.rejected += 1;
         let kept = &frame[..frame.len().min(KEPT_BYTES)];
         let record = Record {
             level: 40,

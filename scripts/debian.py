@@ -1,0 +1,20 @@
+"""Install packages of Debian for the tests, where that is possible."""
+
+import os
+import shutil
+import subprocess
+
+import terminal
+
+
+def install(package: str, purpose: str) -> None:
+    """Install a package by apt-get, where the script runs as root on a system that has it; no service is started."""
+    if os.geteuid() != 0 or not shutil.which("apt-get"):
+        return
+    terminal.step(f"installing {purpose} for the tests: apt-get install {package}")
+    # With SYSTEMD_OFFLINE systemctl starts nothing.
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "UCF_FORCE_CONFFOLD": "1", "SYSTEMD_OFFLINE": "1"}
+    for arguments in (["update"], ["install", "--yes", "--no-install-recommends", package]):
+        done = subprocess.run(["apt-get", "--quiet", *arguments], env=environment, capture_output=True, text=True)
+        if done.returncode != 0:
+            terminal.note(done.stderr.strip())

@@ -1,0 +1,143 @@
+"""Make ready the programs that send to the service in its tests and were not written here.
+
+Python packages go into .venv-TAG-senders; packages of Node.js and a program in Go into build/senders.
+rsyslog is looked for on the PATH and where Debian puts it, and installed by root on a system with apt.
+What cannot be had is named with the reason, and the tests that want it say that they are skipped, and why; with
+LOGSPOOL_SENDERS=required they fail instead.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import debian
+import environment
+import interpreters
+import terminal
+
+SOURCES = environment.ROOT / "tests" / "service" / "senders"
+FOLDER = environment.BUILD / "senders"
+
+
+class Missing(Exception):
+    """Something cannot be had; the text says what, and why."""
+
+
+def python() -> Path:
+    """Return the interpreter that has the Python packages."""
+    requirements = environment.read_requirements(environment.REQUIREMENTS / "senders.txt")
+    with environment.locked("senders-python"):
+        prepared = environment.Environment(interpreters.running(), "senders")
+        try:
+            prepared.ensure().install("senders", requirements)
+        except SystemExit as failure:
+            raise Missing(f"scripts/requirements/senders.txt: pip cannot install it (exit code {failure})") from failure
+    return Path(prepared.python)
+
+
+def node() -> tuple[str, Path]:
+    """Return the program of Node.js, and the folder with its packages."""
+    program, npm = _program("node"), _program("npm")
+    folder = FOLDER / "node"
+    with environment.locked("senders-node"):
+        if _is_new(folder, SOURCES / "node"):
+            terminal.note("installing the packages of Node.js into build/senders")
+            for name in ("package.json", "package-lock.json"):
+                shutil.copy(SOURCES / "node" / name, folder / name)
+            _run([npm, "ci", "--no-audit", "--no-fund", "--ignore-scripts"], folder, "npm")
+            _stamp(folder, SOURCES / "node")
+    return program, folder / "node_modules"
+
+
+def docker() -> Path:
+    """Return the program that sends as Docker's log driver `fluentd` does."""
+    go = _program("go")
+    folder = FOLDER / "docker"
+    with environment.locked("senders-docker"):
+        if _is_new(folder, SOURCES / "docker"):
+            terminal.note("building tests/service/senders/docker into build/senders")
+            _run([go, "build", "-o", str(folder / "docker"), "."], SOURCES / "docker", "go")
+            _stamp(folder, SOURCES / "docker")
+    return folder / "docker"
+
+
+def rsyslogd() -> str:
+    """Return the program of rsyslog."""
+    with environment.locked("senders-rsyslog"):
+        try:
+            return _program("rsyslogd")
+        except Missing:
+            debian.install("rsyslog", "rsyslog")
+            return _program("rsyslogd")
+
+
+def logger() -> str:
+    """Return the program `logger` of util-linux; others know other options."""
+    program = _program("logger")
+    version = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
+    if "util-linux" not in version:
+        raise Missing(f"{program} is not that of util-linux")
+    return program
+
+
+def curl() -> str:
+    """Return the program `curl`."""
+    return _program("curl")
+
+
+def _program(name: str) -> str:
+    # Debian has its daemons where the PATH of a user does not look.
+    path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
+    found = shutil.which(name, path=path)
+    if not found:
+        raise Missing(f"there is no program {name} on the PATH")
+    return found
+
+
+def _run(command: list[str], folder: Path, name: str) -> None:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Missing(f"{name} exited with {done.returncode}: {done.stderr.strip()[-500:]}")
+
+
+def _digest(sources: Path) -> str:
+    digest = hashlib.sha256()
+    for path in sorted(path for path in sources.iterdir() if path.is_file()):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _is_new(folder: Path, sources: Path) -> bool:
+    folder.mkdir(parents=True, exist_ok=True)
+    stamp = folder / ".stamp"
+    return not stamp.exists() or stamp.read_text() != _digest(sources)
+
+
+def _stamp(folder: Path, sources: Path) -> None:
+    (folder / ".stamp").write_text(_digest(sources))
+
+
+TOOLS: dict[str, Callable[[], object]] = {
+    "Python packages": python,
+    "Node.js": node,
+    "Docker's client": docker,
+    "rsyslog": rsyslogd,
+    "logger": logger,
+    "curl": curl,
+}
+
+
+def main() -> None:
+    """Make all of it ready, and say what cannot be had."""
+    for name, tool in TOOLS.items():
+        try:
+            tool()
+        except Missing as missing:
+            terminal.note(terminal.paint(f"tests with {name} are skipped: {missing}", "yellow"))
+
+
+if __name__ == "__main__":
+    main()

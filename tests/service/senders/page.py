@@ -1,0 +1,19 @@
+"""The samples of the pages about senders, as they stand there, with the addresses of a test."""
+
+import re
+from pathlib import Path
+
+HOW_TO = Path(__file__).parents[3] / "docs" / "how-to"
+
+
+def sample(heading: str, page: str = "senders.md") -> str:
+    """Return the first block of code under a heading."""
+    section = re.split(r"^## ", (HOW_TO / page).read_text(), flags=re.MULTILINE)
+    (found,) = [part for part in section if part.split("\n")[0] == heading]
+    return re.findall(r"^```\w*\n(.*?)^```", found, flags=re.MULTILINE | re.DOTALL)[0]
+
+
+def addressed(text: str, service) -> str:
+    """Put the ports of a service in place of those that the page has."""
+    ports = {"9020": service.tcp[1], "9021": service.udp[1], "9080": service.url.rsplit(":")[-1]}
+    return re.sub(r"\b(9020|9021|9080)\b", lambda port: str(ports[port[0]]), text)
