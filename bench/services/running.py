@@ -2,63 +2,94 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import subprocess
 import tempfile
 import time
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-import executables  # its folder was added by report
+from services import processes
+from services.part import Wrong, wait
 
 DEADLINE = 60.0
-
-
-def build() -> Path:
-    """Return the path of the command, built for release."""
-    return executables.build("logspool-server", "--release", "--bin", "logspool")
 
 
 class Service:
     """A service that runs."""
 
-    def __init__(self, binary: Path, *options: str):
-        """Start it and wait until it is ready."""
+    def __init__(self, binary: Path, *options: str, config: str = ""):
+        """Start it, with what a configuration file says besides, and wait until it is ready."""
         listen = ["--listen", "tcp://127.0.0.1:0", "--listen", "udp://127.0.0.1:0", "--http", "127.0.0.1:0"]
-        self.log = tempfile.NamedTemporaryFile("r")
-        with open(self.log.name, "w") as output:
-            # Not into a pipe: one that nobody reads would stop the service.
+        self.files = contextlib.ExitStack()
+        log = self.files.enter_context(tempfile.NamedTemporaryFile("r"))
+        if config:
+            file = self.files.enter_context(tempfile.NamedTemporaryFile("w", suffix=".toml"))
+            file.write(config)
+            file.flush()
+            listen += ["--config", file.name]
+        with open(log.name, "w") as output:
+            # Not into a pipe: one that nobody reads would fill.
             self.process = subprocess.Popen([binary, "serve", *listen, *options], stderr=output)
         until = time.monotonic() + DEADLINE
-        while "ready: " not in (said := Path(self.log.name).read_text()):
+        while "ready: " not in (said := Path(log.name).read_text()):
             if self.process.poll() is not None or time.monotonic() > until:
                 raise RuntimeError(f"the service does not start: {said}")
             time.sleep(0.02)
         listening = re.findall(r"listening at (\w+)://127\.0\.0\.1:(\d+)(\?protocol=http)?", said)
         self.ports = {"http" if http else scheme: int(port) for scheme, port, http in listening}
 
-    def stats(self) -> dict:
-        """Return its counts."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.ports['http']}/api/stats", timeout=30) as answer:
-            return json.load(answer)
+    @property
+    def tcp(self) -> str:
+        """Return where senders connect."""
+        return f"127.0.0.1:{self.ports['tcp']}"
 
-    def wait_stored(self, records: int, timeout: float = 300) -> None:
+    def stats(self) -> dict[str, Any]:
+        """Return its counts."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.ports['http']}/api/stats", timeout=60) as answer:
+            return dict(json.load(answer))
+
+    def stored(self) -> int:
+        """Return how many records are committed in each of its stores."""
+        return min(store["records_stored"] for store in self.stats()["stores"])
+
+    def wait_stored(self, records: int) -> None:
         """Wait until each store has committed so many."""
-        until = time.monotonic() + timeout
-        while any(store["records_stored"] < records for store in self.stats()["stores"]):
-            if time.monotonic() > until:
-                raise RuntimeError(f"not stored in time: {self.stats()}")
-            time.sleep(0.005)
+        wait(f"{records} records stored", lambda: self.stored() >= records)
+
+    def cpu_seconds(self) -> float:
+        """Return its processor time."""
+        return processes.cpu_seconds(self.process.pid)
 
     def memory_mb(self) -> float:
         """Return its resident memory."""
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(status.split("VmRSS:")[1].split()[0]) / 1024
+        return processes.memory_mb(self.process.pid)
 
     def stop(self) -> None:
         """End it; everything that came is stored."""
         self.process.terminate()
-        if self.process.wait(120) != 0:
-            raise RuntimeError(f"the service ended with {self.process.returncode}")
-        self.log.close()
+        try:
+            code = self.process.wait(DEADLINE * 2)
+        finally:
+            self.process.kill()
+            self.process.wait()
+            self.files.close()
+        if code != 0:
+            raise Wrong(f"the service ended with {code}")
+
+
+@contextlib.contextmanager
+def serving(binary: Path, *options: str, config: str = "") -> Iterator[Service]:
+    """Run a service; at the end of the block it has stored what came, and is gone."""
+    service = Service(binary, *options, config=config)
+    try:
+        yield service
+    except BaseException:
+        with contextlib.suppress(Wrong):
+            service.stop()
+        raise
+    service.stop()

@@ -7,13 +7,12 @@
 
 #[path = "../tests/postgres/mod.rs"]
 mod postgres;
+mod raw;
 
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
 
-use bytes::{Bytes, BytesMut};
-use futures_util::{SinkExt, TryStreamExt};
+use bytes::Bytes;
 use logspool_server::batch::{Arrival, Batch};
 use logspool_server::delivery::{Chunk, Delivery, Place};
 use logspool_server::record::Record;
@@ -21,7 +20,7 @@ use logspool_server::stores::Store;
 use logspool_server::stores::postgres::Writer;
 use logspool_server::value::Value;
 use postgres::batches::{config, now_ns};
-use postgres::{Database, Server, connect};
+use postgres::{Database, Server};
 
 /// Rows of a transaction, and of a chunk in it.
 const ROWS: u64 = 10_000;
@@ -36,7 +35,8 @@ fn main() {
     let mut store = Writer::new(&config(&database.url));
     let group: Vec<_> = (0..ROWS / CHUNK).map(|part| Delivery::new(batch(part), None, 1, None).0).collect();
     store.write(&group).expect("a store");
-    let encoded = encoded(&database);
+    let encoded = raw::postgres::encoded(&database.url, "logspool.records", ROWS as usize).remove(0);
+    let copies: Vec<Bytes> = vec![encoded.clone(); transactions as usize];
     database.execute(
         "CREATE TABLE plain (LIKE logspool.records);
          CREATE INDEX ON plain USING brin (time_ns)",
@@ -46,9 +46,11 @@ fn main() {
     for round in 0..rounds {
         let groups: Vec<_> = (0..transactions).map(|number| numbered(round, number)).collect();
         let measured = [
-            rate(&database, "plain", transactions, || raw(&database, "plain", &encoded, transactions)),
+            rate(&database, "plain", transactions, || {
+                raw::postgres::copy(&database.url, "plain", &copies);
+            }),
             rate(&database, "logspool.records", transactions, || {
-                raw(&database, "logspool.records", &encoded, transactions)
+                raw::postgres::copy(&database.url, "logspool.records", &copies);
             }),
             rate(&database, "logspool.records", transactions, || {
                 (0..transactions).for_each(|_| drop(store.write(&group).expect("written")));
@@ -131,34 +133,4 @@ fn numbered(round: u64, number: u64) -> Vec<Arc<Delivery>> {
         end: false,
     };
     (0..ROWS / CHUNK).map(|part| Delivery::new(batch(part), Some(chunk(part)), 1, None).0).collect()
-}
-
-/// The rows of the store's table as a copy sends them.
-fn encoded(database: &Database) -> Bytes {
-    let (runtime, client) = connect(&database.url).expect("a server");
-    runtime.block_on(async {
-        let rows =
-            pin!(client.copy_out("COPY (SELECT * FROM logspool.records) TO STDOUT BINARY").await.expect("a copy"));
-        let parts: Vec<Bytes> = rows.try_collect().await.expect("rows");
-        let mut all = BytesMut::new();
-        parts.iter().for_each(|part| all.extend_from_slice(part));
-        all.freeze()
-    })
-}
-
-fn raw(database: &Database, table: &str, encoded: &Bytes, transactions: u64) {
-    let (runtime, client) = connect(&database.url).expect("a server");
-    runtime.block_on(async {
-        let copy = client.prepare(&format!("COPY {table} FROM STDIN BINARY")).await.expect("a statement");
-        for _ in 0..transactions {
-            client.batch_execute("BEGIN").await.expect("a transaction");
-            let mut sink = pin!(client.copy_in::<_, Bytes>(&copy).await.expect("a copy"));
-            let mut rest = encoded.clone();
-            while !rest.is_empty() {
-                sink.send(rest.split_to(rest.len().min(64 * 1024))).await.expect("sent");
-            }
-            sink.finish().await.expect("copied");
-            client.batch_execute("COMMIT").await.expect("committed");
-        }
-    });
 }

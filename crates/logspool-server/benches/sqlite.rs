@@ -3,7 +3,11 @@
 //! `cargo bench -p logspool-server --bench sqlite`. Both write 10,000 rows a transaction with the same index, in turns,
 //! each time into a new file; the number of rows on disk is checked. Printed is the median of the ratios of five
 //! rounds, with the smallest and the largest. Then a day of rows is stored and indexed and asked; median of five.
-//! `LOGSPOOL_BENCH_ROWS` says how many rows that are (500,000).
+//! `LOGSPOOL_BENCH_ROWS` says how many rows that are (500,000). `-- writing` and `-- asking` do one of the two, `--json`
+//! prints one object.
+
+mod figures;
+mod raw;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,13 +20,11 @@ use logspool_server::record::Record;
 use logspool_server::stores::sqlite::{Clock, Indexing, Options, SqliteAnswers, SqliteStore};
 use logspool_server::stores::{Answers, Next, Store};
 use logspool_server::value::Value;
-use rusqlite::Connection;
-use rusqlite::types::{ToSqlOutput, ValueRef};
+use raw::TRANSACTION_ROWS;
 
+use figures::Figures;
 const ROUNDS: usize = 5;
-const TRANSACTION_ROWS: usize = 10_000;
 const WRITTEN_ROWS: usize = 200_000;
-const GROUP: usize = 50;
 
 /// 2026-11-22T00:00:00Z.
 const DAY: i64 = 1_795_305_600_000_000_000;
@@ -30,28 +32,33 @@ const DAY_NS: i64 = 86_400_000_000_000;
 
 fn main() {
     // `cargo test --benches` wants to know that it runs, not how fast.
-    let default = if std::env::args().any(|argument| argument == "--bench") { 500_000 } else { 1_000 };
+    let is_asked_for = |word: &str| std::env::args().any(|argument| argument == word);
+    let default = if is_asked_for("--bench") { 500_000 } else { 1_000 };
     let rows = std::env::var("LOGSPOOL_BENCH_ROWS").map_or(default, |rows| rows.parse().expect("a number"));
-    writing(WRITTEN_ROWS.min(rows));
-    asking(rows);
+    let mut figures = Figures::from_arguments();
+    if !is_asked_for("asking") {
+        writing(WRITTEN_ROWS.min(rows), &mut figures);
+    }
+    if !is_asked_for("writing") {
+        asking(rows, &mut figures);
+    }
 }
 
-fn writing(rows: usize) {
+fn writing(rows: usize, figures: &mut Figures) {
     let deliveries: Vec<_> = deliveries(rows).collect();
     let mut ratios = Vec::new();
     for _ in 0..ROUNDS {
         let folder = tempfile::tempdir().expect("a folder");
-        let raw = raw(&folder.path().join("raw.sqlite"), &deliveries, rows);
+        let raw = rows as f64 / raw::sqlite::insert(&folder.path().join("raw.sqlite"), &deliveries);
         let store = stored(&folder.path().join("store"), &deliveries, rows);
-        println!("{:.0} rows a second raw, {:.0} in the store", raw, store);
         ratios.push(store / raw);
     }
     ratios.sort_by(f64::total_cmp);
-    println!(
-        "writing: {:.2} of raw inserts ({:.2} to {:.2}), {rows} rows a round",
-        ratios[ROUNDS / 2],
-        ratios[0],
-        ratios[ROUNDS - 1]
+    let [least, median, most] = [ratios[0], ratios[ROUNDS / 2], ratios[ROUNDS - 1]];
+    figures.tell(
+        "writing",
+        &[("of_raw", median), ("least", least), ("most", most)],
+        &format!("writing: {median:.2} of raw inserts ({least:.2} to {most:.2}), {rows} rows a round"),
     );
 }
 
@@ -67,83 +74,28 @@ fn stored(folder: &Path, deliveries: &[Arc<Delivery>], rows: usize) -> f64 {
     rate
 }
 
-/// Rows a second of nothing but inserts.
-fn raw(path: &Path, deliveries: &[Arc<Delivery>], rows: usize) -> f64 {
-    let mut connection = Connection::open(path).expect("a file");
-    connection
-        .execute_batch(
-            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
-             CREATE TABLE records(id INTEGER PRIMARY KEY, time_ns INTEGER, level INTEGER, logger TEXT, message TEXT,
-                 file TEXT, line INTEGER, function TEXT, host TEXT, process INTEGER, process_name TEXT, thread INTEGER,
-                 thread_name TEXT, task TEXT, trace_id TEXT, span_id TEXT, exception TEXT, stack TEXT, fields TEXT);
-             CREATE INDEX records_by_time ON records(time_ns);",
-        )
-        .expect("a table");
-    let group = vec!["(NULL,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"; GROUP].join(",");
-    let sql = format!("INSERT INTO records VALUES {group}");
-    let began = Instant::now();
-    for delivery in deliveries {
-        let transaction = connection.transaction().expect("a transaction");
-        {
-            let mut statement = transaction.prepare_cached(&sql).expect("a statement");
-            let mut place = 1;
-            for (at, row) in delivery.batch.rows().enumerate() {
-                let mut bind = |value: ToSqlOutput<'_>| {
-                    statement.raw_bind_parameter(place, value).expect("a parameter");
-                    place += 1;
-                };
-                bind(row.time_ns.into());
-                bind(row.level.into());
-                for value in [Some(row.logger), Some(row.message), row.file] {
-                    bind(text(value));
-                }
-                bind(number(row.line.map(i64::from)));
-                bind(text(row.function));
-                bind(text(row.host));
-                bind(number(row.process.map(u64::cast_signed)));
-                bind(text(row.process_name));
-                bind(number(row.thread.map(u64::cast_signed)));
-                for value in
-                    [row.thread_name, row.task, row.trace_id, row.span_id, row.exception, row.stack, row.fields]
-                {
-                    bind(text(value));
-                }
-                if at % GROUP == GROUP - 1 {
-                    statement.raw_execute().expect("an insert");
-                    place = 1;
-                }
-            }
-        }
-        transaction.commit().expect("a commit");
-    }
-    let rate = rows as f64 / began.elapsed().as_secs_f64();
-    let count: i64 = connection.query_one("SELECT count(*) FROM records", [], |row| row.get(0)).expect("a count");
-    assert_eq!(rows as i64, count);
-    rate
-}
-
-fn number(number: Option<i64>) -> ToSqlOutput<'static> {
-    ToSqlOutput::Borrowed(number.map_or(ValueRef::Null, ValueRef::Integer))
-}
-
-fn text(text: Option<&str>) -> ToSqlOutput<'_> {
-    ToSqlOutput::Borrowed(text.map_or(ValueRef::Null, |text| ValueRef::Text(text.as_bytes())))
-}
-
-fn asking(rows: usize) {
+fn asking(rows: usize, figures: &mut Figures) {
     let folder = tempfile::tempdir().expect("a folder");
     let mut store = open(folder.path(), Indexing::Background);
     let began = Instant::now();
     for delivery in deliveries(rows) {
         store.write(&[delivery]).expect("a transaction");
     }
-    println!("{:.0} rows a second with the indexer beside", rows as f64 / began.elapsed().as_secs_f64());
+    let stored = rows as f64 / began.elapsed().as_secs_f64();
     let answers = store.answers();
     while answers.stats().expect("stats").unindexed_rows > 0 {
         std::thread::sleep(Duration::from_millis(20));
     }
-    println!("{:.0} rows a second until all is indexed", rows as f64 / began.elapsed().as_secs_f64());
-    println!("{} bytes a row on disk", answers.stats().expect("stats").bytes / rows as u64);
+    let indexed = rows as f64 / began.elapsed().as_secs_f64();
+    let row_bytes = answers.stats().expect("stats").bytes as f64 / rows as f64;
+    figures.tell(
+        "stored",
+        &[("rows", rows as f64), ("rate", stored), ("indexed_rate", indexed), ("row_bytes", row_bytes)],
+        &format!(
+            "{stored:.0} rows a second with the indexer beside, {indexed:.0} until all is indexed, \
+             {row_bytes:.0} bytes a row on disk"
+        ),
+    );
 
     let last_hour = Some(DAY + DAY_NS - 3_600_000_000_000);
     for (what, text, since_ns, limit) in [
@@ -160,11 +112,11 @@ fn asking(rows: usize) {
     ] {
         let expression = parse(text, DAY).expect("a query");
         let query = Query { filter: expression.filter, stage: expression.stage, since_ns, until_ns: None, limit };
-        ask(what, &answers, &query);
+        ask(what, &answers, &query, figures);
     }
 }
 
-fn ask(what: &str, answers: &SqliteAnswers, query: &Query) {
+fn ask(what: &str, answers: &SqliteAnswers, query: &Query, figures: &mut Figures) {
     let mut times = Vec::new();
     let mut rows = 0;
     for _ in 0..ROUNDS {
@@ -177,9 +129,14 @@ fn ask(what: &str, answers: &SqliteAnswers, query: &Query) {
         answers.answer(query, count).expect("an answer");
         times.push(began.elapsed().as_secs_f64() * 1e3);
     }
+    let first = times[0];
     times.sort_by(f64::total_cmp);
     let [least, median, most] = [times[0], times[ROUNDS / 2], times[ROUNDS - 1]];
-    println!("{what}: {median:.2} ms ({least:.2} to {most:.2}), {rows} rows");
+    figures.tell(
+        what,
+        &[("first_ms", first), ("ms", median), ("most_ms", most), ("rows", f64::from(rows))],
+        &format!("{what}: {median:.2} ms ({least:.2} to {most:.2}), the first time {first:.2} ms, {rows} rows"),
+    );
 }
 
 fn open(folder: &Path, indexing: Indexing) -> SqliteStore {

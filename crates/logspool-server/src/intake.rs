@@ -15,7 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use crate::batch::Batch;
 use crate::delivery::{Chunk, Delivery, Outcome, Unheard};
 use crate::metrics::{Metrics, StoreMetrics};
-use crate::stores::{Store, StoreError};
+use crate::stores::Store;
 use crate::tails::Tails;
 
 /// Records of one transaction: the commit then costs little beside the rows (measured with SQLite and PostgreSQL).

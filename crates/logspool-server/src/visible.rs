@@ -16,6 +16,10 @@ pub fn acts(character: char) -> bool {
 
 /// The text with such characters written out: `\n`, `\x1b`, `\u202e`. A backslash stays as it is.
 pub fn visible(text: &str) -> Cow<'_, str> {
+    // Most text is plain: looked at byte by byte without a way out, that is done many bytes at a time.
+    if text.bytes().fold(true, |is_plain, byte| is_plain & matches!(byte, b' '..=b'~')) {
+        return Cow::Borrowed(text);
+    }
     let Some(first) = text.find(acts) else { return Cow::Borrowed(text) };
     let mut shown = String::with_capacity(text.len() + 16);
     shown.push_str(&text[..first]);

@@ -199,3 +199,28 @@ fn csv_keeps_every_character_in_quotes() {
     let stage = Stage::Histogram { interval_ns: 1_000_000_000 };
     assert_eq!("time,count\r\n", shown(&[], Format::Csv, Some(&stage), PLAIN));
 }
+
+#[test]
+fn a_record_looks_among_others_as_it_looks_alone() {
+    let text = |key: &'static str, value: &'static str| (key.into(), Value::text(value));
+    let mut records = Vec::new();
+    for time_ns in [TIME, TIME + 1_000_000, TIME + 875_000_000, TIME - 1_000_000_000, -1, 0, i64::MIN, i64::MAX] {
+        for host in [None, Some("web-1"), Some(""), Some("\u{1b}")] {
+            for fields in [
+                vec![],
+                vec![text("host", "web-1")],
+                vec![text("", "")],
+                vec![("n".into(), Value::Int(1)), text("a", "b")],
+                vec![text("a", "b"), text("c", "true")],
+                vec![text("a", "c"), text("c", "true")],
+            ] {
+                let host = host.map(Into::into);
+                records.push(Record { time_ns: Some(time_ns), host, fields, ..record(20, "shop", "m") });
+            }
+        }
+    }
+    let rows: Vec<_> = records.iter().cloned().map(Found::Record).collect();
+    let alone: String = rows.iter().map(|row| shown(std::slice::from_ref(row), Format::Text, None, PLAIN)).collect();
+
+    assert_eq!(alone, shown(&rows, Format::Text, None, PLAIN));
+}

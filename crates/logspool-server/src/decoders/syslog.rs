@@ -2,6 +2,7 @@
 //!
 //! One message without what ends it on its way (LF, NUL, a count in front).
 
+mod regular;
 mod rfc3164;
 
 use std::borrow::Cow;
@@ -13,6 +14,7 @@ use syslog_loose::{Message, ProcId, Variant};
 use super::words;
 use crate::record::Record;
 use crate::value::Value;
+use regular::Regular;
 
 /// A message without a priority: it is no syslog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,31 +51,43 @@ fn read_text(text: &str, arrived: DateTime<FixedOffset>) -> Result<Record<'_>, N
     // Priorities beyond the last facility are read all the same: their severity says as much.
     let level = words::level_of_severity(priority & 7).unwrap_or_default();
     let mut record = Record { level, ..Record::default() };
-    let newer = || syslog_loose::parse_message_with_year_exact(text, |_| 0, Variant::RFC5424).ok();
-    match rest.starts_with("1 ").then(newer).flatten() {
-        Some(message) => take(&mut record, message),
-        None => match rfc3164::read(rest, arrived) {
-            Some(message) => take_older(&mut record, &message),
-            // No header: what follows the priority is the message.
-            None => record.message = Cow::Borrowed(rest),
-        },
+    match rest.strip_prefix("1 ").and_then(regular::read) {
+        Some(found) => take_regular(&mut record, found),
+        None => read_any(&mut record, text, rest, arrived),
     }
     let facility = facility(priority >> 3);
     record.fields.extend(facility.map(|name| (Cow::Borrowed("facility"), Value::text(name))));
     Ok(record)
 }
 
+/// Reads a message of any form; `rest` is what follows its priority.
+fn read_any<'a>(record: &mut Record<'a>, text: &'a str, rest: &'a str, arrived: DateTime<FixedOffset>) {
+    let newer = || syslog_loose::parse_message_with_year_exact(text, |_| 0, Variant::RFC5424).ok();
+    match rest.starts_with("1 ").then(newer).flatten() {
+        Some(message) => take(record, message),
+        None => match rfc3164::read(rest, arrived) {
+            Some(message) => take_older(record, &message),
+            // No header: what follows the priority is the message.
+            None => record.message = Cow::Borrowed(rest),
+        },
+    }
+}
+
+fn take_regular<'a>(record: &mut Record<'a>, found: Regular<'a>) {
+    record.time_ns = Some(found.time_ns);
+    record.host = found.host.map(Cow::Borrowed);
+    record.logger = found.app.map_or(Cow::Borrowed(""), Cow::Borrowed);
+    set_message(record, found.message);
+    set_process(record, found.process);
+    record.fields.extend(found.msgid.map(|id| (Cow::Borrowed("msgid"), Value::text(id))));
+}
+
 fn take<'a>(record: &mut Record<'a>, parsed: Message<&'a str>) {
     record.time_ns = parsed.timestamp.and_then(|time| time.timestamp_nanos_opt());
     record.host = parsed.hostname.map(Cow::Borrowed);
     record.logger = parsed.appname.map_or(Cow::Borrowed(""), Cow::Borrowed);
-    // RFC 5424, 6.4: a byte order mark says that the text is UTF-8.
-    record.message = Cow::Borrowed(parsed.msg.trim_start_matches('\u{FEFF}'));
-    match parsed.procid {
-        Some(ProcId::PID(id)) => record.process = u64::try_from(id).ok(),
-        Some(ProcId::Name(name)) => record.process_name = Some(Cow::Borrowed(name)),
-        None => {}
-    }
+    set_message(record, parsed.msg);
+    set_process(record, parsed.procid);
     record.fields.extend(parsed.msgid.map(|id| (Cow::Borrowed("msgid"), Value::text(id))));
     for element in &parsed.structured_data {
         let values = element.params().map(|(name, value)| (Cow::Borrowed(*name), Value::text(value))).collect();
@@ -89,6 +103,19 @@ fn take_older<'a>(record: &mut Record<'a>, message: &rfc3164::Message<'a>) {
     match message.process.map(|id| (id, id.parse())) {
         Some((_, Ok(id))) => record.process = Some(id),
         Some((name, Err(_))) => record.process_name = Some(Cow::Borrowed(name)),
+        None => {}
+    }
+}
+
+/// RFC 5424, 6.4: a byte order mark says that the text is UTF-8.
+fn set_message<'a>(record: &mut Record<'a>, message: &'a str) {
+    record.message = Cow::Borrowed(message.trim_start_matches('\u{FEFF}'));
+}
+
+fn set_process<'a>(record: &mut Record<'a>, process: Option<ProcId<&'a str>>) {
+    match process {
+        Some(ProcId::PID(id)) => record.process = u64::try_from(id).ok(),
+        Some(ProcId::Name(name)) => record.process_name = Some(Cow::Borrowed(name)),
         None => {}
     }
 }
@@ -181,6 +208,67 @@ mod tests {
         );
         let short = json(b"<34>1 - - - - - - ");
         assert_eq!((Some(50), Some("")), (short["level"].as_u64(), short["message"].as_str()));
+    }
+
+    /// Every message that is read in one go is read by the general parser too, and to the same record.
+    #[test]
+    fn what_is_read_in_one_go_is_what_the_general_parser_reads() {
+        let arrived = DateTime::<FixedOffset>::default();
+        let times = [
+            "2003-10-11T22:14:15.003Z",
+            "2024-02-29T23:59:59Z",
+            "2023-02-29T00:00:00Z",
+            "2024-12-31T24:00:00Z",
+            "2016-12-31T23:59:60Z",
+            "1969-12-31T23:59:59.999999999Z",
+            "1970-01-01T00:00:00.1234567890Z",
+            "1970-01-01T00:00:00.Z",
+            "2262-04-11T23:47:16Z",
+            "0001-01-01T00:00:00Z",
+            "2003-10-11t22:14:15z",
+            "2003-10-11T22:14:15+02:00",
+            "2003-10-11 22:14:15Z",
+            "-",
+        ];
+        let words = ["web-1.example.org", "app[1]:", "::1", ":", "-", "--", "4711", "-5", "99999999999", "é", " x", ""];
+        let rests = [
+            "-",
+            "- ",
+            "- m",
+            "-m",
+            "-  m",
+            "- \tm",
+            "- m ",
+            "- m\u{2003}",
+            "- \u{FEFF}m",
+            "- - [a b]",
+            "[a b=\"c\"] m",
+        ];
+        let mut regular = 0;
+        let mut check = |message: &str| {
+            let rest = message.strip_prefix("<14>").unwrap();
+            let mut general = Record { level: 20, ..Record::default() };
+            read_any(&mut general, message, rest, arrived);
+            general.fields.push(("facility".into(), Value::text("user")));
+            regular += usize::from(rest.strip_prefix("1 ").is_some_and(|rest| regular::read(rest).is_some()));
+            assert_eq!(general, read_text(message, arrived).unwrap(), "{message:?}");
+        };
+        for time in times {
+            for rest in rests {
+                check(&format!("<14>1 {time} host app 1 id {rest}"));
+            }
+        }
+        for first in words {
+            for second in words {
+                check(&format!("<14>1 {} {first} {second} 1 - - m", times[0]));
+                check(&format!("<14>1 {} host app {first} {second} - m", times[0]));
+            }
+        }
+        check("<14>1");
+        check("<14>1 ");
+        check("<14>1 2003-10-11T22:14:15.003Z host");
+
+        assert!(regular > 100, "{regular}");
     }
 
     #[test]

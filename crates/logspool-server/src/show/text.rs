@@ -15,6 +15,19 @@ use crate::stores::Found;
 use crate::value::Value;
 use crate::visible::visible;
 
+/// Columns of a time in milliseconds.
+const TIME_COLUMNS: usize = 24;
+
+/// Columns of a level.
+const LEVEL_COLUMNS: usize = 8;
+
+/// Nanoseconds of a second.
+const SECOND_NS: i64 = 1_000_000_000;
+
+/// Pairs of a record that are kept as they were written, and the bytes of one.
+const KEPT_PAIRS: usize = 16;
+const KEPT_BYTES: usize = 256;
+
 /// The loggers' column grows with their names, but not beyond this.
 const MAX_LOGGER: usize = 32;
 
@@ -22,14 +35,35 @@ const MAX_LOGGER: usize = 32;
 pub(super) struct Text {
     look: Look,
     logger_columns: usize,
+    /// The second of the last record, and its time up to the point.
+    second: Option<(i64, String)>,
+    /// What the last record said besides, by its place: the next one mostly says the same.
+    pairs: Vec<Pair>,
     /// Digits of the first count, which is the largest.
     digits: Option<usize>,
     intervals: Vec<(i64, u64)>,
 }
 
+/// A name and its text, as they were written.
+#[derive(Default)]
+struct Pair {
+    of: Of,
+    name: String,
+    text: String,
+    shown: String,
+}
+
+/// Whose name it is: fields may be called as parts of the record are, and are written otherwise then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Of {
+    #[default]
+    Record,
+    Fields,
+}
+
 impl Text {
     pub fn new(look: Look) -> Self {
-        Self { look, logger_columns: 0, digits: None, intervals: Vec::new() }
+        Self { look, logger_columns: 0, second: None, pairs: Vec::new(), digits: None, intervals: Vec::new() }
     }
 
     /// Appends a row.
@@ -48,18 +82,27 @@ impl Text {
 
     fn record(&mut self, record: &Record<'_>, to: &mut String) {
         let logger = visible(&record.logger);
-        let columns = logger.width();
+        let columns = if logger.is_ascii() { logger.len() } else { logger.width() };
         self.logger_columns = self.logger_columns.max(columns.min(MAX_LOGGER));
-        let time = record.time_ns.map_or_else(|| "-".to_owned(), |time_ns| rfc3339(time_ns, SecondsFormat::Millis));
         let level = level(record.level);
         let (begin, end) = match self.look.colour {
             Colour::On => (colour(record.level), "\x1b[0m"),
             Colour::Off => ("", ""),
         };
-        let space = self.logger_columns.saturating_sub(columns);
-        // Writing to a string cannot fail.
-        let _ = write!(to, "{time:24} {begin}{level:8}{end} {logger}{:space$} {} ", "", visible(&record.message));
-        pairs(record, to);
+        match record.time_ns {
+            Some(time_ns) => self.time(time_ns, to),
+            None => push_padded("-", TIME_COLUMNS, to),
+        }
+        to.push(' ');
+        to.push_str(begin);
+        push_padded(&level, LEVEL_COLUMNS, to);
+        to.push_str(end);
+        to.push(' ');
+        to.push_str(&logger);
+        to.extend(std::iter::repeat_n(' ', self.logger_columns.saturating_sub(columns) + 1));
+        to.push_str(&visible(&record.message));
+        to.push(' ');
+        self.pairs(record, to);
         to.truncate(to.trim_end_matches(' ').len());
         to.push('\n');
         for block in [&record.exception, &record.stack].into_iter().flatten() {
@@ -67,6 +110,73 @@ impl Text {
                 to.push_str("    ");
                 to.push_str(&visible(line));
                 to.push('\n');
+            }
+        }
+    }
+
+    /// Appends a time as RFC 3339 writes it in milliseconds; the part that a whole second shares is made once.
+    fn time(&mut self, time_ns: i64, to: &mut String) {
+        let second = time_ns.div_euclid(SECOND_NS);
+        if self.second.as_ref().is_none_or(|(known, _)| *known != second) {
+            let mut text = rfc3339(time_ns, SecondsFormat::Millis);
+            text.truncate(text.len() - "000Z".len());
+            self.second = Some((second, text));
+        }
+        to.push_str(self.second.as_ref().map_or("", |(_, text)| text));
+        let milliseconds = time_ns.rem_euclid(SECOND_NS) / (SECOND_NS / 1000);
+        for unit in [100, 10, 1] {
+            to.push(char::from(b'0' + (milliseconds / unit % 10) as u8));
+        }
+        to.push('Z');
+    }
+
+    /// Appends what a record says besides, written so that a query finds it.
+    fn pairs(&mut self, record: &Record<'_>, to: &mut String) {
+        let known = [
+            (Field::Host, &record.host),
+            (Field::Task, &record.task),
+            (Field::TraceId, &record.trace_id),
+            (Field::SpanId, &record.span_id),
+        ];
+        let mut place = 0;
+        for (field, text) in known {
+            if let Some(text) = text {
+                self.pair(place, field.name(), Of::Record, text, to);
+                place += 1;
+            }
+        }
+        for (key, value) in &record.fields {
+            match value {
+                Value::Text(text) => self.pair(place, key, Of::Fields, text, to),
+                other => {
+                    push_pair(key, Of::Fields, &serde_json::to_string(other).unwrap_or_default(), to);
+                    continue;
+                }
+            }
+            place += 1;
+        }
+    }
+
+    /// Appends a name and its text: as they were written for the last record, where that said the same at this place.
+    fn pair(&mut self, place: usize, name: &str, of: Of, text: &str, to: &mut String) {
+        if let Some(pair) = self.pairs.get(place).filter(|pair| pair.of == of && pair.name == name && pair.text == text)
+        {
+            return to.push_str(&pair.shown);
+        }
+        let begin = to.len();
+        push_pair(name, of, &written(text), to);
+        let shown = &to[begin..];
+        if place >= KEPT_PAIRS || text.len() + shown.len() > KEPT_BYTES {
+            return;
+        }
+        if place == self.pairs.len() {
+            self.pairs.push(Pair::default());
+        }
+        if let Some(pair) = self.pairs.get_mut(place) {
+            pair.of = of;
+            for (kept, new) in [(&mut pair.name, name), (&mut pair.text, text), (&mut pair.shown, shown)] {
+                kept.clear();
+                kept.push_str(new);
             }
         }
     }
@@ -102,28 +212,19 @@ fn colour(level: u16) -> &'static str {
     }
 }
 
-/// Appends what a record says besides, written so that a query finds it.
-fn pairs(record: &Record<'_>, to: &mut String) {
-    let known = [
-        (Field::Host, &record.host),
-        (Field::Task, &record.task),
-        (Field::TraceId, &record.trace_id),
-        (Field::SpanId, &record.span_id),
-    ];
-    for (field, text) in known {
-        if let Some(text) = text {
-            pair(&field, &written(text), to);
-        }
-    }
-    for (key, value) in &record.fields {
-        let value = match value {
-            Value::Text(text) => written(text),
-            other => Cow::Owned(serde_json::to_string(other).unwrap_or_default()),
-        };
-        pair(&Field::Extra(key.clone().into_owned()), &value, to);
-    }
+/// Appends text, and spaces up to so many columns of characters that are one wide.
+fn push_padded(text: &str, columns: usize, to: &mut String) {
+    to.push_str(text);
+    to.extend(std::iter::repeat_n(' ', columns.saturating_sub(text.chars().count())));
 }
 
-fn pair(field: &Field, value: &str, to: &mut String) {
-    let _ = write!(to, " {}={}", visible(&field.to_string()), visible(value));
+fn push_pair(name: &str, of: Of, value: &str, to: &mut String) {
+    let name = match of {
+        Of::Record => Cow::Borrowed(name),
+        Of::Fields => Cow::Owned(Field::Extra(name.to_owned()).to_string()),
+    };
+    to.push(' ');
+    to.push_str(&visible(&name));
+    to.push('=');
+    to.push_str(&visible(value));
 }

@@ -242,18 +242,22 @@ fn octet_counted(bytes: &[u8], limit: usize) -> Result<Step, FrameError> {
 /// Ends at NUL once the connection has used one, else also at a LF before the next `<`.
 fn syslog(bytes: &[u8], scanned: &mut usize, uses_nul: &mut bool) -> Step {
     let mut at = *scanned;
-    while let Some(byte) = bytes.get(at) {
-        let is_end = match byte {
+    while let Some(ahead) = memchr::memchr2(0, b'\n', &bytes[at..]) {
+        at += ahead;
+        let is_end = match bytes[at] {
             0 => {
                 *uses_nul = true;
                 true
             }
-            b'\n' if !*uses_nul => match bytes.get(at + 1..at + 3) {
+            _ if *uses_nul => false,
+            _ => match bytes.get(at + 1..at + 3) {
                 Some([b'<', digit]) => digit.is_ascii_digit(),
                 Some(_) => false,
-                None => break,
+                None => {
+                    *scanned = at;
+                    return Step::Incomplete;
+                }
             },
-            _ => false,
         };
         if is_end {
             *scanned = 0;
@@ -261,7 +265,7 @@ fn syslog(bytes: &[u8], scanned: &mut usize, uses_nul: &mut bool) -> Step {
         }
         at += 1;
     }
-    *scanned = at;
+    *scanned = bytes.len();
     Step::Incomplete
 }
 

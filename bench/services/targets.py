@@ -1,0 +1,143 @@
+"""What a run of the service's comparison has to show, as data: each line is one promise, judged within the run."""
+
+from __future__ import annotations
+
+from results import Results
+from services import fresh, memory, native, once, pickles, questions, stdlib, syslog
+from services.ground import POSTGRES, SQLITE
+from services.part import Sizes
+from tables import NOT_CHOSEN
+from targets import Target, Verdict, judge_target
+
+SIZES = Sizes()
+
+
+def _ratio(
+    what: str, part: str, above: str, below: str, *, at_least: float | None = None, at_most: float | None = None
+):
+    return Target(what, (above, part, "rate"), over=(below, part, "rate"), at_least=at_least, at_most=at_most)
+
+
+def _at_most(what: str, part: str, row: str, figure: str, bound: float, unit: str) -> Target:
+    return Target(what, (row, part, figure), at_most=bound, unit=unit)
+
+
+def _native(kind: str, raw: str) -> Target:
+    row = native.client(kind, 1)
+    return _ratio(f"native client into {kind} against {raw}", "native", row, native.RAW[kind], at_least=0.6)
+
+
+def _once(kind: str, connections: int) -> Target:
+    rows = [once.row(kind, connections, promise) for promise in (once.NOTHING, once.ONCE)]
+    many = f"{connections} connection{'s' if connections > 1 else ''}"
+    return _ratio(f"time of exactly once against no acks, {kind}, {many}", "once", *rows, at_most=1.15)
+
+
+def _syslog(to: str, connections: int, at_least: float) -> Target:
+    rows = [syslog.row(to, connections, contender) for contender in (syslog.OURS, syslog.THEIRS)]
+    many = f"{connections} connection{'s' if connections > 1 else ''}"
+    return _ratio(f"syslog to {to} against rsyslog, {many}", "syslog", *rows, at_least=at_least)
+
+
+TARGETS = [
+    _native(POSTGRES, "raw COPY BINARY"),
+    _native(SQLITE, "raw inserts"),
+    *(_once(kind, connections) for kind in (POSTGRES, SQLITE) for connections in SIZES.connections),
+    *(
+        _ratio(
+            f"{clients} processes with SocketHandler against the Python server",
+            "stdlib",
+            stdlib.row(clients, stdlib.OURS),
+            stdlib.row(clients, stdlib.PYTHON),
+            at_least=3,
+        )
+        for clients in SIZES.clients
+    ),
+    _ratio("pickled records against CPython", "pickles", pickles.OURS, pickles.CPYTHON, at_least=7),
+    *(_syslog(syslog.FILE, connections, 1) for connections in SIZES.connections),
+    *(_syslog(syslog.ROWS, connections, 6) for connections in SIZES.connections),
+    *(
+        _at_most(f"until found at half load, {kind}, p99", "fresh", fresh.row(kind, fresh.TRACE), "p99_ms", bound, "ms")
+        for kind, bound in ((SQLITE, 250), (POSTGRES, 500))
+    ),
+    _at_most("newest 100 errors of a logger, last hour", "questions", questions.ERRORS_HOUR, "ms", 20, "ms"),
+    _at_most("newest 100 errors of a logger", "questions", questions.ERRORS, "ms", 20, "ms"),
+    _at_most("records of a trace", "questions", questions.TRACE, "ms", 20, "ms"),
+    _at_most("a rare word", "questions", questions.WORD, "ms", 20, "ms"),
+    _at_most("histogram of 24 h", "questions", questions.HISTOGRAM, "ms", 100, "ms"),
+    _at_most("memory, idle with 200 connections", "memory", memory.IDLE, "mb", 40, "MB"),
+    _at_most("memory under overload, beyond what is allowed", "memory", memory.OVERLOAD, "over_mb", 0, "MB"),
+    Target("senders could send, of what is taken under overload", (memory.OVERLOAD, "memory", "overload"), at_least=10),
+]
+
+
+def judge(results: Results) -> list[Verdict]:
+    """Compare a run with all targets; what was not measured comes with its reason."""
+    verdicts = []
+    for target in TARGETS:
+        verdict = judge_target(target, results)
+        if verdict.value is None:
+            cells = [target.figure, *([target.over] if target.over else [])]
+            verdict = _unmeasured(results, target.what, target.bound, [cell[:2] for cell in cells])
+        verdicts.append(verdict)
+    return [*verdicts, *judge_counts(results)]
+
+
+def judge_counts(results: Results) -> list[Verdict]:
+    """Compare what holds in a run of any length: no time, no memory."""
+    return [
+        _judge_overload(results, "records refused to senders who can wait", "refused"),
+        _judge_overload(results, "records taken while no more may wait", "taken_when_full"),
+        _judge_datagrams(results),
+        _judge_records(results),
+        _judge_failures(results),
+    ]
+
+
+def _judge_overload(results: Results, what: str, figure: str) -> Verdict:
+    bound = "<= 0"
+    value = results.worst(memory.OVERLOAD, "memory", figure)
+    if value is None:
+        return _unmeasured(results, what, bound, [(memory.OVERLOAD, "memory")])
+    return Verdict(what, bound, value, value <= 0)
+
+
+def _judge_datagrams(results: Results) -> Verdict:
+    what, bound = "datagrams lost uncounted, or counted and not lost", "<= 0"
+    rows = [row for row, parts in results.cells.items() if "datagram" in parts]
+    if not rows:
+        return _unmeasured(results, what, bound, [("", "datagram")])
+    value = max(abs(found) for row in rows for found in results.values(row, "datagram", "uncounted"))
+    return Verdict(what, bound, value, value <= 0)
+
+
+def _judge_records(results: Results) -> Verdict:
+    """Whoever loses or doubles a record has done other work: the others' too, as a ratio to them means nothing."""
+    wrong, rounds = [], 0
+    for row, parts in results.cells.items():
+        for part, found in parts.items():
+            for figures in found:
+                # Datagrams may be lost, and are counted by themselves.
+                lost, doubled = (0 if part == "datagram" else figures.get("lost", 0)), figures.get("doubled", 0)
+                rounds += "records" in figures
+                if lost or doubled:
+                    wrong.append(f"{part}, {row}: {lost:.0f} lost, {doubled:.0f} doubled")
+    what = f"records counted in the stores and files, in {rounds} runs"
+    return Verdict(what, "0 lost, 0 doubled", "; ".join(wrong) or "all there, each once", not wrong)
+
+
+def _judge_failures(results: Results) -> Verdict:
+    failed = [f"{cell}: {reason}" for cell, reason in results.failed.items()]
+    return Verdict("parts that failed", "none", "; ".join(failed) or "none", not failed)
+
+
+def _unmeasured(results: Results, what: str, bound: str, cells: list[tuple[str, str]]) -> Verdict:
+    """Tell what failed, which misses a target, from what cannot be measured here or was not asked for."""
+    for row, part in cells:
+        for failed, reason in results.failed.items():
+            if failed in (part, f"{row} {part}"):
+                return Verdict(what, bound, reason, False)
+    for _, part in cells:
+        if part in results.skipped:
+            return Verdict(what, bound, results.skipped[part], None)
+    return Verdict(what, bound, NOT_CHOSEN, None)

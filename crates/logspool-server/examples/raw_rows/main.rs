@@ -1,0 +1,136 @@
+//! Writes the rows of a store once more, as plainly as can be and by the store's writer itself: what a service is
+//! compared with.
+//!
+//! `raw_rows sqlite:FOLDER` or `raw_rows postgres://...` reads all records of that store into memory, then writes them
+//! in transactions of 10,000 rows: raw, and by the store alone, called directly with chunks of a stream. SQLite gets
+//! new files beside the folder; in PostgreSQL the table of the store is emptied first, and a plain one stands beside it.
+//! Prints the rows and the rows a second of each way; the rows are counted in each place.
+
+#[path = "../../benches/raw/mod.rs"]
+mod raw;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use logspool_server::address::StoreAddress;
+use logspool_server::batch::{Arrival, Batch, Row};
+use logspool_server::delivery::{Chunk, Delivery, Place};
+use logspool_server::query::{Filter, Query};
+use logspool_server::stores::sqlite::{Indexing, Options, SqliteStore};
+use logspool_server::stores::{self, Found, Next, Store, postgres};
+use raw::TRANSACTION_ROWS;
+use serde_json::{Map, Value, json};
+
+fn main() {
+    let address = std::env::args().nth(1).expect("raw_rows sqlite:FOLDER | postgres://...");
+    let store: StoreAddress = address.parse().expect("an address of a store");
+    let figures = match &store {
+        StoreAddress::Sqlite(folder) => sqlite(folder, &deliveries(&store)),
+        StoreAddress::Postgres(_) => postgres(&address, &deliveries(&store)),
+    };
+    println!("{}", Value::Object(figures));
+}
+
+fn sqlite(folder: &Path, deliveries: &[Arc<Delivery>]) -> Map<String, Value> {
+    let beside = |name: &str| folder.with_file_name(name);
+    let rows = rows(deliveries);
+    let mut figures = Map::from_iter([("rows".to_owned(), json!(rows))]);
+    let mut note = |name: &str, seconds: f64| figures.insert(name.to_owned(), json!(rows as f64 / seconds));
+    note("raw", raw::sqlite::insert(&beside("raw.sqlite"), deliveries));
+    for (name, indexing) in [("store", Indexing::Off), ("store_indexing", Indexing::Background)] {
+        let options = Options { indexing, ..Options::default() };
+        let mut store = SqliteStore::open(beside(name), options).expect("a store");
+        let began = Instant::now();
+        write(&mut store, deliveries);
+        note(name, began.elapsed().as_secs_f64());
+        let answers = store.answers();
+        assert_eq!(rows, answers.stats().expect("stats").rows);
+        if indexing == Indexing::Background {
+            while answers.stats().expect("stats").unindexed_rows > 0 {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            note("indexed", began.elapsed().as_secs_f64());
+        }
+    }
+    figures
+}
+
+fn postgres(url: &str, deliveries: &[Arc<Delivery>]) -> Map<String, Value> {
+    const STORE: &str = "logspool.records";
+    let rows = rows(deliveries);
+    let copies = raw::postgres::encoded(url, STORE, TRANSACTION_ROWS);
+    raw::postgres::execute(
+        url,
+        "CREATE TABLE plain (LIKE logspool.records); CREATE INDEX ON plain USING brin (time_ns)",
+    );
+    let mut figures = Map::from_iter([("rows".to_owned(), json!(rows))]);
+    let mut note = |name: &str, table: &str, work: &mut dyn FnMut() -> f64| {
+        raw::postgres::execute(url, &format!("TRUNCATE {table}; CHECKPOINT"));
+        figures.insert(name.to_owned(), json!(rows as f64 / work()));
+        assert_eq!(rows, raw::postgres::count(url, table));
+    };
+    note("raw", "plain", &mut || raw::postgres::copy(url, "plain", &copies));
+    note("raw_store_table", STORE, &mut || raw::postgres::copy(url, STORE, &copies));
+    let address = url.parse().expect("an address of PostgreSQL");
+    let mut store = postgres::Writer::new(&postgres::Config {
+        address,
+        retention_days: None,
+        query_timeout: Duration::from_secs(30),
+    });
+    // Connects, and finds the tables.
+    store.maintain().expect("a store");
+    note("store", STORE, &mut || {
+        let began = Instant::now();
+        write(&mut store, deliveries);
+        began.elapsed().as_secs_f64()
+    });
+    figures
+}
+
+fn rows(deliveries: &[Arc<Delivery>]) -> u64 {
+    deliveries.iter().map(|delivery| delivery.batch.len() as u64).sum()
+}
+
+fn write(store: &mut dyn Store, deliveries: &[Arc<Delivery>]) {
+    for delivery in deliveries {
+        store.write(std::slice::from_ref(delivery)).expect("a transaction");
+    }
+}
+
+/// All records of a store, in chunks of one stream, each for a transaction.
+fn deliveries(store: &StoreAddress) -> Vec<Arc<Delivery>> {
+    let query = Query { filter: Filter::All, stage: None, since_ns: None, until_ns: None, limit: None };
+    let (mut batches, mut open) = (Vec::new(), Batch::default());
+    let mut take = |found: Found<'_>| {
+        if let Found::Record(record) = found {
+            open.push(&record, Arrival { time_ns: 0, host: "" });
+        }
+        if open.len() == TRANSACTION_ROWS {
+            batches.push(std::mem::take(&mut open));
+        }
+        Next::More
+    };
+    stores::open_to_ask(store).and_then(|answers| answers.answer(&query, &mut take)).expect("the records of a store");
+    batches.push(open);
+    let batches = oldest_first(&batches);
+    let mut last = 0;
+    let chunk = |batch: Batch| {
+        let first = last + 1;
+        last += batch.len() as u64;
+        let chunk = Chunk { stream: "raw".to_owned(), epoch: 1, first, last, place: Place::Opening, end: false };
+        Delivery::new(batch, Some(chunk), 1, None).0
+    };
+    batches.into_iter().map(chunk).collect()
+}
+
+/// The same records in the order in which they were logged; stores answer the newest first.
+fn oldest_first(batches: &[Batch]) -> Vec<Batch> {
+    let rows: Vec<_> = batches.iter().flat_map(Batch::rows).collect();
+    let in_order = |rows: &[Row<'_>]| {
+        let mut batch = Batch::default();
+        rows.iter().rev().for_each(|row| batch.push(&row.record(), Arrival { time_ns: 0, host: "" }));
+        batch
+    };
+    rows.rchunks(TRANSACTION_ROWS).map(in_order).collect()
+}

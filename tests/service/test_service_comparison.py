@@ -1,0 +1,88 @@
+"""The service's comparison judges what it is given: counts, ratios, parts that failed or could not be measured."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCH = Path(__file__).resolve().parents[2] / "bench"
+
+
+@pytest.fixture(scope="module")
+def judged():
+    """Return what judges a run and what shows it, without anything that measures."""
+    before = list(sys.path)
+    sys.path[:0] = [str(BENCH)]
+    import report  # noqa: F401  (it adds the folder of scripts)
+    from results import Results
+    from services import native, once, show, stdlib, syslog, targets
+    from services.ground import POSTGRES
+
+    def results(**lost):
+        """Make a run in which the client reaches two thirds of the raw writer."""
+        facts = {"date": "2026-01-01", "processor": "none", "cores": 2, "python": "3.12", "commit": "none"}
+        found = Results({**facts, "postgres": "15", "rsyslog": "none"})
+        for rate in (300.0, 600.0):
+            counts = {"records": 10, "lost": 0, "doubled": 0}
+            found.add(native.client(POSTGRES, 1), "native", {"rate": rate * 2, **counts, **lost})
+            found.add(native.RAW[POSTGRES], "native", {"rate": rate * 3, **counts})
+        return found
+
+    yield {"results": results, "targets": targets, "show": show, "once": once, "stdlib": stdlib, "syslog": syslog}
+    sys.path[:] = before
+
+
+def verdict(verdicts, words):
+    """Return the one verdict whose text holds these words."""
+    (found,) = [verdict for verdict in verdicts if words in verdict.what]
+    return found
+
+
+def test_a_ratio_is_taken_inside_each_round_and_its_median_judged(judged):
+    found = verdict(judged["targets"].judge(judged["results"]()), "native client into PostgreSQL")
+
+    assert (pytest.approx(2 / 3), True) == (found.value, found.met)
+
+
+@pytest.mark.parametrize("wrong", [{"lost": 1}, {"doubled": 1}])
+def test_a_record_that_is_lost_or_doubled_misses_a_target(judged, wrong):
+    good = verdict(judged["targets"].judge_counts(judged["results"]()), "records counted")
+    bad = verdict(judged["targets"].judge_counts(judged["results"](**wrong)), "records counted")
+
+    assert (True, False) == (good.met, bad.met)
+    assert "native, PostgreSQL: native client, 1 process" in bad.value
+
+
+def test_a_datagram_may_be_lost_but_not_without_being_counted(judged):
+    results = judged["results"]()
+    results.add("20 processes: logspool serve", "datagram", {"lost_percent": 5, "uncounted": 0, "doubled": 0})
+    counted = verdict(judged["targets"].judge_counts(results), "datagrams lost uncounted")
+    results.add("20 processes: logspool serve", "datagram", {"lost_percent": 5, "uncounted": 1, "doubled": 0})
+    uncounted = verdict(judged["targets"].judge_counts(results), "datagrams lost uncounted")
+
+    assert (True, False) == (counted.met, uncounted.met)
+
+
+def test_a_part_that_failed_misses_its_targets_and_one_that_cannot_be_measured_says_why(judged):
+    results = judged["results"]()
+    results.failed["stdlib"] = "the service ended with 1"
+    results.skipped["syslog"] = "there is no rsyslog"
+    verdicts = judged["targets"].judge(results)
+
+    assert False is verdict(verdicts, "200 processes with SocketHandler").met
+    assert False is verdict(verdicts, "parts that failed").met
+    skipped = verdict(verdicts, "syslog to file against rsyslog, 1 connection")
+    assert (None, "there is no rsyslog") == (skipped.met, skipped.value)
+    assert None is verdict(verdicts, "time of exactly once against no acks, PostgreSQL, 4").met
+
+
+def test_the_summary_names_rows_ratios_and_reasons(judged, tmp_path):
+    results = judged["results"]()
+    results.skipped["syslog"] = "there is no rsyslog"
+    judged["show"].keep(tmp_path, results)
+    text = (tmp_path / "summary.md").read_text()
+
+    assert "| PostgreSQL: native client, 1 process | 900 |" in text
+    assert "0.67" in text and "there is no rsyslog" in text
+    assert (tmp_path / "plot.svg").read_text().startswith("<svg")
+    assert results == judged["show"].again(tmp_path)
