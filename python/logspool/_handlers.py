@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from typing import Any
 
@@ -71,17 +72,39 @@ class ServiceHandler(logging.Handler):
     has said that it has them. A formatter decides only the texts of tracebacks and stacks.
 
     Args:
-        address: "tcp://host:port" or "unix:///path".
+        address: "tcp://host:port", "tls://host:port" or "unix:///path".
+        authorities: for TLS, a file with the certificates of the authorities that may vouch for the service (PEM);
+            None: those of the system.
+        certificate, key: for TLS, files with the certificate that this program shows, and its private key (PEM); None:
+            it shows none.
+        server_name: for TLS, the name that the certificate of the service must hold; None: the host of the address.
         options: those of `logspool.install()`; a process has one queue, and the first handler says how it is.
 
     Raises:
-        ValueError: no such address.
+        ValueError: no such address, or options that do not go with it.
+        OSError: a file cannot be read.
         TypeError, ValueError, RuntimeError: as `logspool.install()`.
     """
 
-    def __init__(self, address: str, **options: Any) -> None:
-        self._address = _native.service_address(address)
-        _install.stand_alone("ServiceHandler", options)
+    def __init__(
+        self,
+        address: str,
+        *,
+        authorities: str | os.PathLike[str] | None = None,
+        certificate: str | os.PathLike[str] | None = None,
+        key: str | os.PathLike[str] | None = None,
+        server_name: str | None = None,
+        **options: Any,
+    ) -> None:
+        # As it is shown, and with all that a later program needs to send what this one leaves.
+        self._address, self._place = _native.service_address(
+            address,
+            _service.file("authorities", authorities),
+            _service.file("certificate", certificate),
+            _service.file("key", key),
+            server_name,
+        )
+        _install.stand_alone("ServiceHandler", options, _service.OPTIONS)
         super().__init__()
 
     @property

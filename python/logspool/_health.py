@@ -45,10 +45,12 @@ def health() -> Health:
         if sink.closed:
             continue
         if "://" in name and (sink.error or sink.stuck):
-            failing.append(
-                f"{name} takes no records: {sink.error or 'it does not answer'}; {sink.total('queued')} records wait "
-                "(mend: look whether the service runs and can be reached, they are sent then)"
-            )
+            # Errors of TLS name their mend.
+            mend = "look whether the service runs and can be reached, they are sent then"
+            why = sink.error or "it does not answer"
+            waiting = f"{sink.total('queued')} records wait"
+            told = f"{why}; {waiting}" if "(mend: " in why else f"{why}; {waiting} (mend: {mend})"
+            failing.append(f"{name} takes no records: {told}")
         elif sink.error:
             failing.append(
                 f"{name} cannot be written: {sink.error}; {sink.total('queued')} records wait "

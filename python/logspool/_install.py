@@ -177,8 +177,10 @@ _alone: dict[str, Any] | None = None
 _alone_given: dict[str, Any] = {}
 
 
-def stand_alone(owner: str, options: dict[str, Any]) -> None:
+def stand_alone(owner: str, options: dict[str, Any], own: tuple[str, ...] = ()) -> None:
     """Let logspool's own handlers queue without `install()`. Called when one is made.
+
+    `own` are the options that it has besides, for the error about one that it does not have.
 
     A process has one queue: the first handler that is made, or `install()`, says how it is.
 
@@ -189,7 +191,7 @@ def stand_alone(owner: str, options: dict[str, Any]) -> None:
     global _alone
     defaults = install.__wrapped__.__kwdefaults__  # type: ignore[attr-defined]
     if unknown := options.keys() - defaults.keys():
-        raise _options.unknown_option(owner, unknown, defaults)
+        raise _options.unknown_option(owner, unknown, (*own, *defaults))
     checked = _options.checked({**defaults, **options})
     with _adopt.lock:
         in_force = _in_force or _alone

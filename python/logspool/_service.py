@@ -42,8 +42,23 @@ _CALLED = (
 
 _READ = ("level", "formatter", "filters", "lock")
 
+#: Options of the handler itself.
+OPTIONS = ("authorities", "certificate", "key", "server_name")
+
 #: Methods of a formatter that have a part in it.
 _FORMATTER_CALLED = ("formatException", "formatStack", "__getattribute__", "__getattr__")
+
+
+def file(name: str, path: Any) -> str | None:
+    """Return the absolute path of a file that can be read; what is in it shows when a connection is made."""
+    if path is None:
+        return None
+    try:
+        absolute = os.path.abspath(os.fsdecode(path))
+    except TypeError:
+        raise TypeError(f"{name} must be a path, not {path!r}") from None
+    with open(absolute, "rb"):
+        return absolute
 
 
 def describe(handler: Any, known: type) -> _adopt.Adoption:
@@ -55,7 +70,7 @@ def describe(handler: Any, known: type) -> _adopt.Adoption:
     return _adopt.Adoption(
         kind="service",
         options=(),
-        path=handler._address,
+        path=handler._place,
         fd=-1,
         terminator="",
         stream=None,

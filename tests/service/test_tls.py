@@ -1,15 +1,28 @@
-"""TLS: every protocol of the plain port, known clients only where that is asked for, new certificates on SIGHUP."""
+"""TLS: every protocol of the plain port, known clients only where that is asked for, new certificates on SIGHUP; and
+logspool's own client, which shows a certificate and believes only the service that it means.
+"""
 
 import contextlib
+import json
+import os
+import random
+import re
 import signal
 import socket
 import ssl
 import subprocess
+import sys
+import threading
 import time
+from pathlib import Path
 
 import pytest
 
+from service import certificates as made
+
 DEADLINE = 30
+
+CYCLES = {"ci": 3, "full": 50}[os.environ.get("LOGSPOOL_FAULTS", "ci")]
 
 
 def make(folder, name, *options):
@@ -104,3 +117,152 @@ def test_a_key_that_does_not_fit_is_named(logspool_binary, certificates, tmp_pat
     command = [logspool_binary, "serve", "--config", tmp_path / "mixed.toml"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE, cwd=tmp_path)
     assert 1 == done.returncode and "client.key" in done.stderr
+
+
+@pytest.fixture
+def mutual(tmp_path):
+    """A configuration of a service that asks for certificates of its authority, and options of a handler with one."""
+    folder = tmp_path / "authority"
+    folder.mkdir()
+    authority = made.authority(folder, "authority")
+    server, client = (made.issued(folder, name, authority) for name in ("server", "client"))
+    secured = (
+        f'[tls]\ncertificate = "{server.certificate}"\nkey = "{server.key}"\n'
+        f'client_authorities = "{authority.certificate}"\n'
+    )
+    options = {"authorities": authority.certificate, "certificate": client.certificate, "key": client.key}
+    return secured, {name: str(path) for name, path in options.items()}
+
+
+# argv: address, options of the handler as JSON. Each line of its input is an order to log 200 records, or to say what
+# health says.
+SENDER = """
+import json, logging, sys, logspool
+handler = logspool.ServiceHandler(sys.argv[1], shutdown_timeout=60, **json.loads(sys.argv[2]))
+logging.basicConfig(level=logging.INFO, handlers=[handler])
+logspool.install(shutdown_timeout=60)
+number = 0
+for line in sys.stdin:
+    if line == "health\\n":
+        print(json.dumps(logspool.health().reasons), flush=True)
+        continue
+    for _ in range(200):
+        logging.info("r%d", number)
+        number += 1
+print(number, logspool.flush(60), flush=True)
+"""
+
+
+@contextlib.contextmanager
+def sender(address, options, queue_dir):
+    variables = {**os.environ, "LOGSPOOL_QUEUE_DIR": str(queue_dir)}
+    command = [sys.executable, "-c", SENDER, address, json.dumps(options)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
+    with subprocess.Popen(command, env=variables, **pipes) as process:
+        yield process
+
+
+def until_told(process, part):
+    """Ask for its health until that says so."""
+    until = time.monotonic() + DEADLINE
+    while True:
+        process.stdin.write("health\n")
+        told = process.stdout.readline()
+        if part in told:
+            return
+        assert time.monotonic() < until, told
+
+
+def reserved_port():
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        return reserved.getsockname()[1]
+
+
+def test_the_client_sends_with_its_certificate_and_each_mismatch_is_told(start_service, mutual, queue_dir):
+    secured, options = mutual
+    listen = 'listen = ["tls://127.0.0.1:0", "tcp://127.0.0.1:0"]\nhttp = "127.0.0.1:0"\n'
+    service = start_service(config=listen + secured)
+    plain, tls = (f"{service.address(scheme)[0]}:{service.address(scheme)[1]}" for scheme in ("tcp", "tls"))
+    bare = {"authorities": options["authorities"]}
+    for address, given, part in [
+        (f"tls://{tls}", bare, "the service wants a certificate of this program"),
+        (f"tcp://{tls}", {}, "the service wants TLS (mend: tls:// in the address)"),
+        (f"tls://{plain}", options, "TLS handshake"),
+        (f"tls://{tls}", {**options, "server_name": "logs"}, "not for logs"),
+    ]:
+        with sender(address, given, queue_dir) as process:
+            process.stdin.write("go\n")
+            until_told(process, part)
+            process.kill()
+            process.stdin.close()
+        # Nobody is to find what it left.
+        for left in queue_dir.iterdir():
+            left.unlink()
+    assert [] == [row for row in service.query() if row["logger"] != "logspool.undecoded"]
+
+    with sender(f"tls://{tls}", options, queue_dir) as process:
+        process.stdin.write("go\n")
+        process.stdin.close()
+        assert "200 True\n" == process.stdout.read()
+    assert [f"r{number}" for number in range(200)] == [row["message"] for row in reversed(service.wait_for(200))]
+
+
+@pytest.mark.timeout(900)
+def test_each_record_comes_once_over_tls_though_the_service_is_killed_again_and_again(
+    start_service, mutual, queue_dir, tmp_path
+):
+    secured, options = mutual
+    seed = int(os.environ.get("LOGSPOOL_SEED", random.SystemRandom().randrange(1 << 32)))
+    moments = random.Random(seed)
+    address = f"tls://127.0.0.1:{reserved_port()}"
+    config = f'listen = ["{address}"]\nhttp = "127.0.0.1:0"\n{secured}'
+    with sender(address, options, queue_dir) as client:
+        done = threading.Event()
+
+        def feed():
+            while not done.wait(0.005):
+                client.stdin.write("go\n")
+            client.stdin.close()
+
+        feeder = threading.Thread(target=feed)
+        feeder.start()
+        try:
+            for _ in range(CYCLES):
+                service = start_service(config=config, folder=tmp_path / "killed")
+                threading.Event().wait(moments.uniform(0.1, 1.5))
+                service.process.kill()
+                service.process.wait(DEADLINE)
+            service = start_service(config=config, folder=tmp_path / "killed")
+        finally:
+            done.set()
+            feeder.join()
+        logged, flushed = client.stdout.read().split()
+        assert 0 == client.wait(120)
+
+    assert "True" == flushed, f"seed {seed}"
+    stats = json.loads(service.get("/api/stats")[1])
+    service.stop()
+    numbers = [int(message[1:]) for message in service.stored_messages()]
+    assert 0 == stats["stores"][0]["records_missing"], f"seed {seed}"
+    assert numbers == list(range(int(logged))), f"seed {seed}: {len(numbers)} rows of {logged}, or in another order"
+
+
+def test_the_page_leads_to_a_record_that_is_stored(start_service, tmp_path, queue_dir):
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "use-tls.md").read_text()
+
+    def block(language):
+        return re.search(rf"```{language}\n(.*?)```", page, flags=re.DOTALL)[1]
+
+    subprocess.run(["sh", "-ec", block("sh")], check=True, capture_output=True, cwd=tmp_path)
+    port = reserved_port()
+    config = block("toml").replace("9443", str(port)).replace("[tls]", 'http = "127.0.0.1:0"\n[tls]')
+    service = start_service(config=config, folder=tmp_path)
+    program = block("python").replace("9443", str(port))
+    variables = {**os.environ, "LOGSPOOL_QUEUE_DIR": str(queue_dir)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, cwd=tmp_path, env=variables
+    )
+
+    assert (0, "True\n") == (done.returncode, done.stdout), done.stderr
+    assert ["order 7 paid"] == [row["message"] for row in service.wait_for(1)]

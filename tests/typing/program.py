@@ -1,6 +1,7 @@
 """A program that uses every exported name, for two type checkers. It is never run."""
 
 import logging
+import pathlib
 
 import logspool
 from logspool.pool import BrokenPool, Future, Pool, PoolStats, Results, Schedule, Semaphore, Timer, as_completed
@@ -35,6 +36,14 @@ logging.getLogger().addHandler(logspool.FileHandler("app.log", mode="a", encodin
 logging.getLogger().addHandler(logspool.StreamHandler())
 logging.getLogger().addHandler(logspool.ServiceHandler("tcp://127.0.0.1:9020", queue_bytes=65_536))
 address: str = logspool.ServiceHandler("unix:///run/logspool.sock").address
+logspool.ServiceHandler(
+    "tls://logs:9443",
+    authorities="ca.pem",
+    certificate=pathlib.Path("client.pem"),
+    key="client.key",
+    server_name="logs",
+    queue_bytes=65_536,
+)
 handler = logspool.ThreadHandler(logging.NullHandler(), queue_size=10, blocking_levels=["ERROR"])
 thread: logspool.ThreadHandlerStats = handler.stats()
 handler.setFormatter(logspool.JSONFormatter({"message": "message"}, extras=False))

@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use logspool::address::ServiceAddress;
+use logspool::address::{ServiceAddress, TlsIdentity};
 use logspool::pipeline;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::ffi::{self, PyObject};
@@ -196,12 +196,19 @@ mod native {
         planning::set_own_classes(Owned::of(classes));
     }
 
-    /// Check the address of a service and return it as it is shown.
+    /// Check the address of a service, with what TLS must know, and return it as it is shown and as a whole.
     #[pyfunction]
-    #[pyo3(signature = (address, /))]
-    fn service_address(address: &str) -> PyResult<String> {
-        match address.parse::<ServiceAddress>() {
-            Ok(address) => Ok(address.to_string()),
+    #[pyo3(signature = (address, authorities, certificate, key, server_name, /))]
+    fn service_address(
+        address: &str,
+        authorities: Option<String>,
+        certificate: Option<String>,
+        key: Option<String>,
+        server_name: Option<String>,
+    ) -> PyResult<(String, String)> {
+        let identity = TlsIdentity { authorities, certificate, key, server_name };
+        match address.parse::<ServiceAddress>().and_then(|address| address.with_identity(identity)) {
+            Ok(address) => Ok((address.to_string(), address.to_text())),
             Err(error) => Err(PyValueError::new_err(error.to_string())),
         }
     }

@@ -20,8 +20,8 @@ pub struct Config {
     /// Where queries, metrics and HTTP senders connect: `HOST:PORT`; `"off"` for none.
     #[schemars(with = "String")]
     pub http: HttpAddress,
-    /// Where records are kept: `sqlite:FOLDER`, `postgres://USER:PASSWORD@HOST:PORT/DATABASE`. A record is acknowledged
-    /// when all of them have committed it.
+    /// Where records are kept: `sqlite:FOLDER`, `postgres://USER:PASSWORD@HOST:PORT/DATABASE` (with `?sslmode=verify-full`
+    /// and `sslrootcert=FILE` for TLS, as in libpq). A record is acknowledged when all of them have committed it.
     #[schemars(with = "Vec<String>")]
     pub store: Vec<StoreAddress>,
     /// A text file that gets a line for each record as well. It has no transactions: after a crash its last lines may be

@@ -4,26 +4,35 @@
 mod corpus_lines;
 
 use corpus_lines::cases;
-use logspool_server::decoders::otlp::{self, Limits, OtlpError};
+use logspool_server::decoders::otlp::{self, Encoding, Limits, OtlpError, Rejected, Unread};
+use logspool_server::record::Record;
 use serde_json::json;
 
 const PROTOBUF: &str = include_str!("corpus/otlp-python.txt");
 const JSON: &str = include_str!("corpus/otlp-node.txt");
+
+type Each<'e, 'a> = &'e mut dyn FnMut(Result<Record<'a>, Unread<'a>>);
+
+/// All records; one that cannot be read is an error.
+fn whole<'a>(read: impl FnOnce(Each<'_, 'a>) -> Result<(), OtlpError>) -> Result<serde_json::Value, OtlpError> {
+    let (mut records, mut unread) = (Vec::new(), None);
+    read(&mut |record| match record {
+        Ok(record) => records.push(serde_json::to_value(&record).unwrap()),
+        Err(Unread { error, .. }) => unread = Some(error),
+    })?;
+    unread.map_or(Ok(records.into()), Err)
+}
 
 fn protobuf(body: &[u8]) -> Result<serde_json::Value, OtlpError> {
     protobuf_within(body, &Limits::default())
 }
 
 fn protobuf_within(body: &[u8], limits: &Limits) -> Result<serde_json::Value, OtlpError> {
-    let mut records = Vec::new();
-    otlp::read_protobuf(body, limits, |record| records.push(serde_json::to_value(&record).unwrap()))?;
-    Ok(records.into())
+    whole(|each| otlp::read_protobuf(body, limits, each))
 }
 
 fn json_of(body: &[u8]) -> Result<serde_json::Value, OtlpError> {
-    let mut records = Vec::new();
-    otlp::read_json(body, &Limits::default(), |record| records.push(serde_json::to_value(&record).unwrap()))?;
-    Ok(records.into())
+    whole(|each| otlp::read_json(body, &Limits::default(), each))
 }
 
 #[test]
@@ -172,8 +181,8 @@ fn an_empty_request_has_no_records_and_others_are_none() {
     for empty in ["{}", r#"{"resourceLogs":null}"#, r#"{"resourceLogs":[{"resource":null,"scopeLogs":[{}]}]}"#] {
         assert_eq!(json!([]), json_of(empty.as_bytes()).unwrap());
     }
-    assert_eq!(json!([]), protobuf(otlp::SUCCESS_PROTOBUF).unwrap());
-    assert_eq!(json!([]), json_of(otlp::SUCCESS_JSON).unwrap());
+    assert_eq!(json!([]), protobuf(&Encoding::Protobuf.success(&Rejected::default())).unwrap());
+    assert_eq!(json!([]), json_of(&Encoding::Json.success(&Rejected::default())).unwrap());
     for none in ["", "[", "[1]", r#"{"resourceLogs":1}"#, r#"{"resourceLogs":[1]}"#] {
         assert!(json_of(none.as_bytes()).is_err(), "{none}");
     }
@@ -197,4 +206,38 @@ fn memory_is_bounded_whatever_is_sent() {
     let deep = (0..1000).fold(text("x"), |value, _| field(5, &field(1, &value)));
     let found = protobuf(&request(&[], &[field(5, &deep)])).unwrap();
     assert_eq!(format!("{}\"...\"{}", "[".repeat(32), "]".repeat(32)), found[0]["message"]);
+}
+
+#[test]
+fn a_record_that_cannot_be_read_stands_back_alone() {
+    let limits = Limits { items: 3, ..Limits::default() };
+    let good = field(5, &text("good"));
+    let cut = b"\x2A\x05".to_vec();
+    let many = (0..4).map(|_| field(6, &pair("k", &text("v")))).collect::<Vec<_>>().concat();
+    let body = request(&[], &[good.clone(), cut.clone(), many.clone(), good]);
+    let mut read = Vec::new();
+    otlp::read_protobuf(&body, &limits, |record| {
+        read.push(match record {
+            Ok(record) => (record.message.into_owned(), Vec::new()),
+            Err(unread) => (unread.error.to_string(), unread.bytes.to_vec()),
+        });
+    })
+    .unwrap();
+
+    assert_eq!(
+        vec![
+            ("good".to_owned(), Vec::new()),
+            ("the body is no protobuf with log records: it is cut off".to_owned(), cut),
+            ("a log record or its resource holds too many values".to_owned(), many),
+            ("good".to_owned(), Vec::new()),
+        ],
+        read
+    );
+    let json = br#"{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":{"stringValue":"a"}},7,{"body":{"stringValue":"b"}}]}]}]}"#;
+    let mut read = Vec::new();
+    otlp::read_json(json, &limits, |record| {
+        read.push(record.map(|record| record.message.into_owned()).map_err(|unread| unread.bytes.to_vec()));
+    })
+    .unwrap();
+    assert_eq!(vec![Ok("a".to_owned()), Err(b"7".to_vec()), Ok("b".to_owned())], read);
 }

@@ -3,9 +3,12 @@
 mod sqlite_support;
 
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use logspool_server::stores::Store;
+use logspool_server::address::StoreAddress;
+use logspool_server::config::{self, Config};
 use logspool_server::stores::sqlite::{Indexing, Options, Retention, SqliteStore};
+use logspool_server::stores::{self, Store};
 use sqlite_support::{DAY, Hand, TODAY, messages, open, said, until, write};
 
 /// A store with a record of each of five days.
@@ -103,4 +106,29 @@ fn indexes_go_with_their_files() {
     let mut left = names(folder.path());
     left.retain(|name| name.contains(".index") && !name.starts_with("2026-12-01"));
     assert_eq!(Vec::<String>::new(), left);
+}
+
+#[test]
+fn the_configuration_says_what_is_kept() {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as i64;
+    for (days, bytes, kept) in [(None, None, 5), (Some(2), None, 3), (None, Some(1), 1)] {
+        let folder = tempfile::tempdir().unwrap();
+        let hand = Hand::at(now - 4 * DAY);
+        let mut store = open(folder.path(), &hand);
+        for day in (0..5).rev() {
+            hand.set(now - day * DAY);
+            write(&mut store, &[said(day, &format!("{day} days ago"))]);
+        }
+        drop(store);
+        let config = Config {
+            store: vec![StoreAddress::Sqlite(folder.path().to_owned())],
+            retention: config::Retention { days, bytes },
+            ..Config::default()
+        };
+        let mut opened = stores::open(&config).unwrap();
+        opened.stores[0].maintain().unwrap();
+
+        let files = names(folder.path()).into_iter().filter(|name| name.starts_with("20") && name.ends_with(".sqlite"));
+        assert_eq!(kept, files.count(), "{days:?} days, {bytes:?} bytes");
+    }
 }

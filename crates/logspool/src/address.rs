@@ -14,11 +14,35 @@ pub enum ServiceAddress {
         /// The port.
         port: u16,
     },
+    /// `tls://host:port`
+    Tls {
+        /// Name or number of the host.
+        host: String,
+        /// The port.
+        port: u16,
+        /// Who is believed, and what is shown.
+        identity: Box<TlsIdentity>,
+    },
     /// `unix:///path`
     Unix {
         /// Absolute path of the socket.
         path: String,
     },
+}
+
+/// Whom a client of TLS believes, and what it shows of itself. Files hold PEM; they are read for each connection.
+///
+/// In an address they stand behind the port, as `?authorities=/etc/ca.pem&server_name=logs`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct TlsIdentity {
+    /// Absolute path of the certificates of the authorities that may vouch for the service; `None`: those of the system.
+    pub authorities: Option<String>,
+    /// Absolute path of the certificate that is shown to the service, and those between it and the root.
+    pub certificate: Option<String>,
+    /// Absolute path of its private key.
+    pub key: Option<String>,
+    /// The name that the service's certificate must hold; `None`: the host of the address.
+    pub server_name: Option<String>,
 }
 
 /// Why a text is no address of a service.
@@ -35,10 +59,133 @@ impl ServiceAddress {
     /// Whether it leads to this machine.
     pub fn is_local(&self) -> bool {
         match self {
-            Self::Tcp { host, .. } => host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback()),
+            Self::Tcp { host, .. } | Self::Tls { host, .. } => {
+                host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
+            }
             Self::Unix { .. } => true,
         }
     }
+
+    /// The same with an identity that was given apart.
+    ///
+    /// # Errors
+    ///
+    /// The address has one already, or is not of TLS; a part of it cannot be.
+    pub fn with_identity(self, given: TlsIdentity) -> Result<Self, AddressError> {
+        let text = self.to_string();
+        let refuse = |why| AddressError { text: text.clone(), why };
+        if given == TlsIdentity::default() {
+            return Ok(self);
+        }
+        match self {
+            Self::Tls { host, port, identity } if *identity == TlsIdentity::default() => {
+                let address = Self::Tls { host, port, identity: Box::new(given) };
+                address.check_identity().map_err(refuse)?;
+                Ok(address)
+            }
+            Self::Tls { .. } => {
+                Err(refuse("certificates and names stand in the address already: give them in one place"))
+            }
+            Self::Tcp { .. } | Self::Unix { .. } => {
+                Err(refuse("authorities, certificate, key and server_name are for tls://HOST:PORT"))
+            }
+        }
+    }
+
+    /// The whole address, which can be read again; what is shown leaves the identity out.
+    pub fn to_text(&self) -> String {
+        let mut text = self.to_string();
+        let Self::Tls { identity, .. } = self else { return text };
+        let mut separator = '?';
+        for (name, value) in identity.parts() {
+            let Some(value) = value else { continue };
+            text.push(separator);
+            text.push_str(name);
+            text.push('=');
+            push_escaped(&mut text, value);
+            separator = '&';
+        }
+        text
+    }
+
+    fn check_identity(&self) -> Result<(), &'static str> {
+        let Self::Tls { identity, .. } = self else { return Ok(()) };
+        if identity.certificate.is_some() != identity.key.is_some() {
+            return Err("a certificate and its key come together");
+        }
+        let files = [&identity.authorities, &identity.certificate, &identity.key];
+        if files.into_iter().flatten().any(|path| !path.starts_with('/') || path.contains('\0')) {
+            return Err("authorities, certificate and key are files with an absolute path");
+        }
+        let is_host = |name: &String| is_name(name) || name.parse::<IpAddr>().is_ok();
+        if !identity.server_name.iter().all(is_host) {
+            return Err("server_name is the name of a host, or its number");
+        }
+        Ok(())
+    }
+}
+
+impl TlsIdentity {
+    fn parts(&self) -> [(&'static str, &Option<String>); 4] {
+        [
+            ("authorities", &self.authorities),
+            ("certificate", &self.certificate),
+            ("key", &self.key),
+            ("server_name", &self.server_name),
+        ]
+    }
+
+    /// Reads what stands behind the `?` of an address.
+    fn parse(text: &str) -> Option<Self> {
+        let mut identity = Self::default();
+        for part in text.split('&') {
+            let (name, value) = part.split_once('=')?;
+            let place = match name {
+                "authorities" => &mut identity.authorities,
+                "certificate" => &mut identity.certificate,
+                "key" => &mut identity.key,
+                "server_name" => &mut identity.server_name,
+                _ => return None,
+            };
+            if place.replace(unescaped(value)?).is_some() {
+                return None;
+            }
+        }
+        Some(identity)
+    }
+}
+
+/// Whether it can be the name of a host.
+fn is_name(host: &str) -> bool {
+    !host.is_empty() && !host.contains([':', '/', '@', '?', '#', ' ', '\0'])
+}
+
+/// Appends a value with `%XX` for what could end it.
+fn push_escaped(text: &mut String, value: &str) {
+    for byte in value.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' | b'~' | b':' => text.push(byte.into()),
+            _ => text.push_str(&format!("%{byte:02X}")),
+        }
+    }
+}
+
+fn unescaped(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, behind @ ..] = rest {
+        let (byte, left) = match (first, behind) {
+            (b'%', [high, low, left @ ..]) => {
+                let digit = |byte: &u8| char::from(*byte).to_digit(16);
+                ((digit(high)? * 16 + digit(low)?) as u8, left)
+            }
+            (b'%', _) => return None,
+            (byte, left) => (*byte, left),
+        };
+        bytes.push(byte);
+        rest = left;
+    }
+    String::from_utf8(bytes).ok()
 }
 
 impl FromStr for ServiceAddress {
@@ -52,15 +199,21 @@ impl FromStr for ServiceAddress {
             }
             return Ok(Self::Unix { path: path.to_owned() });
         }
-        let Some(place) = text.strip_prefix("tcp://") else {
-            let why = if text.starts_with("tls://") {
-                "tls:// is not supported yet; tcp:// and unix:// work"
-            } else {
-                "it must begin with tcp:// or unix://"
-            };
-            return Err(refuse(why));
+        let (place, identity) = match (text.strip_prefix("tcp://"), text.strip_prefix("tls://")) {
+            (Some(place), _) => (place, None),
+            (None, Some(_)) if !cfg!(feature = "tls") => {
+                return Err(refuse("this build of logspool has no TLS; tcp:// and unix:// work"));
+            }
+            (None, Some(rest)) => {
+                let (place, identity) = rest.split_once('?').map_or((rest, None), |(place, rest)| (place, Some(rest)));
+                let identity = identity.map_or(Some(TlsIdentity::default()), TlsIdentity::parse);
+                let known = "behind the ? stand authorities, certificate, key or server_name, each once: \
+                             ?authorities=/etc/ca.pem&server_name=logs";
+                (place, Some(identity.ok_or_else(|| refuse(known))?))
+            }
+            (None, None) => return Err(refuse("it must begin with tcp://, tls:// or unix://")),
         };
-        const FORM: &str = "it must be tcp://HOST:PORT, the port from 1 to 65535";
+        const FORM: &str = "it must be tcp://HOST:PORT or tls://HOST:PORT, the port from 1 to 65535";
         let (host, port) = place.rsplit_once(':').ok_or_else(|| refuse(FORM))?;
         let port = port.parse().ok().filter(|port| *port != 0).ok_or_else(|| refuse(FORM))?;
         let number = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
@@ -69,20 +222,29 @@ impl FromStr for ServiceAddress {
             Some(_) => return Err(refuse("there is no IPv6 address between the brackets")),
             None => host,
         };
-        let is_name = |host: &str| !host.is_empty() && !host.contains([':', '/', '@', '?', '#', ' ', '\0']);
         if number.is_none() && !is_name(host) {
             return Err(refuse(FORM));
         }
-        Ok(Self::Tcp { host: host.to_owned(), port })
+        let host = host.to_owned();
+        let Some(identity) = identity else { return Ok(Self::Tcp { host, port }) };
+        let address = Self::Tls { host, port, identity: Box::new(identity) };
+        address.check_identity().map_err(refuse)?;
+        Ok(address)
     }
 }
 
+/// As it is shown, without the identity of TLS.
 impl fmt::Display for ServiceAddress {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tcp { host, port } if host.contains(':') => write!(to, "tcp://[{host}]:{port}"),
-            Self::Tcp { host, port } => write!(to, "tcp://{host}:{port}"),
-            Self::Unix { path } => write!(to, "unix://{path}"),
+        let (scheme, host, port) = match self {
+            Self::Tcp { host, port } => ("tcp", host, port),
+            Self::Tls { host, port, .. } => ("tls", host, port),
+            Self::Unix { path } => return write!(to, "unix://{path}"),
+        };
+        if host.contains(':') {
+            write!(to, "{scheme}://[{host}]:{port}")
+        } else {
+            write!(to, "{scheme}://{host}:{port}")
         }
     }
 }
@@ -110,10 +272,14 @@ mod tests {
             ("tcp://logs.example.org:65535", false),
             ("tcp://10.0.0.1:9020", false),
             ("unix:///run/logspool.sock", true),
+            #[cfg(feature = "tls")]
+            ("tls://logs.example.org:9443", false),
+            #[cfg(feature = "tls")]
+            ("tls://[::1]:9443", true),
         ] {
             let address: ServiceAddress = text.parse().unwrap();
 
-            assert_eq!(text, address.to_string());
+            assert_eq!((text, text), (&*address.to_string(), &*address.to_text()));
             assert_eq!(local, address.is_local(), "{text}");
         }
     }
@@ -121,9 +287,10 @@ mod tests {
     #[test]
     fn what_is_no_address_is_refused_with_the_mend() {
         for (text, why) in [
-            ("", "it must begin with tcp:// or unix://"),
-            ("localhost:9020", "it must begin with tcp:// or unix://"),
-            ("tls://host:9020", "tls:// is not supported yet"),
+            ("", "it must begin with tcp://, tls:// or unix://"),
+            ("localhost:9020", "it must begin with tcp://, tls:// or unix://"),
+            #[cfg(not(feature = "tls"))]
+            ("tls://host:9020", "this build of logspool has no TLS"),
             ("tcp://host", "tcp://HOST:PORT"),
             ("tcp://host:0", "tcp://HOST:PORT"),
             ("tcp://host:65536", "tcp://HOST:PORT"),
@@ -139,5 +306,43 @@ mod tests {
             assert!(error.contains(why), "{error}");
         }
         assert!(format!("unix:///{}", "x".repeat(107)).parse::<ServiceAddress>().is_err());
+    }
+    #[cfg(feature = "tls")]
+    #[test]
+    fn the_identity_of_tls_travels_in_the_whole_address_and_is_not_shown() {
+        let identity = TlsIdentity {
+            authorities: Some("/etc/our ca/ü&=?%.pem".to_owned()),
+            certificate: Some("/c.pem".to_owned()),
+            key: Some("/k.pem".to_owned()),
+            server_name: Some("::1".to_owned()),
+        };
+        let plain: ServiceAddress = "tls://logs:9443".parse().unwrap();
+        let address = plain.clone().with_identity(identity.clone()).unwrap();
+        let text = "tls://logs:9443?authorities=/etc/our%20ca/%C3%BC%26%3D%3F%25.pem&certificate=/c.pem&key=/k.pem\
+                    &server_name=::1";
+
+        assert_eq!("tls://logs:9443", address.to_string());
+        assert_eq!(text, address.to_text());
+        assert_eq!(Ok(address.clone()), text.parse());
+        assert_eq!(Ok(plain.clone()), plain.clone().with_identity(TlsIdentity::default()));
+        let refused = |address: ServiceAddress| address.with_identity(identity.clone()).unwrap_err().to_string();
+        assert!(refused(address).contains("give them in one place"));
+        assert!(refused("tcp://logs:9443".parse().unwrap()).contains("are for tls://"));
+        for (behind, why) in [
+            ("", "behind the ? stand"),
+            ("authorities", "behind the ? stand"),
+            ("ca=/x", "behind the ? stand"),
+            ("key=/x&key=/y", "behind the ? stand"),
+            ("authorities=%", "behind the ? stand"),
+            ("authorities=%ff", "behind the ? stand"),
+            ("authorities=ca.pem", "an absolute path"),
+            ("certificate=/c.pem", "come together"),
+            ("server_name=", "server_name is the name"),
+            ("server_name=a%20b", "server_name is the name"),
+        ] {
+            let error = format!("tls://logs:9443?{behind}").parse::<ServiceAddress>().unwrap_err().to_string();
+
+            assert!(error.contains(why), "{error}");
+        }
     }
 }

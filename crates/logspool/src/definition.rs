@@ -172,7 +172,7 @@ impl SinkKind {
     /// Where a recoverer can deliver what this process does not: the path of a file, the address of a service.
     pub fn lasting(&self) -> Option<String> {
         match self {
-            Self::Service { address } => Some(address.to_string()),
+            Self::Service { address } => Some(address.to_text()),
             kind => kind.path().map(str::to_owned),
         }
     }

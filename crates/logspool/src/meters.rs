@@ -2,6 +2,7 @@
 //!
 //! Relaxed atomics, each written by one thread: a scrape may see one a moment older than another.
 
+use std::io::ErrorKind;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Upper bounds of a write's duration in seconds; one more bucket holds the rest.
@@ -36,6 +37,8 @@ impl ErrorClass {
             Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => Self::NoSpace,
             Some(libc::EIO | libc::EROFS) => Self::Device,
             Some(libc::EPIPE | libc::ECONNRESET | libc::EBADF | libc::ENXIO) => Self::Closed,
+            // Those that say more than the system does.
+            None if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => Self::Closed,
             _ => Self::Other,
         }
     }

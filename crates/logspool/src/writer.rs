@@ -91,7 +91,12 @@ struct Waiting {
     closing: Option<u64>,
     thread_runs: bool,
     spare: Vec<Chunk>,
+    /// The error that [`TEXT`] stands for.
+    error: String,
 }
+
+/// Value of `error_number` where words say more than a number of the system's.
+const TEXT: i32 = -1;
 
 /// The queue of one sink.
 pub struct Outlet {
@@ -170,6 +175,7 @@ impl Outlet {
                 closing: None,
                 thread_runs: false,
                 spare: Vec::new(),
+                error: String::new(),
             }),
             changed: Condvar::new(),
             front_batch: AtomicU64::new(NONE),
@@ -214,10 +220,11 @@ impl Outlet {
     }
 
     /// The error of the last write, if it failed.
-    pub fn error(&self) -> Option<std::io::Error> {
+    pub fn error(&self) -> Option<String> {
         match self.error_number.load(Ordering::Relaxed) {
             0 => None,
-            number => Some(std::io::Error::from_raw_os_error(number)),
+            TEXT => Some(self.lock().error.clone()),
+            number => Some(std::io::Error::from_raw_os_error(number).to_string()),
         }
     }
 

@@ -3,6 +3,7 @@
 import contextlib
 import gzip
 import socket
+import ssl
 import struct
 import threading
 from pathlib import Path
@@ -73,11 +74,17 @@ class _Unpacked:
 
 
 class Receiver:
-    """See the module. Keeps (time, parts) of each record, parts as a list of pairs. Without a path it is on TCP."""
+    """See the module. Keeps (time, parts) of each record, parts as a list of pairs. Without a path it is on TCP.
 
-    def __init__(self, path: Path | None = None) -> None:
+    With a `context` its next connections speak TLS; `clients` are the names in the certificates that they showed.
+    """
+
+    def __init__(self, path: Path | None = None, context: "ssl.SSLContext | None" = None) -> None:
         self.path = path
+        self.context = context
+        self.clients: list[str] = []
         self.address = f"unix://{path}"
+        self._port = 0
         self.streams: dict[str, int] = {}
         self.ended: list[str] = []
         self.entries: list[tuple[float, list]] = []
@@ -97,8 +104,9 @@ class Receiver:
     def listen(self) -> None:
         """Listen, also again after `stop()`."""
         if self.path is None:
-            listener = socket.create_server(("127.0.0.1", 0))
-            self.address = f"tcp://127.0.0.1:{listener.getsockname()[1]}"
+            listener = socket.create_server(("127.0.0.1", self._port))
+            self._port = listener.getsockname()[1]
+            self.address = f"{'tls' if self.context else 'tcp'}://127.0.0.1:{self._port}"
         else:
             self.path.unlink(missing_ok=True)
             listener = socket.socket(socket.AF_UNIX)
@@ -127,7 +135,14 @@ class Receiver:
 
     def _serve(self, connection: socket.socket) -> None:
         data = b""
-        with connection, contextlib.suppress(OSError):
+        with contextlib.ExitStack() as stack, contextlib.suppress(OSError):
+            stack.enter_context(connection)
+            context = self.context
+            if context is not None:
+                connection = stack.enter_context(context.wrap_socket(connection, server_side=True))
+                self._sockets.append(connection)
+                subject = dict(part[0] for part in (connection.getpeercert() or {}).get("subject", ()))
+                self.clients.append(str(subject.get("commonName")))
             while part := connection.recv(1 << 20):
                 data += part
                 while True:
@@ -136,6 +151,9 @@ class Receiver:
                         message = unpacked.value()
                     except Incomplete:
                         break
+                    if not isinstance(message, list):
+                        # What begins a handshake of TLS, say.
+                        return
                     data = data[unpacked.at :]
                     chunk = self._keep(message)
                     if not self.silent:

@@ -7,12 +7,14 @@
 //! Both forms are read piece by piece, by readers of our own: the structs that `prost` would make take 100 bytes and
 //! more for two bytes of a body.
 
+mod answer;
 mod json;
 mod protobuf;
 
 use std::borrow::Cow;
 use std::fmt;
 
+pub use answer::{Encoding, Rejected};
 pub use json::read as read_json;
 pub use protobuf::read as read_protobuf;
 
@@ -44,11 +46,14 @@ const DEPTH: usize = 32;
 /// Stands for what is too deep.
 const BEYOND: &str = "...";
 
-/// The body of the answer to a request in protobuf whose records are safe: an empty message.
-pub const SUCCESS_PROTOBUF: &[u8] = b"";
-
-/// The same in JSON.
-pub const SUCCESS_JSON: &[u8] = b"{}";
+/// A log record that cannot be read, while the request around it can.
+#[derive(Debug)]
+pub struct Unread<'a> {
+    /// As it was sent.
+    pub bytes: &'a [u8],
+    /// Why it cannot be read.
+    pub error: OtlpError,
+}
 
 /// Why a body is no request.
 #[derive(Debug)]
@@ -57,7 +62,7 @@ pub enum OtlpError {
     Protobuf(&'static str),
     /// It is no JSON, or of another shape.
     Json(serde_json::Error),
-    /// A record or resource holds more values than [`Limits::items`].
+    /// A record, or the resource of some, holds more values than [`Limits::items`].
     TooMany,
     /// The records come to more than [`Limits::repeated`].
     TooLarge,

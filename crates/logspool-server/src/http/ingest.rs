@@ -1,4 +1,4 @@
-//! Records by HTTP: JSON, JSON lines, OTLP, and the forms of `logging.handlers.HTTPHandler`.
+//! Records by HTTP: JSON, JSON lines, and the forms of `logging.handlers.HTTPHandler`. OTLP: `otlp.rs`.
 //!
 //! The answer comes when the records are committed.
 
@@ -12,9 +12,8 @@ use super::guard::text;
 use super::{Context, Problem};
 use crate::batch::Batch;
 use crate::decoders::inflate::{self, InflateError};
-use crate::decoders::{form, json_list, otlp};
+use crate::decoders::{form, json_list};
 use crate::delivery::Outcome;
-use crate::record::Record;
 use crate::sources::framing::{Ended, FrameError, Framer, Protocol, Step};
 use crate::sources::reading::{Peer, Reader};
 
@@ -82,30 +81,6 @@ fn read_list(body: &[u8], limit: usize, reader: &mut Reader<'_>) -> Result<(), P
     }
 }
 
-/// `POST /v1/logs`: OTLP.
-pub(super) async fn otlp(
-    State(context): State<Context>,
-    Extension(peer): Extension<Peer>,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
-) -> Result<Response, Problem> {
-    let kind = content_type(&headers).to_owned();
-    let is_json = match &*kind {
-        "application/x-protobuf" => false,
-        "application/json" => true,
-        other => return Err(wrong_type(other, "application/x-protobuf or application/json")),
-    };
-    let body = whole(&headers, body, &context)?;
-    let mut reader = Reader::new(Protocol::Http, peer, &context.intake.metrics);
-    reader.count_frame();
-    let (limits, each) = (otlp::Limits::default(), |record: Record<'_>| reader.push(&record));
-    let read = if is_json { otlp::read_json(&body, &limits, each) } else { otlp::read_protobuf(&body, &limits, each) };
-    read.map_err(|error| Problem(StatusCode::BAD_REQUEST, error.to_string()))?;
-    let success = if is_json { otlp::SUCCESS_JSON } else { otlp::SUCCESS_PROTOBUF };
-    commit(reader.batch, &context).await?;
-    Ok(([(header::CONTENT_TYPE, kind)], success).into_response())
-}
-
 /// What `HTTPHandler` sends, to any path: a form in the body or in the query.
 pub(super) async fn form(
     State(context): State<Context>,
@@ -142,10 +117,13 @@ async fn commit(batch: Batch, context: &Context) -> Result<(), Problem> {
     }
     match context.intake.submit(batch, None).await.await {
         Ok(Outcome::Committed) => Ok(()),
-        _ => {
-            Err(Problem(StatusCode::SERVICE_UNAVAILABLE, "the records could not be stored: send them again".to_owned()))
-        }
+        _ => Err(not_stored()),
     }
+}
+
+/// Nobody knows whether the records are stored.
+pub(super) fn not_stored() -> Problem {
+    Problem(StatusCode::SERVICE_UNAVAILABLE, "the records could not be stored: send them again".to_owned())
 }
 
 /// The body, if it is not too large.
@@ -162,7 +140,11 @@ fn too_large(context: &Context) -> Problem {
 }
 
 /// The body without its compression.
-fn whole(headers: &HeaderMap, body: Result<Bytes, BytesRejection>, context: &Context) -> Result<Bytes, Problem> {
+pub(super) fn whole(
+    headers: &HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+    context: &Context,
+) -> Result<Bytes, Problem> {
     let body = came(body, context)?;
     match text(headers, &header::CONTENT_ENCODING) {
         None | Some("identity") => Ok(body),
@@ -182,11 +164,11 @@ fn whole(headers: &HeaderMap, body: Result<Bytes, BytesRejection>, context: &Con
 }
 
 /// Without its parameters.
-fn content_type(headers: &HeaderMap) -> &str {
+pub(super) fn content_type(headers: &HeaderMap) -> &str {
     let whole = text(headers, &header::CONTENT_TYPE).unwrap_or_default();
     whole.split(';').next().unwrap_or_default().trim()
 }
 
-fn wrong_type(found: &str, wanted: &str) -> Problem {
+pub(super) fn wrong_type(found: &str, wanted: &str) -> Problem {
     Problem(StatusCode::UNSUPPORTED_MEDIA_TYPE, format!("content type {found:?} is not taken here: send {wanted}"))
 }

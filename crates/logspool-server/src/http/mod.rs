@@ -5,6 +5,7 @@
 
 mod guard;
 mod ingest;
+mod otlp;
 mod questions;
 mod state;
 mod tail;
@@ -73,12 +74,13 @@ impl Service {
             .route("/metrics", get(state::metrics))
             .route("/openapi.json", get(|| async { ([(header::CONTENT_TYPE, "application/json")], OPENAPI) }))
             .route("/ingest", post(ingest::objects))
-            .route("/v1/logs", post(ingest::otlp))
+            .route(otlp::PATH, post(otlp::logs))
             // `HTTPHandler` sends to any path its user likes.
             .fallback(ingest::form)
             .layer(DefaultBodyLimit::max(body))
             .layer(middleware::from_fn_with_state(context.clone(), guard::token));
         let all = open.merge(guarded).layer(middleware::from_fn_with_state(context.clone(), guard::host));
+        let all = all.layer(middleware::from_fn(otlp::errors));
         Self(all.with_state(context))
     }
 }
@@ -117,10 +119,15 @@ where
 #[derive(Debug)]
 pub(crate) struct Problem(pub StatusCode, pub String);
 
+/// What an answer says, for those who say it in another form.
+#[derive(Debug, Clone)]
+struct Why(String);
+
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let body = serde_json::json!({ "error": self.1 }).to_string();
         let mut response = (self.0, [(header::CONTENT_TYPE, "application/json")], body).into_response();
+        response.extensions_mut().insert(Why(self.1));
         if self.0 == StatusCode::SERVICE_UNAVAILABLE || self.0 == StatusCode::TOO_MANY_REQUESTS {
             response.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from_static("1"));
         }

@@ -30,6 +30,7 @@ mod reader;
 mod rows;
 mod schema;
 mod text;
+mod tls;
 mod writer;
 
 use std::time::Duration;

@@ -8,7 +8,7 @@
 pub mod batches;
 
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::{MetadataExt, chown};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -24,6 +24,9 @@ pub const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Options of a server that takes little memory.
 pub const SMALL: &str = "-c shared_buffers=32MB -c max_connections=50";
+
+/// Options of a server that encrypts, with files that are [`put`](Server::put) into its folder.
+pub const ENCRYPTED: &str = "-c ssl=on -c ssl_cert_file=server.crt -c ssl_key_file=server.key";
 
 /// Started, it keeps the server: `start`, `alive`, and `KILL` or `QUIT` to end it so. Each order is answered by a line.
 const KEEPER: &str = r#"
@@ -50,6 +53,7 @@ rm -rf "$2"
 /// A server; it ends with the value.
 pub struct Server {
     folder: PathBuf,
+    port: u16,
     orders: Mutex<(Option<ChildStdin>, BufReader<ChildStdout>)>,
     keeper: Mutex<Child>,
 }
@@ -128,7 +132,30 @@ impl Server {
             .spawn()
             .unwrap();
         let orders = (keeper.stdin.take(), BufReader::new(keeper.stdout.take().unwrap()));
-        Some(Self { folder, orders: Mutex::new(orders), keeper: Mutex::new(keeper) })
+        Some(Self { folder, port: 5432, orders: Mutex::new(orders), keeper: Mutex::new(keeper) })
+    }
+
+    /// One that can be reached on a port of this machine too. Not started yet.
+    pub fn prepare_with_port(options: &str) -> Option<Self> {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut server = Self::prepare(&format!("{SMALL} -c listen_addresses=127.0.0.1 -c port={port} {options}"))?;
+        server.port = port;
+        Some(server)
+    }
+
+    /// Puts a file that only the server may read into its folder, in place of one that is there.
+    pub fn put(&self, name: &str, content: &str) {
+        let path = self.folder.join("data").join(name);
+        fs::write(&path, content).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        if let Some((user, group)) = owner() {
+            chown(&path, Some(user), Some(group)).unwrap();
+        }
+    }
+
+    /// The port that it can be reached at, if it listens at one.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// Starts it; it may take a while until it answers.
@@ -172,12 +199,12 @@ impl Server {
 
     /// The address of a database.
     pub fn url(&self, database: &str) -> String {
-        format!("postgres://logspool@/{database}?host={}", self.folder.display())
+        format!("postgres://logspool@/{database}?host={}&port={}", self.folder.display(), self.port)
     }
 
     /// Where it listens.
     pub fn socket(&self) -> PathBuf {
-        self.folder.join(".s.PGSQL.5432")
+        self.folder.join(format!(".s.PGSQL.{}", self.port))
     }
 
     /// Waits until it answers.

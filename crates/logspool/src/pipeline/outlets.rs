@@ -212,7 +212,7 @@ pub(super) fn snapshot_of(pipeline: &Pipeline) -> Snapshot {
             id: outlet.id as usize,
             definition: outlet.definition.clone(),
             counts: outlet.counts(),
-            error: outlet.error().map(|error| error.to_string()).unwrap_or_default(),
+            error: outlet.error().unwrap_or_default(),
             stuck: outlet.is_stuck(now),
             closed: outlet.is_closed(),
             reading: outlet.reading(),

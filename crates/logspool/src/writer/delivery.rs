@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{Outlet, Waiting};
+use super::{Outlet, TEXT, Waiting};
 use crate::clock::{monotonic_ns, wall_ns};
 use crate::overflow::Chunk;
 use crate::sink::{Courier, Lines, Next, Pace};
@@ -129,6 +129,7 @@ impl Outlet {
 /// The number that stands for an error in the statistics, also where the system gave none.
 pub(super) fn error_number(error: &io::Error) -> i32 {
     error.raw_os_error().unwrap_or(match error.kind() {
+        _ if error.get_ref().is_some() => TEXT,
         io::ErrorKind::TimedOut => libc::ETIMEDOUT,
         io::ErrorKind::UnexpectedEof => libc::ECONNRESET,
         io::ErrorKind::InvalidData => libc::EPROTO,

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use super::delivery::error_number;
-use super::{Outlet, Waiting, count};
+use super::{Outlet, TEXT, Waiting, count};
 use crate::clock::{monotonic_ns, wall_ns};
 use crate::meters::{ErrorClass, WRITE_SECONDS};
 use crate::overflow::Chunk;
@@ -184,7 +184,11 @@ impl Outlet {
 
     pub(super) fn note(&self, error: &std::io::Error) {
         self.meters.errors[ErrorClass::of(error) as usize].fetch_add(1, Ordering::Relaxed);
-        self.error_number.store(error_number(error), Ordering::Relaxed);
+        let number = error_number(error);
+        if number == TEXT {
+            self.lock().error = error.to_string();
+        }
+        self.error_number.store(number, Ordering::Relaxed);
         self.head().errors.fetch_add(1, Ordering::Relaxed);
     }
 

@@ -5,17 +5,21 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{BEYOND, Budget, DEPTH, Draft, Limits, OtlpError, Resource};
+use super::{BEYOND, Budget, DEPTH, Draft, Limits, OtlpError, Resource, Unread};
 use crate::decoders::words;
 use crate::record::Record;
 use crate::value::Value;
 
-/// Reads a body, and gives each record to `each`, in the order in which they were sent.
+/// Reads a body, and gives each record to `each`, in the order in which they were sent, those too that cannot be read.
 ///
 /// # Errors
 ///
 /// It is no request, or too large. Records before the place where that shows have been given.
-pub fn read<'a>(body: &'a [u8], limits: &Limits, mut each: impl FnMut(Record<'a>)) -> Result<(), OtlpError> {
+pub fn read<'a>(
+    body: &'a [u8],
+    limits: &Limits,
+    mut each: impl FnMut(Result<Record<'a>, Unread<'a>>),
+) -> Result<(), OtlpError> {
     let mut left = Budget(limits.repeated);
     let request: Request<'a> = serde_json::from_slice(body).map_err(OtlpError::Json)?;
     for part in request.resource_logs.0 {
@@ -26,7 +30,9 @@ pub fn read<'a>(body: &'a [u8], limits: &Limits, mut each: impl FnMut(Record<'a>
             let scope = scope_logs.scope.map(|scope| text(scope.name)).unwrap_or_default();
             for part in scope_logs.log_records.0 {
                 left.take(resource_bytes + scope.len(), OtlpError::TooLarge)?;
-                each(record(parse(part)?, Draft::new(&resource, &scope), limits)?.finish(&resource));
+                let draft = parse(part).and_then(|sent| record(sent, Draft::new(&resource, &scope), limits));
+                let unread = |error| Unread { bytes: part.get().as_bytes(), error };
+                each(draft.map(|draft| draft.finish(&resource)).map_err(unread));
             }
         }
     }

@@ -2,17 +2,21 @@
 
 use std::borrow::Cow;
 
-use super::{BEYOND, Budget, DEPTH, Draft, Limits, OtlpError, Resource};
+use super::{BEYOND, Budget, DEPTH, Draft, Limits, OtlpError, Resource, Unread};
 use crate::decoders::words::lossy;
 use crate::record::Record;
 use crate::value::Value;
 
-/// Reads a body, and gives each record to `each`, in the order in which they were sent.
+/// Reads a body, and gives each record to `each`, in the order in which they were sent, those too that cannot be read.
 ///
 /// # Errors
 ///
 /// It is no request, or too large. Records before the place where that shows have been given.
-pub fn read<'a>(body: &'a [u8], limits: &Limits, mut each: impl FnMut(Record<'a>)) -> Result<(), OtlpError> {
+pub fn read<'a>(
+    body: &'a [u8],
+    limits: &Limits,
+    mut each: impl FnMut(Result<Record<'a>, Unread<'a>>),
+) -> Result<(), OtlpError> {
     let mut left = Budget(limits.repeated);
     for part in messages(body, 1) {
         let resource_logs = part?;
@@ -21,8 +25,10 @@ pub fn read<'a>(body: &'a [u8], limits: &Limits, mut each: impl FnMut(Record<'a>
             let scope_logs = part?;
             let scope = scope(scope_logs)?;
             for part in messages(scope_logs, 2) {
+                let bytes = part?;
                 left.take(resource_bytes + scope.len(), OtlpError::TooLarge)?;
-                each(record(part?, Draft::new(&resource, &scope), limits)?.finish(&resource));
+                let draft = record(bytes, Draft::new(&resource, &scope), limits);
+                each(draft.map(|draft| draft.finish(&resource)).map_err(|error| Unread { bytes, error }));
             }
         }
     }

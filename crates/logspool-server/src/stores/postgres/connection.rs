@@ -1,16 +1,21 @@
 //! One connection to the server, with the small runtime that drives it, so that it can be used from a plain thread.
 
 use std::fmt;
+use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
+use std::pin::Pin;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use tokio_postgres::config::Host;
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::{Client, Connection, NoTls};
+use tokio_postgres_rustls::MakeRustlsConnect;
 
+use super::tls::{self, Mode, Tls};
 use crate::stores::StoreError;
 
 /// How long connecting may take, with the password's check.
@@ -28,31 +33,34 @@ const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 /// Where the server is, which database and who asks: `postgres://user:password@host:port/database`, with
-/// `?host=/run/postgresql` for a unix socket.
+/// `?host=/run/postgresql` for a unix socket, and `?sslmode=verify-full&sslrootcert=/etc/ca.pem` for an encrypted
+/// connection to a server that is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
     config: tokio_postgres::Config,
+    tls: Tls,
 }
 
 impl FromStr for Address {
     type Err = String;
 
     fn from_str(url: &str) -> Result<Self, String> {
-        let Some((_, options)) = ["postgres://", "postgresql://"]
-            .iter()
-            .find_map(|scheme| url.strip_prefix(scheme))
-            .map(|rest| rest.split_once('?').unwrap_or((rest, "")))
-        else {
+        if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
             return Err("the address of PostgreSQL begins with postgres://".to_owned());
-        };
-        for (name, value) in form_urlencoded::parse(options.as_bytes()) {
-            if name == "sslmode" && !matches!(&*value, "disable" | "prefer") {
-                return Err(format!(
-                    "cannot use sslmode={value}: connections to PostgreSQL are not encrypted yet, \
-                     use a unix socket, a local server or a tunnel with sslmode=disable"
-                ));
+        }
+        let (place, options) = url.split_once('?').unwrap_or((url, ""));
+        // The client library knows fewer of libpq's words about TLS: they are kept from it.
+        let (mut given, mut rest) = (tls::Given::default(), Vec::new());
+        for option in options.split('&').filter(|option| !option.is_empty()) {
+            // As in libpq, a plus is a plus.
+            let option_text = option.replace('+', "%2B");
+            let (name, value) = form_urlencoded::parse(option_text.as_bytes()).next().unwrap_or_default();
+            if !given.take(&name, &value)? {
+                rest.push(option);
             }
         }
+        let mut tls = given.check()?;
+        let url = if rest.is_empty() { place.to_owned() } else { format!("{place}?{}", rest.join("&")) };
         let mut config: tokio_postgres::Config = url.parse().map_err(|error: tokio_postgres::Error| {
             let why = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
             format!("cannot read the address of PostgreSQL: {why}")
@@ -62,13 +70,27 @@ impl FromStr for Address {
                         postgres:///database?host=/run/postgresql for a unix socket"
                 .to_owned());
         }
+        if config.get_hosts().is_empty() {
+            // What a certificate is looked up by, where the address has numbers alone.
+            for number in config.get_hostaddrs().to_vec() {
+                config.host(number.to_string());
+            }
+        }
+        if config.get_hosts().iter().all(|host| matches!(host, Host::Unix(_))) {
+            tls.mode = Mode::Disable;
+        }
+        config.ssl_mode(match tls.mode {
+            Mode::Disable => SslMode::Disable,
+            Mode::Prefer => SslMode::Prefer,
+            Mode::Require | Mode::VerifyCa | Mode::VerifyFull => SslMode::Require,
+        });
         if config.get_application_name().is_none() {
             config.application_name("logspool");
         }
         config.connect_timeout(CONNECT_TIMEOUT).tcp_user_timeout(PEER_TIMEOUT);
         // The same for a machine that is gone while its answer is waited for.
         config.keepalives_idle(PEER_TIMEOUT / 2).keepalives_interval(PEER_TIMEOUT / 6).keepalives_retries(3);
-        Ok(Self { config })
+        Ok(Self { config, tls })
     }
 }
 
@@ -154,11 +176,12 @@ impl Link {
             .enable_all()
             .build()
             .map_err(|error| Failure::Retry(format!("cannot start a runtime: {error}")))?;
-        let connected = runtime.block_on(async { timeout(CONNECT_TIMEOUT, address.config.connect(NoTls)).await });
-        let (client, connection) =
+        // Files that are put right meanwhile are read with the next attempt.
+        let tls = address.tls.config().map_err(Failure::Retry)?.map(MakeRustlsConnect::new);
+        let connected = runtime.block_on(async { timeout(CONNECT_TIMEOUT, connect(&address.config, tls)).await });
+        let (client, driver) =
             connected.map_err(|_| Failure::Retry(format!("no answer within {CONNECT_TIMEOUT:?}")))??;
-        // How it ends is told to whoever waits for an answer.
-        let connection = runtime.spawn(async move { drop(connection.await) });
+        let connection = runtime.spawn(driver);
         Ok(Self(Some(Open { runtime, client, connection })))
     }
 
@@ -187,6 +210,32 @@ impl Drop for Link {
             open.runtime.shutdown_background();
         }
     }
+}
+
+/// What moves a connection's bytes. How it ends is told to whoever waits for an answer.
+type Driver = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+async fn connect(
+    config: &tokio_postgres::Config,
+    tls: Option<MakeRustlsConnect>,
+) -> Result<(Client, Driver), tokio_postgres::Error> {
+    fn driver<S, T>(connection: Connection<S, T>) -> Driver
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        Box::pin(async move { drop(connection.await) })
+    }
+    Ok(match tls {
+        None => {
+            let (client, connection) = config.connect(NoTls).await?;
+            (client, driver(connection))
+        }
+        Some(tls) => {
+            let (client, connection) = config.connect(tls).await?;
+            (client, driver(connection))
+        }
+    })
 }
 
 /// When to try again after failures.
@@ -240,8 +289,9 @@ mod tests {
         for (expected, url) in [
             ("begins with postgres://", "host=db user=me"),
             ("names no host", "postgres:///logs"),
-            ("not encrypted yet", "postgres://db/logs?sslmode=require"),
-            ("not encrypted yet", "postgres://db/logs?sslmode=verify-full"),
+            ("verify-ca and verify-full", "postgres://db/logs?sslmode=allow"),
+            ("want sslrootcert=FILE", "postgres://db/logs?sslmode=verify-full"),
+            ("cannot use sslcrl", "postgres://db/logs?sslmode=require&sslcrl=/x"),
             ("unknown option `color`", "postgres://db/logs?color=red"),
             ("invalid value for option `port`", "postgres://db:http/logs"),
         ] {
@@ -249,6 +299,20 @@ mod tests {
 
             assert!(error.contains(expected), "{error}");
         }
+    }
+
+    #[test]
+    fn options_about_tls_are_read_beside_the_others() {
+        let read = |url: &str| url.parse::<Address>().unwrap();
+        let address = read("postgres://me@db/logs?sslrootcert=/etc/a%20b+c.pem&application_name=x&sslmode=verify-full");
+        let error = address.tls.config().unwrap_err();
+
+        assert_eq!((Mode::VerifyFull, Some("x")), (address.tls.mode, address.config.get_application_name()));
+        assert_eq!(SslMode::Require, address.config.get_ssl_mode());
+        assert!(error.contains("/etc/a b+c.pem"), "{error}");
+        assert_eq!(Mode::Prefer, read("postgres://me@db/logs").tls.mode);
+        // A unix socket is not encrypted, as with libpq.
+        assert_eq!(Mode::Disable, read("postgres:///logs?host=/run/postgresql&sslmode=require").tls.mode);
     }
 
     #[test]

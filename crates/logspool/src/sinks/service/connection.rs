@@ -1,18 +1,12 @@
 //! One connection to a service: sends without waiting, reads answers.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
-use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use super::socket::Socket;
+use super::tls::Session;
 use crate::address::ServiceAddress;
 use crate::msgpack::{Item, Missing, Reader};
-
-/// How long one address of a host may take to answer a connection.
-///
-/// Chosen: a SYN lost once is sent again after a second; double would keep the sink longer from the next address.
-const CONNECT_LIMIT: Duration = Duration::from_secs(3);
 
 /// How long the last message may take to go out.
 const FINISH_LIMIT: Duration = Duration::from_millis(100);
@@ -20,42 +14,43 @@ const FINISH_LIMIT: Duration = Duration::from_millis(100);
 /// Most bytes of an answer. Chosen: an ack has a hundred.
 const MAX_ANSWER_BYTES: usize = 64 * 1024;
 
+/// How an alert of TLS begins: what a service says that wanted a handshake.
+const TLS_ALERT: [u8; 2] = [0x15, 0x03];
+
 /// See the file head.
 #[derive(Debug)]
 pub struct Connection {
     socket: Socket,
+    /// What lies between this and the socket, where the address asks for it.
+    session: Option<Session>,
     /// The beginning of an answer whose rest is to come.
     answer: Vec<u8>,
-}
-
-#[derive(Debug)]
-enum Socket {
-    Tcp(TcpStream),
-    Unix(UnixStream),
+    /// Whether the other side has said anything.
+    has_answered: bool,
 }
 
 impl Connection {
-    /// Connects.
+    /// Connects. A handshake of TLS begins; sending and receiving bring it forward.
     ///
     /// # Errors
     ///
-    /// What the system said about the last address of the host.
+    /// What the system said about the last address of the host; which file of the identity cannot be used, and why.
     pub fn open(address: &ServiceAddress) -> io::Result<Self> {
-        let socket = match address {
-            ServiceAddress::Tcp { host, port } => {
-                let places = (host.as_str(), *port).to_socket_addrs().map_err(unknown_host)?;
-                let socket = connect_to_any(places)?;
-                socket.set_nodelay(true)?;
-                socket.set_nonblocking(true)?;
-                Socket::Tcp(socket)
+        let (socket, session) = match address {
+            ServiceAddress::Tcp { host, port } => (Socket::tcp(host, *port)?, None),
+            ServiceAddress::Tls { host, port, identity } => {
+                // First the socket: a service that is away is asked often, and no file is read for it.
+                let socket = Socket::tcp(host, *port)?;
+                (socket, Some(Session::begin(host, identity)?))
             }
-            ServiceAddress::Unix { path } => {
-                let socket = UnixStream::connect(path)?;
-                socket.set_nonblocking(true)?;
-                Socket::Unix(socket)
-            }
+            ServiceAddress::Unix { path } => (Socket::unix(path)?, None),
         };
-        Ok(Self { socket, answer: Vec::new() })
+        Ok(Self { socket, session, answer: Vec::new(), has_answered: false })
+    }
+
+    /// Whether the two do not know each other yet: nothing is sent before.
+    pub fn is_beginning(&self) -> bool {
+        self.session.as_ref().is_some_and(Session::is_beginning)
     }
 
     /// Sends a leading part of `bytes`, as much as goes at once. Returns how much; 0: nothing goes now.
@@ -64,30 +59,40 @@ impl Connection {
     ///
     /// The connection is lost.
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let sent = match &mut self.socket {
-            Socket::Tcp(socket) => socket.write(bytes),
-            Socket::Unix(socket) => socket.write(bytes),
+        let sent = match &mut self.session {
+            Some(session) => session.send(&mut self.socket, bytes),
+            None => self.socket.write(bytes),
         };
         not_now(sent).map(Option::unwrap_or_default)
     }
 
-    /// Reads what has come, and calls `acked` with the id in each ack.
+    /// What is wrong with a connection on which sending failed: its last answers may tell more than that it is lost.
+    pub fn explain(&mut self, lost: io::Error) -> io::Error {
+        match self.receive(|_| ()) {
+            Err(said) if said.get_ref().is_some() => said,
+            _ => self.unanswered(lost),
+        }
+    }
+
+    /// Reads what has come, and calls `acked` with the id in each ack. Sends what TLS has to send besides.
     ///
     /// # Errors
     ///
-    /// The connection is lost or closed; `InvalidData` where the other side sends what no receiver of Forward sends.
+    /// The connection is lost or closed, or was not made; `InvalidData` where the other side sends what no receiver of
+    /// Forward sends.
     pub fn receive(&mut self, mut acked: impl FnMut(&[u8])) -> io::Result<()> {
         let mut part = [0; 4096];
         loop {
-            let read = match &mut self.socket {
-                Socket::Tcp(socket) => socket.read(&mut part),
-                Socket::Unix(socket) => socket.read(&mut part),
+            let read = match &mut self.session {
+                Some(session) => session.receive(&mut self.socket, &mut part),
+                None => self.socket.read(&mut part),
             };
-            match not_now(read)? {
+            match not_now(read).map_err(|lost| self.unanswered(lost))? {
                 None => return Ok(()),
-                Some(0) => return Err(io::Error::from(ErrorKind::UnexpectedEof)),
+                Some(0) => return Err(self.unanswered(ErrorKind::UnexpectedEof.into())),
                 Some(count) => self.answer.extend_from_slice(&part[..count]),
             }
+            self.has_answered = true;
             let mut done = 0;
             loop {
                 match read_answer(&self.answer[done..]) {
@@ -96,58 +101,59 @@ impl Connection {
                         done += len;
                     }
                     Err(Missing::Incomplete) if self.answer.len() - done <= MAX_ANSWER_BYTES => break,
-                    Err(_) => return Err(io::Error::from(ErrorKind::InvalidData)),
+                    Err(_) => return Err(no_answer(&self.answer[done..])),
                 }
             }
             self.answer.drain(..done);
         }
     }
 
+    /// The same error; where a service on a network ended the connection without a word, with what that may mean: many
+    /// that want TLS do so.
+    fn unanswered(&self, lost: io::Error) -> io::Error {
+        let is_plain = self.session.is_none() && matches!(self.socket, Socket::Tcp(_));
+        let is_end = matches!(
+            lost.kind(),
+            ErrorKind::UnexpectedEof
+                | ErrorKind::ConnectionReset
+                | ErrorKind::ConnectionAborted
+                | ErrorKind::BrokenPipe
+        );
+        if !is_plain || self.has_answered || !is_end {
+            return lost;
+        }
+        let why = "the service ended the connection without an answer (mend: look whether it runs, and whether it \
+                   wants tls:// there)";
+        io::Error::new(lost.kind(), why)
+    }
+
     /// Waits until there is something to read, or, if wanted, room to send, at most for `longest`.
     pub fn wait(&self, for_room: bool, longest: Duration) {
+        // A session takes bytes until the socket has no room; before the handshake is over it takes none.
+        let for_room = self.session.as_ref().map_or(for_room, Session::has_to_send);
         let events = if for_room { libc::POLLIN | libc::POLLOUT } else { libc::POLLIN };
-        let mut poll = libc::pollfd { fd: self.descriptor(), events, revents: 0 };
+        let mut poll = libc::pollfd { fd: self.socket.descriptor(), events, revents: 0 };
         // SAFETY: one valid pollfd. Whatever it says, the caller tries.
         unsafe { libc::poll(&mut poll, 1, longest.as_millis() as i32) };
     }
 
     /// Sends a last message, at most for a moment, and ends the connection.
-    pub fn finish(self, message: &[u8]) {
+    pub fn finish(mut self, message: &[u8]) {
         // What fails here the service finds out by itself: the connection ends.
-        let _ = match self.socket {
-            Socket::Tcp(mut socket) => socket
-                .set_nonblocking(false)
-                .and_then(|()| socket.set_write_timeout(Some(FINISH_LIMIT)))
-                .and_then(|()| socket.write_all(message)),
-            Socket::Unix(mut socket) => socket
-                .set_nonblocking(false)
-                .and_then(|()| socket.set_write_timeout(Some(FINISH_LIMIT)))
-                .and_then(|()| socket.write_all(message)),
-        };
-    }
-
-    fn descriptor(&self) -> RawFd {
-        match &self.socket {
-            Socket::Tcp(socket) => socket.as_raw_fd(),
-            Socket::Unix(socket) => socket.as_raw_fd(),
-        }
+        let _ = self.socket.block_for(FINISH_LIMIT).and_then(|()| match self.session {
+            Some(session) => session.finish(&mut self.socket, message),
+            None => self.socket.write_all(message),
+        });
     }
 }
 
-fn connect_to_any(places: impl Iterator<Item = SocketAddr>) -> io::Result<TcpStream> {
-    let mut last = io::Error::from(ErrorKind::NotFound);
-    for place in places {
-        match TcpStream::connect_timeout(&place, CONNECT_LIMIT) {
-            Ok(socket) => return Ok(socket),
-            Err(error) => last = error,
-        }
+/// Why bytes are no answer.
+fn no_answer(bytes: &[u8]) -> io::Error {
+    if bytes.starts_with(&TLS_ALERT) {
+        let why = "the service wants TLS (mend: tls:// in the address)";
+        return io::Error::new(ErrorKind::InvalidData, why);
     }
-    Err(last)
-}
-
-/// The resolver's errors have no number and no kind.
-fn unknown_host(error: io::Error) -> io::Error {
-    if error.raw_os_error().is_some() { error } else { io::Error::new(ErrorKind::NotFound, error) }
+    io::Error::from(ErrorKind::InvalidData)
 }
 
 /// `None`: not now.
@@ -203,6 +209,12 @@ mod tests {
 
         assert_eq!(Ok((len, Some(&b"s/1/1-2"[..]))), read_answer(&bytes));
         assert_eq!(Ok((1, None)), read_answer(&bytes[len..]));
+    }
+
+    #[test]
+    fn an_alert_of_tls_names_the_mend() {
+        assert!(no_answer(b"\x15\x03\x03\0\x02\x02\x32").to_string().contains("tls://"));
+        assert_eq!(ErrorKind::InvalidData, no_answer(b"HTTP/1.1 400").kind());
     }
 
     #[test]

@@ -1,0 +1,126 @@
+//! `POST /v1/logs`: OTLP, with the answers that its specification wants.
+//!
+//! | answer | when |
+//! |---|---|
+//! | 200 | the records are committed; those that cannot be read are counted in `partial_success` |
+//! | 400, 413, 415 | nothing was taken, and sending it again would not help |
+//! | 429, 503 | nothing was taken: again after `Retry-After` seconds |
+
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{Extension, Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use tokio::time::timeout;
+
+use super::ingest::{content_type, not_stored, whole, wrong_type};
+use super::{Context, Problem, Why};
+use crate::batch::Batch;
+use crate::decoders::otlp::{self, Encoding, Rejected, Unread};
+use crate::delivery::Outcome;
+use crate::record::Record;
+use crate::sources::framing::Protocol;
+use crate::sources::reading::{Peer, Reader};
+
+/// Where OTLP's records are sent.
+pub(super) const PATH: &str = "/v1/logs";
+
+/// How long a request waits for room.
+///
+/// Chosen: half of what exporters wait for their answer; after that they would send the same again, beside the first.
+const ROOM_LIMIT: Duration = Duration::from_secs(5);
+
+/// Records of a request that cannot be read and become records that say so; the others are counted.
+///
+/// Chosen: enough to see what is wrong; more would let a small body become many records.
+const SHOWN: u64 = 10;
+
+/// Takes the records of a request.
+pub(super) async fn logs(
+    State(context): State<Context>,
+    Extension(peer): Extension<Peer>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, Problem> {
+    let kind = content_type(&headers);
+    let encoding = Encoding::of(kind).ok_or_else(|| wrong_type(kind, "application/x-protobuf or application/json"))?;
+    let body = whole(&headers, body, &context)?;
+    let (batch, rejected) = read(encoding, &body, peer, &context)?;
+    commit(batch, &context).await?;
+    Ok(([(header::CONTENT_TYPE, encoding.content_type())], encoding.success(&rejected)).into_response())
+}
+
+fn read(encoding: Encoding, body: &[u8], peer: Peer, context: &Context) -> Result<(Batch, Rejected), Problem> {
+    let mut reader = Reader::new(Protocol::Http, peer, &context.intake.metrics);
+    reader.count_frame();
+    let (mut taken, mut rejected) = (0_u64, Rejected::default());
+    let each = |record: Result<Record<'_>, Unread<'_>>| match record {
+        Ok(record) => {
+            taken += 1;
+            reader.push(&record);
+        }
+        Err(Unread { bytes, error }) => {
+            rejected.records += 1;
+            let why = error.to_string();
+            if rejected.records <= SHOWN {
+                reader.reject(bytes, &why);
+            }
+            if rejected.why.is_empty() {
+                rejected.why = why;
+            }
+        }
+    };
+    let read = match encoding {
+        Encoding::Protobuf => otlp::read_protobuf(body, &otlp::Limits::default(), each),
+        Encoding::Json => otlp::read_json(body, &otlp::Limits::default(), each),
+    };
+    read.map_err(|error| {
+        let is_too_large = matches!(error, otlp::OtlpError::TooLarge);
+        let status = if is_too_large { StatusCode::PAYLOAD_TOO_LARGE } else { StatusCode::BAD_REQUEST };
+        Problem(status, error.to_string())
+    })?;
+    if taken == 0 && rejected.records > 0 {
+        let why = format!("none of {} log records can be read: {}", rejected.records, rejected.why);
+        return Err(Problem(StatusCode::BAD_REQUEST, why));
+    }
+    Ok((reader.batch, rejected))
+}
+
+/// Waits until the records are stored. Whoever is told to come back later has handed nothing over.
+async fn commit(batch: Batch, context: &Context) -> Result<(), Problem> {
+    if batch.is_empty() {
+        return Ok(());
+    }
+    if let Some((store, trouble)) = context.intake.metrics.troubles().into_iter().next() {
+        let why = format!("the store {store} does not work: {}", trouble.why);
+        return Err(Problem(StatusCode::SERVICE_UNAVAILABLE, why));
+    }
+    let Ok(outcome) = timeout(ROOM_LIMIT, context.intake.submit(batch, None)).await else {
+        let why = "the stores are behind: limits.waiting_bytes wait for them".to_owned();
+        return Err(Problem(StatusCode::TOO_MANY_REQUESTS, why));
+    };
+    if outcome.await == Ok(Outcome::Committed) { Ok(()) } else { Err(not_stored()) }
+}
+
+/// Gives errors of this path the form that OTLP wants, wherever they come from.
+pub(super) async fn errors(request: Request, next: Next) -> Response {
+    let is_otlp = request.uri().path() == PATH;
+    let encoding = Encoding::of(content_type(request.headers())).unwrap_or(Encoding::Json);
+    let response = next.run(request).await;
+    let status = response.status();
+    if !is_otlp || !(status.is_client_error() || status.is_server_error()) {
+        return response;
+    }
+    let (mut parts, _) = response.into_parts();
+    let why = match parts.extensions.get::<Why>() {
+        Some(Why(why)) => why,
+        None => status.canonical_reason().unwrap_or_default(),
+    };
+    let body = encoding.failure(status.as_u16(), why);
+    parts.headers.remove(header::CONTENT_LENGTH);
+    parts.headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static(encoding.content_type()));
+    Response::from_parts(parts, Body::from(body))
+}

@@ -1,0 +1,327 @@
+//! TLS to the server, in the words of libpq: `sslmode`, `sslrootcert`, `sslcert` and `sslkey` in the address.
+//!
+//! | `sslmode` | encrypted | whose certificate is believed |
+//! |---|---|---|
+//! | `disable` | no | |
+//! | `prefer` (default) | where the server can | anybody's |
+//! | `require` | yes | anybody's; with `sslrootcert` as `verify-ca` |
+//! | `verify-ca` | yes | one that an authority of `sslrootcert` has issued |
+//! | `verify-full` | yes | one that it has issued for the host of the address |
+//!
+//! A unix socket is never encrypted. The files are read for each connection.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use tokio_rustls::rustls::client::verify_server_cert_signed_by_trust_anchor;
+use tokio_rustls::rustls::crypto::{self, CryptoProvider, ring};
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use tokio_rustls::rustls::server::ParsedCertificate;
+use tokio_rustls::rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+
+/// How a connection is secured.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Tls {
+    /// What is done.
+    pub mode: Mode,
+    authorities: Option<Authorities>,
+    certificate: Option<PathBuf>,
+    key: Option<PathBuf>,
+}
+
+/// See the table above.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Never encrypted.
+    Disable,
+    /// Encrypted where the server can.
+    #[default]
+    Prefer,
+    /// Encrypted, with anybody.
+    Require,
+    /// Encrypted, with whom an authority knows.
+    VerifyCa,
+    /// Encrypted, with whom an authority knows by that name.
+    VerifyFull,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Authorities {
+    System,
+    File(PathBuf),
+}
+
+/// The options of an address as they were written.
+#[derive(Debug, Default)]
+pub(super) struct Given {
+    mode: Option<String>,
+    authorities: Option<String>,
+    certificate: Option<String>,
+    key: Option<String>,
+}
+
+impl Given {
+    /// Takes an option; `false`: it is none of these.
+    ///
+    /// # Errors
+    ///
+    /// It is one of libpq's about TLS that is not known here.
+    pub fn take(&mut self, name: &str, value: &str) -> Result<bool, String> {
+        let place = match name {
+            "sslmode" => &mut self.mode,
+            "sslrootcert" => &mut self.authorities,
+            "sslcert" => &mut self.certificate,
+            "sslkey" => &mut self.key,
+            "sslnegotiation" => return Ok(false),
+            _ if name.starts_with("ssl") || name.starts_with("gss") || name == "requiressl" => {
+                return Err(format!(
+                    "cannot use {name} in the address of PostgreSQL: of libpq's options about TLS, sslmode, sslrootcert, \
+                     sslcert, sslkey and sslnegotiation are known"
+                ));
+            }
+            _ => return Ok(false),
+        };
+        *place = Some(value.to_owned());
+        Ok(true)
+    }
+
+    /// What they come to.
+    ///
+    /// # Errors
+    ///
+    /// They do not go together: with the mend.
+    pub fn check(self) -> Result<Tls, String> {
+        let authorities = self.authorities.map(|text| match &*text {
+            "system" => Authorities::System,
+            path => Authorities::File(PathBuf::from(path)),
+        });
+        let mode = match (self.mode.as_deref(), &authorities) {
+            (None, Some(Authorities::System)) => Mode::VerifyFull,
+            (None, _) => Mode::Prefer,
+            (Some("disable"), _) => Mode::Disable,
+            (Some("prefer"), _) => Mode::Prefer,
+            (Some("require"), Some(Authorities::File(_))) => Mode::VerifyCa,
+            (Some("require"), _) => Mode::Require,
+            (Some("verify-ca"), _) => Mode::VerifyCa,
+            (Some("verify-full"), _) => Mode::VerifyFull,
+            (Some(other), _) => {
+                return Err(format!(
+                    "cannot use sslmode={other}: there are disable, prefer, require, verify-ca and verify-full"
+                ));
+            }
+        };
+        match (mode, &authorities) {
+            (Mode::VerifyCa | Mode::VerifyFull, None) => {
+                return Err("sslmode=verify-ca and verify-full want sslrootcert=FILE with the certificates of the \
+                            authorities, or, for verify-full, sslrootcert=system for those of this machine"
+                    .to_owned());
+            }
+            (Mode::Disable | Mode::Prefer, Some(_)) => {
+                return Err(
+                    "sslrootcert tells nothing where the server is not checked: write sslmode=verify-full (or \
+                            verify-ca) with it"
+                        .to_owned(),
+                );
+            }
+            (Mode::Require | Mode::VerifyCa, Some(Authorities::System)) => {
+                return Err("sslrootcert=system knows everybody with a certificate for any name: write \
+                            sslmode=verify-full with it"
+                    .to_owned());
+            }
+            _ => {}
+        }
+        if self.certificate.is_some() != self.key.is_some() {
+            return Err("sslcert and sslkey come together".to_owned());
+        }
+        let (certificate, key) = (self.certificate.map(PathBuf::from), self.key.map(PathBuf::from));
+        Ok(Tls { mode, authorities, certificate, key })
+    }
+}
+
+impl Tls {
+    /// What the next connection uses; `None`: it is not encrypted.
+    ///
+    /// # Errors
+    ///
+    /// Which file cannot be used, and why.
+    pub fn config(&self) -> Result<Option<ClientConfig>, String> {
+        if self.mode == Mode::Disable {
+            return Ok(None);
+        }
+        let provider = Arc::new(ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()
+            .map_err(|error| error.to_string())?;
+        let builder = match self.mode {
+            Mode::VerifyFull => builder.with_root_certificates(self.roots()?),
+            Mode::VerifyCa => builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(Verifier { roots: Some(self.roots()?), provider })),
+            Mode::Require | Mode::Prefer | Mode::Disable => {
+                builder.dangerous().with_custom_certificate_verifier(Arc::new(Verifier { roots: None, provider }))
+            }
+        };
+        let mut config = match (&self.certificate, &self.key) {
+            (Some(certificate), Some(key_path)) => {
+                let key = PrivateKeyDer::from_pem_file(key_path).map_err(|error| at(key_path, "the key", &error))?;
+                builder
+                    .with_client_auth_cert(certificates(certificate)?, key)
+                    .map_err(|error| at(certificate, "certificate and key", &error))?
+            }
+            _ => builder.with_no_client_auth(),
+        };
+        // As libpq says it, and a server that is greeted by TLS (sslnegotiation=direct) wants to hear it.
+        config.alpn_protocols = vec![b"postgresql".to_vec()];
+        Ok(Some(config))
+    }
+
+    fn roots(&self) -> Result<RootCertStore, String> {
+        let mut roots = RootCertStore::empty();
+        match &self.authorities {
+            Some(Authorities::File(path)) => {
+                for certificate in certificates(path)? {
+                    roots.add(certificate).map_err(|error| at(path, "the authorities", &error))?;
+                }
+            }
+            Some(Authorities::System) | None => {
+                // One that cannot be read vouches for nobody; the others do.
+                roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+                if roots.is_empty() {
+                    return Err("this system has no certificates of authorities: install ca-certificates, or write \
+                                sslrootcert=FILE"
+                        .to_owned());
+                }
+            }
+        }
+        Ok(roots)
+    }
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let all: Vec<_> = CertificateDer::pem_file_iter(path)
+        .and_then(Iterator::collect)
+        .map_err(|error| at(path, "the certificates", &error))?;
+    if all.is_empty() { Err(format!("{} holds no certificate in PEM form", path.display())) } else { Ok(all) }
+}
+
+fn at(path: &Path, what: &str, error: &dyn std::fmt::Display) -> String {
+    format!("cannot use {what} of {}: {error}", path.display())
+}
+
+/// Believes whoever has a certificate of these authorities, whatever name is in it; without authorities, everybody.
+#[derive(Debug)]
+struct Verifier {
+    roots: Option<RootCertStore>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        if let Some(roots) = &self.roots {
+            let certificate = ParsedCertificate::try_from(end_entity)?;
+            let algorithms = self.provider.signature_verification_algorithms.all;
+            verify_server_cert_signed_by_trust_anchor(&certificate, roots, intermediates, now, algorithms)?;
+        }
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        crypto::verify_tls12_signature(message, certificate, signed, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        crypto::verify_tls13_signature(message, certificate, signed, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(options: &[(&str, &str)]) -> Result<Tls, String> {
+        let mut given = Given::default();
+        for (name, value) in options {
+            assert_eq!(Ok(true), given.take(name, value), "{name}");
+        }
+        given.check()
+    }
+
+    #[test]
+    fn modes_are_those_of_libpq() {
+        let file = ("sslrootcert", "/ca.pem");
+        for (expected, options) in [
+            (Mode::Prefer, &[][..]),
+            (Mode::Disable, &[("sslmode", "disable")]),
+            (Mode::Prefer, &[("sslmode", "prefer")]),
+            (Mode::Require, &[("sslmode", "require")]),
+            (Mode::VerifyCa, &[("sslmode", "require"), file]),
+            (Mode::VerifyCa, &[("sslmode", "verify-ca"), file]),
+            (Mode::VerifyFull, &[("sslmode", "verify-full"), file]),
+            (Mode::VerifyFull, &[("sslmode", "verify-full"), ("sslrootcert", "system")]),
+            (Mode::VerifyFull, &[("sslrootcert", "system")]),
+        ] {
+            assert_eq!(expected, checked(options).unwrap().mode, "{options:?}");
+        }
+        assert_eq!(Ok(false), Given::default().take("application_name", "x"));
+        assert_eq!(Ok(false), Given::default().take("sslnegotiation", "direct"));
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_refused_with_its_mend() {
+        for (why, options) in [
+            ("disable, prefer, require", &[("sslmode", "allow")][..]),
+            ("sslrootcert=FILE", &[("sslmode", "verify-full")]),
+            ("sslrootcert=FILE", &[("sslmode", "verify-ca")]),
+            ("write sslmode=verify-full", &[("sslrootcert", "/ca.pem")]),
+            ("write sslmode=verify-full", &[("sslmode", "disable"), ("sslrootcert", "/ca.pem")]),
+            ("sslmode=verify-full", &[("sslmode", "verify-ca"), ("sslrootcert", "system")]),
+            ("sslmode=verify-full", &[("sslmode", "require"), ("sslrootcert", "system")]),
+            ("come together", &[("sslmode", "require"), ("sslcert", "/c.pem")]),
+        ] {
+            let error = checked(options).unwrap_err();
+
+            assert!(error.contains(why), "{options:?}: {error}");
+        }
+        let error = Given::default().take("sslcrl", "/x").unwrap_err();
+        assert!(error.contains("cannot use sslcrl") && error.contains("sslrootcert"), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_used_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let empty = folder.path().join("empty.pem");
+        std::fs::write(&empty, "nothing").unwrap();
+        for (path, why) in
+            [("/nowhere/ca.pem", "No such file"), (empty.to_str().unwrap(), "no certificate in PEM form")]
+        {
+            let error = checked(&[("sslmode", "verify-ca"), ("sslrootcert", path)]).unwrap().config().unwrap_err();
+
+            assert!(error.contains(path) && error.contains(why), "{error}");
+        }
+    }
+}

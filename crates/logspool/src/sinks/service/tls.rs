@@ -1,0 +1,301 @@
+//! TLS over a socket that never waits: the service is known before the first record goes.
+//!
+//! Files are read, and authorities looked up, for each connection and not before: whoever renews a certificate has
+//! nothing to do but to put it in its place, and a program that makes a handler pays nothing for it.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustls::client::Resumption;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{AlertDescription, CertificateError, ClientConfig, ClientConnection, Error, RootCertStore};
+
+use super::socket::Socket;
+use crate::address::TlsIdentity;
+
+/// How long a handshake may take.
+///
+/// Chosen: a hundred handshakes between busy machines; what takes longer waits for something else than TLS.
+const HANDSHAKE_LIMIT: Duration = Duration::from_secs(5);
+
+/// See the file head.
+#[derive(Debug)]
+pub struct Session {
+    tls: Box<ClientConnection>,
+    begun: Instant,
+    /// Whom it believes, in words.
+    believes: String,
+}
+
+impl Session {
+    /// A session with the service at `host`. Its first bytes go with the first [`receive`](Self::receive).
+    ///
+    /// # Errors
+    ///
+    /// Which file cannot be used, and why.
+    pub fn begin(host: &str, identity: &TlsIdentity) -> io::Result<Self> {
+        let name = identity.server_name.as_deref().unwrap_or(host);
+        let server_name = ServerName::try_from(name.to_owned())
+            .map_err(|_| unusable(format!("{name:?} can be the name of no certificate (mend: server_name)")))?;
+        let tls = ClientConnection::new(Arc::new(config(identity)?), server_name);
+        let believes = identity.authorities.as_ref().map_or("the authorities of this system".to_owned(), Clone::clone);
+        let tls = Box::new(tls.map_err(|error| unusable(error.to_string()))?);
+        Ok(Self { tls, begun: Instant::now(), believes })
+    }
+
+    /// Whether the handshake is not over.
+    pub fn is_beginning(&self) -> bool {
+        self.tls.is_handshaking()
+    }
+
+    /// Whether it waits for room in the socket.
+    pub fn has_to_send(&self) -> bool {
+        self.tls.wants_write()
+    }
+
+    /// Takes a leading part of `bytes` and sends it. Returns how much it took: nothing before the handshake is over.
+    ///
+    /// # Errors
+    ///
+    /// The connection is lost, or the other side said why it is not wanted.
+    pub fn send(&mut self, socket: &mut Socket, bytes: &[u8]) -> io::Result<usize> {
+        let taken = if self.is_beginning() { 0 } else { self.tls.writer().write(bytes)? };
+        self.push(socket)?;
+        Ok(taken)
+    }
+
+    /// Reads what has come, and brings the handshake forward. 0: the other side has ended the connection.
+    ///
+    /// # Errors
+    ///
+    /// `WouldBlock`: nothing has come. The connection is lost, or was not made, with the reason.
+    pub fn receive(&mut self, socket: &mut Socket, into: &mut [u8]) -> io::Result<usize> {
+        self.push(socket)?;
+        loop {
+            match self.tls.reader().read(into) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                read => return read,
+            }
+            match self.tls.read_tls(socket) {
+                Ok(0) => {
+                    return if self.is_beginning() { Err(self.lost(ErrorKind::UnexpectedEof.into())) } else { Ok(0) };
+                }
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    let is_late = self.is_beginning() && self.begun.elapsed() > HANDSHAKE_LIMIT;
+                    return Err(if is_late { silent() } else { error });
+                }
+                Err(error) => return Err(self.lost(error)),
+            }
+            if let Err(error) = self.tls.process_new_packets() {
+                // The other side is told why; whether it hears it makes no difference here.
+                let _ = self.tls.write_tls(socket);
+                return Err(self.refused(&error));
+            }
+            self.push(socket)?;
+        }
+    }
+
+    /// Sends a last message and says goodbye, on a socket that waits.
+    ///
+    /// # Errors
+    ///
+    /// It does not go out in time.
+    pub fn finish(mut self, socket: &mut Socket, message: &[u8]) -> io::Result<()> {
+        if self.is_beginning() {
+            return Ok(());
+        }
+        self.tls.writer().write_all(message)?;
+        self.tls.send_close_notify();
+        while self.tls.wants_write() {
+            self.tls.write_tls(socket)?;
+        }
+        Ok(())
+    }
+
+    /// Sends what waits to be sent, as far as it goes at once.
+    fn push(&mut self, socket: &mut Socket) -> io::Result<()> {
+        while self.tls.wants_write() {
+            match self.tls.write_tls(socket) {
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.last_words(socket).unwrap_or_else(|| self.lost(error))),
+            }
+        }
+        Ok(())
+    }
+
+    /// Why the other side ended the connection, if it said so.
+    fn last_words(&mut self, socket: &mut Socket) -> Option<io::Error> {
+        while self.tls.read_tls(socket).is_ok_and(|count| count > 0) {
+            if let Err(error) = self.tls.process_new_packets() {
+                return Some(self.refused(&error));
+            }
+        }
+        None
+    }
+
+    fn lost(&self, error: io::Error) -> io::Error {
+        let is_end = matches!(
+            error.kind(),
+            ErrorKind::UnexpectedEof
+                | ErrorKind::ConnectionReset
+                | ErrorKind::ConnectionAborted
+                | ErrorKind::BrokenPipe
+        );
+        if !self.is_beginning() || !is_end {
+            return error;
+        }
+        let why = "the service ended the connection in the TLS handshake (mend: does it listen with tls:// there?)";
+        io::Error::new(error.kind(), why)
+    }
+
+    /// What is wrong with the other side, or with this one in its eyes, with the mend.
+    fn refused(&self, error: &Error) -> io::Error {
+        let why = match error {
+            Error::InvalidCertificate(error) => self.certificate_refused(error),
+            Error::AlertReceived(alert) => alert_received(*alert),
+            Error::InvalidMessage(_) => {
+                "what answers there speaks no TLS (mend: tcp:// in the address, or the port that listens with tls://)"
+                    .to_owned()
+            }
+            other => format!("no TLS with the service: {other}"),
+        };
+        io::Error::new(ErrorKind::InvalidData, why)
+    }
+
+    fn certificate_refused(&self, error: &CertificateError) -> String {
+        let believes = &self.believes;
+        match error {
+            CertificateError::UnknownIssuer | CertificateError::BadSignature => format!(
+                "the certificate of the service was not issued by {believes} (mend: authorities=, a file with the \
+                 certificate of its authority)"
+            ),
+            CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+                "the certificate of the service has expired (mend: a new one for the service)".to_owned()
+            }
+            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+                "the certificate of the service is not valid yet (mend: the clock of this machine, or a new certificate)"
+                    .to_owned()
+            }
+            CertificateError::NotValidForNameContext { expected, presented } => format!(
+                "the certificate of the service is for {}, not for {} (mend: server_name=, or a certificate for that \
+                 name)",
+                names(presented),
+                expected.to_str()
+            ),
+            // The enum of the other crate is not public here; its name is.
+            CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => {
+                "the certificate of the service is that of an authority, which no service may show (mend: one with \
+                 basicConstraints=CA:FALSE)"
+                    .to_owned()
+            }
+            other => format!("the certificate of the service cannot be believed: {other}"),
+        }
+    }
+}
+
+fn alert_received(alert: AlertDescription) -> String {
+    match alert {
+        AlertDescription::CertificateRequired => {
+            "the service wants a certificate of this program (mend: certificate= and key=)".to_owned()
+        }
+        AlertDescription::UnknownCA
+        | AlertDescription::BadCertificate
+        | AlertDescription::CertificateUnknown
+        | AlertDescription::CertificateExpired
+        | AlertDescription::CertificateRevoked
+        | AlertDescription::UnsupportedCertificate
+        | AlertDescription::DecryptError
+        | AlertDescription::AccessDenied => format!(
+            "the service refuses the certificate of this program: {alert:?} (mend: certificate= and key= of one that \
+             its client_authorities issued)"
+        ),
+        other => format!("the service ended the TLS connection: {other:?}"),
+    }
+}
+
+/// `DnsName("logs")` and its like, as they are.
+fn names(presented: &[String]) -> String {
+    let bare = |name: &String| match name.split_once('(') {
+        Some((_, name)) => name.trim_end_matches(')').trim_matches('"').to_owned(),
+        None => name.clone(),
+    };
+    if presented.is_empty() { "no name".to_owned() } else { presented.iter().map(bare).collect::<Vec<_>>().join(", ") }
+}
+
+fn silent() -> io::Error {
+    let why = format!(
+        "no answer to the TLS handshake within {} s (mend: does the service listen with tls:// there?)",
+        HANDSHAKE_LIMIT.as_secs()
+    );
+    io::Error::new(ErrorKind::TimedOut, why)
+}
+
+fn unusable(why: String) -> io::Error {
+    io::Error::new(ErrorKind::InvalidInput, why)
+}
+
+fn config(identity: &TlsIdentity) -> io::Result<ClientConfig> {
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| unusable(error.to_string()))?
+        .with_root_certificates(roots(identity.authorities.as_deref())?);
+    let mut config = match (&identity.certificate, &identity.key) {
+        (Some(path), Some(key_path)) => {
+            let certificates = certificates(path, "certificate")?;
+            let key = PrivateKeyDer::from_pem_file(key_path).map_err(|error| {
+                unreadable("key", key_path, error, "there is no private key in it, or one with a passphrase")
+            })?;
+            builder.with_client_auth_cert(certificates, key).map_err(|error| {
+                unusable(format!("cannot use the certificate {path} with the key {key_path}: {error}"))
+            })?
+        }
+        _ => builder.with_no_client_auth(),
+    };
+    // Each connection has a configuration of its own.
+    config.resumption = Resumption::disabled();
+    Ok(config)
+}
+
+fn roots(path: Option<&str>) -> io::Result<RootCertStore> {
+    let mut roots = RootCertStore::empty();
+    match path {
+        Some(path) => {
+            for certificate in certificates(path, "authorities")? {
+                roots
+                    .add(certificate)
+                    .map_err(|error| unusable(format!("cannot use the authorities {path}: {error}")))?;
+            }
+        }
+        None => {
+            // One that cannot be read vouches for nobody; the others do.
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            if roots.is_empty() {
+                let why = "this system has no certificates of authorities (mend: the package ca-certificates, or \
+                           authorities=)";
+                return Err(unusable(why.to_owned()));
+            }
+        }
+    }
+    Ok(roots)
+}
+
+fn certificates(path: &str, what: &str) -> io::Result<Vec<CertificateDer<'static>>> {
+    let cannot = |error| unreadable(what, path, error, "there is no certificate in it");
+    let all: Vec<_> = CertificateDer::pem_file_iter(path).and_then(Iterator::collect).map_err(cannot)?;
+    if all.is_empty() { Err(cannot(pem::Error::NoItemsFound)) } else { Ok(all) }
+}
+
+fn unreadable(what: &str, path: &str, error: pem::Error, nothing: &str) -> io::Error {
+    let why = match error {
+        pem::Error::NoItemsFound => nothing.to_owned(),
+        pem::Error::Io(error) => error.to_string(),
+        other => other.to_string(),
+    };
+    unusable(format!("cannot use the {what} {path}: {why}"))
+}

@@ -1,0 +1,153 @@
+"""Each option of the configuration does what the reference says. Those that other files show are named there.
+
+`connections`, `frame_seconds`, `header_seconds`: test_limits.py. `shutdown_seconds`: test_endings.py. `token_sha256`:
+test_access.py. `[tls]`: test_tls.py. `[retention]`: crates/logspool-server/tests/sqlite_retention.rs.
+"""
+
+import hashlib
+import json
+import socket
+import time
+
+import pytest
+from test_limits import closed
+from test_protocols import packed, send
+
+from service.receiver import Incomplete, _Unpacked
+
+DEADLINE = 30
+
+BASE = 'listen = ["tcp://127.0.0.1:0", "udp://127.0.0.1:0"]\nhttp = "127.0.0.1:0"\n'
+
+
+def test_idle_seconds_end_a_connection_that_has_sent_and_is_silent(start_service):
+    service = start_service(config=BASE + "[limits]\nidle_seconds = 1\n")
+    with socket.create_connection(service.tcp) as idle, socket.create_connection(service.tcp) as chunks:
+        idle.sendall(b'{"message": "then silent"}\n')
+        chunks.sendall(packed(["app", packed([1, {"message": "by Forward"}]), {"chunk": "c"}]))
+        service.wait_for(2)
+        assert closed(idle)
+        assert packed({"ack": "c"}) == chunks.recv(len(packed({"ack": "c"})))
+        assert closed(chunks)
+    assert 'logspool_service_connections_closed_total{reason="slow"} 2\n' in service.get("/metrics")[1]
+    assert 2 == sum("longer than limits.idle_seconds" in line for line in service.said)
+
+
+def test_frame_bytes_bound_one_record(start_service):
+    service = start_service(config=BASE + "[limits]\nframe_bytes = 2000\n")
+    send(service.tcp, json.dumps({"message": "x" * 1900}).encode() + b"\n")
+    with socket.create_connection(service.tcp) as connection:
+        connection.sendall(json.dumps({"message": "y" * 2100}).encode() + b"\n")
+        assert closed(connection)
+
+    refused, taken = sorted(service.wait_for(2), key=lambda row: row["level"], reverse=True)
+    assert ("x" * 1900, "logspool.undecoded") == (taken["message"], refused["logger"])
+    assert "longer than 2000 bytes (limits.frame_bytes)" in refused["message"]
+
+
+def test_query_seconds_bound_a_query(start_service):
+    service = start_service(config=BASE + "[limits]\nquery_seconds = 0\n")
+    lines = b'{"message": "x"}\n' * 5000
+    assert 200 == service.post("/ingest", lines, "application/x-ndjson")[0]
+    status, said = service.get("/api/query?q=message~%22y%22")
+
+    assert status >= 400 and "long" in said, (status, said)
+
+
+def test_waiting_bytes_stop_streams_and_drop_datagrams(start_service):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        store = f"postgres://nobody@127.0.0.1:{silent.getsockname()[1]}/none"
+        service = start_service(
+            config=BASE + f'store = ["{store}"]\n[limits]\nwaiting_bytes = 1_048_576\nshutdown_seconds = 0\n'
+        )
+        with socket.create_connection(service.tcp) as connection:
+            connection.settimeout(3)
+            # What the kernel's buffers hold besides is far below this.
+            with pytest.raises(TimeoutError):
+                connection.sendall((json.dumps({"message": "x" * 100_000}).encode() + b"\n") * 1000)
+            assert "limits.waiting_bytes" in service.get("/readyz")[1]
+            until = time.monotonic() + DEADLINE
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
+                while json.loads(service.get("/api/stats")[1])["records_dropped"] == 0:
+                    assert time.monotonic() < until
+                    datagrams.sendto(b'{"message": "' + b"x" * 60_000 + b'"}', service.udp)
+        assert json.loads(service.get("/api/stats")[1])["records_accepted"] < 30
+        service.process.kill()
+        service.process.wait(DEADLINE)
+
+
+def test_hosts_are_names_that_requests_may_call_it_by(start_service):
+    service = start_service(config=BASE + '[access]\nhosts = ["logs.example"]\n')
+
+    assert 200 == service.get("/api/stats", Host="logs.example:9080")[0]
+    assert 403 == service.get("/api/stats", Host="other.example")[0]
+
+
+def test_a_file_gets_a_line_for_each_record_as_well(start_service, tmp_path):
+    path = tmp_path / "all.log"
+    service = start_service(config=BASE.replace("listen", f'file = "{path}"\nlisten', 1))
+    send(service.tcp, b'{"message": "one"}\n{"message": "two"}\n')
+    service.wait_for(2)
+    service.stop()
+
+    lines = path.read_text().splitlines()
+    assert 2 == len(lines) and "one" in lines[0] and "two" in lines[1]
+
+
+def test_http_can_be_off(start_service):
+    service = start_service(config=BASE.replace('"127.0.0.1:0"\n', '"off"\n'))
+
+    assert not any("protocol=http" in line for line in service.said)
+    send(service.tcp, b'{"message": "stored all the same"}\n')
+    service.stop()
+    assert ["stored all the same"] == service.stored_messages()
+
+
+def test_insecure_lets_others_reach_it(start_service):
+    config = 'listen = ["tcp://0.0.0.0:0"]\nhttp = "127.0.0.1:0"\ninsecure = true\n'
+    service = start_service(config=config)
+    send(("127.0.0.1", service.tcp[1]), b'{"message": "from anywhere"}\n')
+
+    service.wait_for(1)
+
+
+def received(connection: socket.socket) -> list:
+    """A message in MessagePack."""
+    data = b""
+    while True:
+        try:
+            return _Unpacked(data).value()
+        except Incomplete:
+            part = connection.recv(1000)
+            assert part, "the connection ended"
+            data += part
+
+
+def raw(value) -> bytes:
+    return value.encode() if isinstance(value, str) else value
+
+
+@pytest.mark.parametrize("key", ["the key", "another"])
+def test_the_shared_key_lets_those_send_who_know_it(start_service, tmp_path, key):
+    (tmp_path / "key").write_text("the key\n")
+    service = start_service(
+        config=BASE.replace("tcp://127.0.0.1:0", "tcp://127.0.0.1:0?protocol=forward", 1)
+        + f'[forward]\nkey_file = "{tmp_path / "key"}"\nhostname = "called-so"\n'
+    )
+    with socket.create_connection(service.address("tcp", "forward"), timeout=DEADLINE) as connection:
+        greeting, options = received(connection)
+        nonce, salt = raw(dict(options)["nonce"]), b"0123456789abcdef"
+        digest = hashlib.sha512(salt + b"client" + nonce + key.encode()).hexdigest()
+        connection.sendall(packed(["PING", "client", salt, digest, "", ""]))
+        answer, is_known, why, hostname, proof = received(connection)
+
+        assert ("HELO", "PONG") == (greeting, answer)
+        assert (key == "the key") == is_known, why
+        if is_known:
+            expected = hashlib.sha512(salt + b"called-so" + nonce + key.encode()).hexdigest()
+            assert ("called-so", expected) == (hostname, proof)
+            connection.sendall(packed(["app", packed([1, {"message": "by one who knows"}]), {"chunk": "c"}]))
+            assert packed({"ack": "c"}) == connection.recv(100)
+        else:
+            assert closed(connection)
+    assert (["by one who knows"] if is_known else []) == [row["message"] for row in service.query()]
