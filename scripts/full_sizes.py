@@ -34,6 +34,7 @@ FORMAT_CASES = 1_000_000
 PROPERTY_PARTS = 10
 CORE_KILLS = 1_000
 SHARED_FILE_KILLS = 300
+CRASH_STATES = 100_000_000
 FUZZ_ROUNDS = 20_000
 FUZZ_SECONDS = 600
 SERVICE_KILLS = 50
@@ -44,6 +45,7 @@ FUZZ_TARGET = re.compile(r'^name = "([a-z_]+)"$', re.MULTILINE)
 # What a line of output must hold to be kept as a count.
 COUNTED = re.compile(
     r"(\d[\d,]* (passed|failed|skipped|xfailed|kills|lines|records|rounds|cases|sequences|executions)"
+    r"|\d (crash states( of|:)|changed bytes|lengths)"
     r"|test result:|LOGSPOOL_SEED=|missing|panics|differences)"
 )
 
@@ -88,6 +90,14 @@ def core_kills(seed: int) -> Iterator[Command]:
     yield cargo_test("recover_steps")
     yield cargo_test("several_processes", LOGSPOOL_KILLS=str(SHARED_FILE_KILLS), LOGSPOOL_SEED=str(seed))
     yield cargo_test("recover_hostile", LOGSPOOL_FUZZ=str(FUZZ_ROUNDS), LOGSPOOL_SEED=str(seed))
+    yield cargo_test("spool_real", LOGSPOOL_KILLS=str(CORE_KILLS), LOGSPOOL_SEED=str(seed))
+
+
+def crash_states(seed: int) -> Iterator[Command]:
+    """Crashes of the spool on a simulated disk, every damaged byte of a segment, and every planted defect."""
+    command = ["cargo", "test", "--release", "-p", "logspool", "--lib", "spool::proof", "--", "--nocapture"]
+    states = {"LOGSPOOL_CRASH_STATES": str(CRASH_STATES), "LOGSPOOL_SEED": str(seed), "LOGSPOOL_FAULTS": "full"}
+    yield Command(command, states)
 
 
 def formatting(seed: int) -> Iterator[Command]:
@@ -161,6 +171,7 @@ def loom(_seed: int) -> Iterator[Command]:
 STEPS: dict[str, Callable[[int], Iterator[Command]]] = {
     "faults": faults,
     "core-kills": core_kills,
+    "crash-states": crash_states,
     "formatting": formatting,
     "rotation": rotation,
     "loom": loom,

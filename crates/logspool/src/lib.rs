@@ -54,6 +54,8 @@ pub mod sink;
 #[cfg(not(loom))]
 pub mod sinks;
 #[cfg(not(loom))]
+pub mod spool;
+#[cfg(not(loom))]
 pub mod stats;
 #[cfg(not(loom))]
 mod writer;

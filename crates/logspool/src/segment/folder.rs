@@ -187,6 +187,19 @@ impl Folder {
         }
     }
 
+    /// Gives a file another name, in place of a file that has it.
+    pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let (from, to) = (c_string(from)?, c_string(to)?);
+        let folder = self.handle.as_raw_fd();
+        // SAFETY: the folder's descriptor is open and both names are valid C strings.
+        check(unsafe { libc::renameat(folder, from.as_ptr(), folder, to.as_ptr()) }).map(|_| ())
+    }
+
+    /// Makes the names in it durable: fsync(2) of the folder.
+    pub fn sync(&self) -> io::Result<()> {
+        self.handle.sync_all()
+    }
+
     /// Removes a file by C name: one system call, usable in a signal handler.
     pub fn unlink_c(&self, name: &std::ffi::CStr) {
         // SAFETY: the folder's descriptor is open and `name` is a valid C string.

@@ -1,0 +1,152 @@
+//! The seam to the disk: one folder, its files, and the calls whose order makes the spool's promises true.
+//!
+//! [`RealDisk`](super::RealDisk) is Linux; the tests have a simulated one that crashes at every call.
+//! A call that fails says which file and which operation: an error never comes without its path.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+/// What was tried when a disk refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// Reading the names of a folder.
+    List,
+    /// Making a file.
+    Create,
+    /// Opening a file or folder.
+    Open,
+    /// Asking for the length of a file.
+    Measure,
+    /// pread(2).
+    Read,
+    /// pwrite(2).
+    Write,
+    /// fdatasync(2) of a file.
+    Sync,
+    /// rename(2).
+    Rename,
+    /// unlink(2).
+    Remove,
+    /// fsync(2) of a folder.
+    SyncFolder,
+}
+
+impl Operation {
+    fn verb(self) -> &'static str {
+        match self {
+            Self::List => "list",
+            Self::Create => "create",
+            Self::Open => "open",
+            Self::Measure => "measure",
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Sync => "sync",
+            Self::Rename => "rename",
+            Self::Remove => "remove",
+            Self::SyncFolder => "sync folder",
+        }
+    }
+}
+
+/// A call to the disk that failed.
+#[derive(Debug)]
+pub struct DiskError {
+    /// What was tried.
+    pub operation: Operation,
+    /// On which file or folder.
+    pub path: PathBuf,
+    /// Why it failed.
+    pub source: io::Error,
+}
+
+impl DiskError {
+    /// Whether the disk, the quota or the limit for files is used up.
+    pub fn is_full(&self) -> bool {
+        matches!(self.source.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG))
+    }
+}
+
+impl fmt::Display for DiskError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "cannot {} {}: {}", self.operation.verb(), self.path.display(), self.source)
+    }
+}
+
+impl std::error::Error for DiskError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.source)
+    }
+}
+
+/// One folder of files. Names are plain: no separators, no folders but those that [`Disk::child`] opens.
+///
+/// What a crash may undo: writes to a file since its last `sync_data`, each by itself and in any order; creations,
+/// renames and removals since the last `sync_folder`, the later ones first.
+pub trait Disk: Sized + fmt::Debug {
+    /// An open file.
+    type File: fmt::Debug;
+
+    /// Names of the files in the folder, in any order.
+    ///
+    /// # Errors
+    ///
+    /// What the system said, as in every call below.
+    fn names(&self) -> Result<Vec<String>, DiskError>;
+
+    /// Makes a file that must not exist.
+    fn create(&self, name: &str) -> Result<Self::File, DiskError>;
+
+    /// Opens a file for reading and writing; never follows a link.
+    fn open(&self, name: &str) -> Result<Self::File, DiskError>;
+
+    /// Bytes of a file.
+    fn bytes(&self, file: &Self::File) -> Result<u64, DiskError>;
+
+    /// Reads from `offset` until the buffer is full or the file ends; returns how much that was.
+    fn read_at(&self, file: &Self::File, buffer: &mut [u8], offset: u64) -> Result<usize, DiskError>;
+
+    /// Writes all bytes, or fails with any part of them written.
+    fn write_at(&self, file: &Self::File, bytes: &[u8], offset: u64) -> Result<(), DiskError>;
+
+    /// Makes everything written to the file durable, or fails once; what was not durable then may be gone, and a
+    /// second call on the same file may say nothing of it.
+    fn sync_data(&self, file: &Self::File) -> Result<(), DiskError>;
+
+    /// Gives a file another name, in place of a file that has it.
+    fn rename(&self, from: &str, to: &str) -> Result<(), DiskError>;
+
+    /// Removes a file; one that is gone already is no error.
+    fn remove(&self, name: &str) -> Result<(), DiskError>;
+
+    /// Makes the names of the folder durable.
+    fn sync_folder(&self) -> Result<(), DiskError>;
+
+    /// Opens the folder `name` inside this one, making it where it is missing.
+    fn child(&self, name: &str) -> Result<Self, DiskError>;
+
+    /// 128 random bits.
+    fn random_id(&self) -> [u8; 16];
+}
+
+/// How often a read is tried that fails.
+///
+/// Chosen: a cable that is loose answers by the fifth time, a bad sector never does.
+const READ_TRIES: usize = 5;
+
+/// Reads as [`Disk::read_at`], more than once where it fails.
+pub(super) fn read_patiently<D: Disk>(
+    disk: &D,
+    file: &D::File,
+    buffer: &mut [u8],
+    offset: u64,
+) -> Result<usize, DiskError> {
+    let mut read = disk.read_at(file, buffer, offset);
+    for _ in 1..READ_TRIES {
+        if read.is_ok() {
+            break;
+        }
+        read = disk.read_at(file, buffer, offset);
+    }
+    read
+}

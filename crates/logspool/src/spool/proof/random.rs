@@ -1,0 +1,73 @@
+//! Random runs, on all processors, until so many crash states were looked at.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use super::life::{Violation, run};
+
+/// States of the ordinary test.
+const STATES: u64 = 100_000;
+/// Between two lines of a long run.
+const PROGRESS: Duration = Duration::from_secs(10);
+
+/// Runs a seed; a panic is a violation like others.
+pub fn run_seed(seed: u64) -> Result<u64, Violation> {
+    std::panic::catch_unwind(AssertUnwindSafe(|| run(seed))).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| text.to_string()));
+        Err(Violation { seed, what: format!("panic: {}", text.unwrap_or_default()) })
+    })
+}
+
+/// Runs seeds from `first` on until `wanted` states were looked at. Returns states and runs.
+fn explore(first: u64, wanted: u64) -> Result<(u64, u64), Violation> {
+    let (states, next, stop) = (AtomicU64::new(0), AtomicU64::new(first), AtomicBool::new(false));
+    let (found, shown) = (Mutex::new(None), Mutex::new(Instant::now()));
+    let began = Instant::now();
+    let work = || {
+        while states.load(Ordering::Relaxed) < wanted && !stop.load(Ordering::Relaxed) {
+            match run_seed(next.fetch_add(1, Ordering::Relaxed)) {
+                Ok(count) => {
+                    let done = states.fetch_add(count, Ordering::Relaxed) + count;
+                    let mut shown = shown.lock().unwrap();
+                    if shown.elapsed() > PROGRESS {
+                        *shown = Instant::now();
+                        let rate = done as f64 / began.elapsed().as_secs_f64();
+                        println!("{done} of {wanted} crash states, {rate:.0} a second");
+                    }
+                }
+                Err(violation) => {
+                    stop.store(true, Ordering::Relaxed);
+                    found.lock().unwrap().get_or_insert(violation);
+                }
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work);
+        }
+    });
+    match found.into_inner().unwrap() {
+        Some(violation) => Err(violation),
+        None => Ok((states.into_inner(), next.into_inner() - first)),
+    }
+}
+
+#[test]
+fn random_programs_keep_their_promises_in_every_crash() {
+    let variable = |name| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
+    let wanted = variable("LOGSPOOL_CRASH_STATES").unwrap_or(STATES);
+    let clock = || std::time::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_nanos() as u64) >> 10;
+    let seed = variable("LOGSPOOL_SEED").unwrap_or_else(clock);
+    println!("LOGSPOOL_SEED={seed}");
+    let began = Instant::now();
+    match explore(seed, wanted) {
+        Ok((states, runs)) => {
+            println!("{states} crash states of {runs} runs in {:.1} s, 0 violations", began.elapsed().as_secs_f64());
+        }
+        Err(violation) => panic!("{}", violation.explain()),
+    }
+}

@@ -1,0 +1,64 @@
+//! Making acks durable, and giving back what they pass.
+
+use super::disk::Disk;
+use super::error::SpoolError;
+use super::spool::Spool;
+
+impl<D: Disk> Spool<D> {
+    /// Makes the positions of all consumers durable and gives back the segments that nobody needs any more.
+    ///
+    /// # Errors
+    ///
+    /// When no folder takes it; acks count then as not given, should the process end.
+    pub fn checkpoint(&mut self) -> Result<(), SpoolError> {
+        let is_saved = self.saved.as_ref().is_some_and(|saved| {
+            let positions = self.consumers.iter().map(|(id, consumer)| (*id, consumer.position));
+            (saved.dropped_end, saved.durable) == (self.state.dropped_end, self.durable())
+                && saved.positions.iter().map(|(a, b)| (*a, *b)).eq(positions)
+        });
+        if super::defect::Defect::RecycleBeforeCheckpoint.is_planted() {
+            self.give_back_segments();
+        }
+        if !is_saved {
+            self.save()?;
+        }
+        // What is acked needs no other file any more.
+        while !self.is_writing && self.unsynced.front().is_some_and(|frame| frame.head.end() <= self.saved_floor) {
+            if let Some(frame) = self.unsynced.pop_front() {
+                self.unsynced_bytes -= frame.len();
+            }
+        }
+        if !self.is_writing && self.unsynced.is_empty() {
+            self.let_go_of_copied();
+        }
+        self.give_back_segments();
+        Ok(())
+    }
+
+    /// Stores the state as it is now.
+    pub(super) fn save(&mut self) -> Result<(), SpoolError> {
+        // Also after a failure: no two states have one generation.
+        self.state.generation += 1;
+        self.state.durable = self.durable();
+        self.state.positions = self.consumers.iter().map(|(id, consumer)| (*id, consumer.position)).collect();
+        let mut stored = self.keeper.store(&self.disks, &self.state);
+        if stored.as_ref().is_err_and(|error| error.is_full())
+            && let Some(before) = &self.inherited
+        {
+            // The other slot: the one that counts is not touched before the new one is durable.
+            self.state.generation += u64::from(self.state.generation % 2 == before.generation % 2);
+            stored = self.keeper.store_in_place(&self.disks, before, &self.state);
+        }
+        if stored.as_ref().is_err_and(|error| error.is_full()) && self.remove_spare() {
+            stored = self.keeper.store(&self.disks, &self.state);
+        }
+        if let Err(error) = stored {
+            self.note(&error);
+            return Err(error.into());
+        }
+        self.inherited = None;
+        self.saved_floor = self.floor();
+        self.saved = Some(self.state.clone());
+        Ok(())
+    }
+}

@@ -1,0 +1,132 @@
+//! What a segment file holds, believed only as far as checksums go.
+//!
+//! Damage is what lies between two frames and is none; behind the last frame lies what a crash tore, what a former use
+//! of the file left, or nothing yet. Time and memory are bounded by the length of the file and of one frame, whatever
+//! the bytes are. Files are copied by pread and never mapped.
+
+use super::defect::Defect;
+use super::disk::{Disk, read_patiently};
+use super::frame::{ALIGNMENT, HEAD_BYTES, Head, Key};
+use super::segment::{HEADER_BYTES, MAX_SEGMENT_BYTES, Run};
+
+/// Bytes that are read in one go.
+///
+/// Chosen: reading costs a tenth of checking from here on; double gains nothing, half costs more calls.
+const WINDOW_BYTES: usize = 256 * 1024;
+/// Bytes given up together where a disk cannot read.
+const BLOCK_BYTES: usize = 4096;
+
+/// Bytes between two frames that are none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Damage {
+    /// Where they begin.
+    pub offset: u64,
+    /// How many.
+    pub bytes: u64,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct Scan {
+    /// Frames, in order.
+    pub runs: Vec<Run>,
+    /// What lies between.
+    pub damages: Vec<Damage>,
+    /// What lies behind the last frame: torn, left by a former use of the file, or never written.
+    pub tail: Option<Damage>,
+    /// There are whole frames that are not believed.
+    pub has_leftovers: bool,
+}
+
+/// Reads all of a file that is a segment's. `first`: frames of lower numbers are not its own. `is_believed` says which
+/// of the others count.
+pub fn scan<D: Disk>(disk: &D, file: &D::File, key: Key, first: u64, is_believed: impl Fn(&Head) -> bool) -> Scan {
+    let mut window = Window::new(disk, file);
+    let mut found = Scan::default();
+    let mut lowest = first;
+    let mut hole = None;
+    let mut offset = HEADER_BYTES;
+    while let Some(bytes) = window.bytes(offset, HEAD_BYTES) {
+        let head = Head::parse(bytes, key).filter(|head| head.first >= lowest);
+        let Some(head) = head else {
+            hole.get_or_insert(offset);
+            offset += ALIGNMENT;
+            continue;
+        };
+        let payload = window.bytes(offset + HEAD_BYTES as u64, head.payload_bytes as usize);
+        if payload.is_some_and(|payload| head.is_payload(payload, key)) {
+            if let Some(begin) = hole.take() {
+                if Defect::StopAtDamage.is_planted() {
+                    break;
+                }
+                found.damages.push(Damage { offset: begin, bytes: offset - begin });
+            }
+            if is_believed(&head) {
+                add(&mut found.runs, &head, offset);
+                lowest = head.end();
+            } else {
+                found.has_leftovers = true;
+            }
+        } else {
+            hole.get_or_insert(offset);
+        }
+        offset += head.frame_bytes();
+    }
+    found.tail = hole.map(|begin| Damage { offset: begin, bytes: window.length.saturating_sub(begin) });
+    found
+}
+
+fn add(runs: &mut Vec<Run>, head: &Head, offset: u64) {
+    let run =
+        Run { follows: head.follows, first: head.first, end: head.end(), offset, stop: offset + head.frame_bytes() };
+    match runs.last_mut() {
+        Some(last) if run.follows == last.end && run.first == last.end && offset == last.stop => {
+            last.end = run.end;
+            last.stop = run.stop;
+        }
+        _ => runs.push(run),
+    }
+}
+
+/// A piece of the file in memory. Blocks that the disk cannot read are zeros in it: no frame.
+struct Window<'a, D: Disk> {
+    disk: &'a D,
+    file: &'a D::File,
+    length: u64,
+    start: u64,
+    buffer: Vec<u8>,
+}
+
+impl<'a, D: Disk> Window<'a, D> {
+    fn new(disk: &'a D, file: &'a D::File) -> Self {
+        let length = disk.bytes(file).unwrap_or(0).min(MAX_SEGMENT_BYTES);
+        Self { disk, file, length, start: 0, buffer: Vec::new() }
+    }
+
+    /// The bytes at `offset`; `None` where the file ends before.
+    fn bytes(&mut self, offset: u64, count: usize) -> Option<&[u8]> {
+        let end = offset.checked_add(count as u64).filter(|end| *end <= self.length)?;
+        if offset < self.start || end > self.start + self.buffer.len() as u64 {
+            self.load(offset, count);
+        }
+        let at = (offset - self.start) as usize;
+        Some(&self.buffer[at..at + count])
+    }
+
+    fn load(&mut self, offset: u64, count: usize) {
+        let wanted = (count.max(WINDOW_BYTES) as u64).min(self.length - offset) as usize;
+        self.start = offset;
+        self.buffer.clear();
+        self.buffer.resize(wanted, 0);
+        // A short read: the file has become shorter meanwhile, and zeros stand for what is gone.
+        if self.disk.read_at(self.file, &mut self.buffer, offset).is_ok() {
+            return;
+        }
+        for (index, block) in self.buffer.chunks_mut(BLOCK_BYTES).enumerate() {
+            let at = offset + (index * BLOCK_BYTES) as u64;
+            if read_patiently(self.disk, self.file, block, at).is_err() {
+                block.fill(0);
+            }
+        }
+    }
+}

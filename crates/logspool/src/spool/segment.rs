@@ -1,0 +1,258 @@
+//! A segment: one file of the spool, written by one thread of one life of the spool and never changed afterwards.
+//!
+//! `NUMBER.seg` is in use, `NUMBER.free` waits to be used again, `NUMBER.tmp` is being made. Numbers have 20 digits and
+//! grow over all folders of a spool; the order of segments is that of their epochs, and of their numbers in each. A
+//! file is filled with zeros when it is made, really written, so that a later write needs no room that a full disk
+//! could refuse; one that is used again keeps its old frames, which its new id makes invalid.
+//!
+//! The header stands twice, at byte 0 and at byte 512, so that one bad sector does not cost a segment; frames
+//! (`frame.rs`) begin at byte 1024. All words are little-endian:
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 0..8 | `LSPOOL\r\n` |
+//! | 8..12 | version, 1 |
+//! | 12..16 | masked CRC32C of bytes 0..12 and 16..88 |
+//! | 16..32 | id of the stream |
+//! | 32..40 | epoch: which life of the stream wrote it |
+//! | 40..48 | number of the segment |
+//! | 48..56 | number of the first record |
+//! | 56..72 | id of the segment, new for each use of the file |
+//! | 72..80 | bytes of the file |
+//! | 80..88 | zeros |
+//!
+//! A segment that begins at number N says that everything below N was durable before its name was: what earlier
+//! segments hold from N on is what a failed sync left there, and is believed by nobody who has this one.
+
+use super::disk::{Disk, DiskError, read_patiently};
+use super::frame::Key;
+use super::id::Id;
+use super::words::{masked, put_u32, put_u64, u32_at, u64_at};
+
+/// Where frames begin.
+pub const HEADER_BYTES: u64 = 1024;
+/// Where the second copy of the header stands.
+const COPY_BYTES: usize = 512;
+/// Bytes of a header that are used.
+const USED_BYTES: usize = 88;
+const MAGIC: &[u8; 8] = b"LSPOOL\r\n";
+const VERSION: u32 = 1;
+
+/// No segment is read beyond this.
+///
+/// Chosen: four times the usual length; what a file claims beyond it is nothing that a spool wrote.
+pub const MAX_SEGMENT_BYTES: u64 = 64 * 1024 * 1024;
+
+/// What the beginning of a segment says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// The stream.
+    pub stream: Id,
+    /// Which life of the stream.
+    pub epoch: u64,
+    /// Its place in the order of segments.
+    pub number: u64,
+    /// Number of its first record.
+    pub first: u64,
+    /// The segment, in this use of the file.
+    pub id: Id,
+    /// Bytes of the file.
+    pub bytes: u64,
+}
+
+impl Header {
+    /// Its bytes, both copies.
+    pub fn encode(&self) -> [u8; HEADER_BYTES as usize] {
+        let mut bytes = [0; HEADER_BYTES as usize];
+        bytes[0..8].copy_from_slice(MAGIC);
+        put_u32(&mut bytes, 8, VERSION);
+        bytes[16..32].copy_from_slice(&self.stream.0);
+        put_u64(&mut bytes, 32, self.epoch);
+        put_u64(&mut bytes, 40, self.number);
+        put_u64(&mut bytes, 48, self.first);
+        bytes[56..72].copy_from_slice(&self.id.0);
+        put_u64(&mut bytes, 72, self.bytes);
+        let crc = crc_of(&bytes);
+        put_u32(&mut bytes, 12, crc);
+        bytes.copy_within(..USED_BYTES, COPY_BYTES);
+        bytes
+    }
+
+    /// Reads the first copy that is whole.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        [0, COPY_BYTES].into_iter().find_map(|at| Self::parse_copy(bytes.get(at..at + USED_BYTES)?))
+    }
+
+    fn parse_copy(bytes: &[u8]) -> Option<Self> {
+        if bytes[0..8] != *MAGIC || u32_at(bytes, 8) != VERSION || u32_at(bytes, 12) != crc_of(bytes) {
+            return None;
+        }
+        Some(Self {
+            stream: Id::at(bytes, 16),
+            epoch: u64_at(bytes, 32),
+            number: u64_at(bytes, 40),
+            first: u64_at(bytes, 48),
+            id: Id::at(bytes, 56),
+            bytes: u64_at(bytes, 72),
+        })
+    }
+
+    /// Reads the header of a file.
+    ///
+    /// # Errors
+    ///
+    /// What the disk said. `Ok(None)`: neither copy is whole.
+    pub fn read<D: Disk>(disk: &D, file: &D::File) -> Result<Option<Self>, DiskError> {
+        let mut bytes = [0; HEADER_BYTES as usize];
+        let filled = read_patiently(disk, file, &mut bytes, 0)?;
+        Ok(Self::parse(&bytes[..filled]))
+    }
+}
+
+fn crc_of(header: &[u8]) -> u32 {
+    masked(crc32c::crc32c_append(crc32c::crc32c(&header[0..12]), &header[16..USED_BYTES]))
+}
+
+/// Frames that follow each other without a break, in numbers and in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Run {
+    /// The number that came next when the first of them was made.
+    pub follows: u64,
+    /// Number of the first record.
+    pub first: u64,
+    /// The number behind the last record.
+    pub end: u64,
+    /// Where the first frame begins.
+    pub offset: u64,
+    /// Where the last frame ends.
+    pub stop: u64,
+}
+
+/// A segment of an open spool.
+#[derive(Debug)]
+pub struct Segment<D: Disk> {
+    /// Its place in the order.
+    pub number: u64,
+    /// Which of the spool's folders it lies in.
+    pub disk: usize,
+    /// The file.
+    pub file: D::File,
+    /// What its frames are checked with.
+    pub key: Key,
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// The durable frames in it that are believed.
+    pub runs: Vec<Run>,
+    /// Where the next frame goes; for the segment that is written.
+    pub offset: u64,
+    /// Number of its first record, by its header.
+    pub first: u64,
+    /// Frames are in it that lie in memory and nowhere else: it stays until they are durable in another.
+    pub keeps_unsynced: bool,
+    /// A sync or a write of it failed: the file is not used again.
+    pub is_failed: bool,
+    /// Frames may be in it that a later segment's first number makes unbelievable: that one must not go before it.
+    pub has_leftovers: bool,
+}
+
+impl<D: Disk> Segment<D> {
+    /// The number behind the last record that it is needed for.
+    pub fn end(&self) -> u64 {
+        self.runs.last().map_or(0, |run| run.end)
+    }
+
+    /// Notes frames as durable.
+    pub fn extend(&mut self, run: Run) {
+        match self.runs.last_mut() {
+            Some(last) if run.follows == last.end && run.first == last.end && run.offset == last.stop => {
+                last.end = run.end;
+                last.stop = run.stop;
+            }
+            _ => self.runs.push(run),
+        }
+    }
+}
+
+/// No segment has a higher number: whatever is in a folder, there is always a next one.
+const MAX_NUMBER: u64 = 1 << 62;
+
+/// What a file of the folder is, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Named {
+    /// A segment in use.
+    Segment(u64),
+    /// A segment that waits to be used again.
+    Spare(u64),
+    /// A file that was being made.
+    Unfinished,
+    /// A segment that was set aside.
+    SetAside(u64),
+    /// Something else.
+    Other,
+}
+
+/// Tells what a file is.
+pub fn named(name: &str) -> Named {
+    let Some((stem, kind)) = name.rsplit_once('.') else { return Named::Other };
+    if kind == "tmp" {
+        return Named::Unfinished;
+    }
+    let is_number = stem.len() == 20 && stem.bytes().all(|byte| byte.is_ascii_digit());
+    let number = is_number.then(|| stem.parse().ok()).flatten().filter(|number| *number < MAX_NUMBER);
+    match (kind, number) {
+        ("seg", Some(number)) => Named::Segment(number),
+        ("free", Some(number)) => Named::Spare(number),
+        ("aside", Some(number)) => Named::SetAside(number),
+        _ => Named::Other,
+    }
+}
+
+/// Name of a segment in use.
+pub fn segment_name(number: u64) -> String {
+    format!("{number:020}.seg")
+}
+
+/// Name of a segment that waits to be used again.
+pub fn spare_name(number: u64) -> String {
+    format!("{number:020}.free")
+}
+
+/// Name of a segment that is being made.
+pub fn unfinished_name(number: u64) -> String {
+    format!("{number:020}.tmp")
+}
+
+/// Name of a segment that no spool can read.
+pub fn aside_name(number: u64) -> String {
+    format!("{number:020}.aside")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_is_read_from_either_copy() {
+        let header = Header { stream: Id([1; 16]), epoch: 2, number: 3, first: 4, id: Id([5; 16]), bytes: 1 << 20 };
+        let bytes = header.encode();
+        let mut first_bad = bytes;
+        first_bad[20] ^= 1;
+        let mut both_bad = first_bad;
+        both_bad[COPY_BYTES + 20] ^= 1;
+
+        assert_eq!(Some(header), Header::parse(&bytes));
+        assert_eq!(Some(header), Header::parse(&first_bad));
+        assert_eq!(None, Header::parse(&both_bad));
+        assert_eq!(None, Header::parse(&bytes[..60]));
+    }
+
+    #[test]
+    fn names_tell_what_a_file_is() {
+        assert_eq!(Named::Segment(7), named(&segment_name(7)));
+        assert_eq!(Named::Spare(7), named(&spare_name(7)));
+        assert_eq!(Named::Unfinished, named("checkpoint.tmp"));
+        assert_eq!(Named::Other, named("7.seg"));
+        assert_eq!(Named::Other, named("checkpoint"));
+        assert_eq!(Named::Other, named("99999999999999999999.seg"));
+    }
+}
