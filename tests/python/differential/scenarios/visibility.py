@@ -257,7 +257,9 @@ def _note_descriptors_left(before):
 
 @scenario(UNSAID)
 def descriptors_are_released(logging, folder):
-    to_file(logging, folder)[0].info("the threads have started")
+    log, handler = to_file(logging, folder)
+    log.info("the threads have started")
+    handler.flush()
     before = len(os.listdir("/proc/self/fd"))
     for number in range(20):
         log, handler = to_file(logging, folder, name=f"logger{number}", file=f"{number % 3}.log")
@@ -269,7 +271,9 @@ def descriptors_are_released(logging, folder):
 
 @scenario(UNSAID)
 def descriptors_are_released_with_a_forgotten_handler(logging, folder):
-    to_file(logging, folder)[0].info("the threads have started")
+    log, handler = to_file(logging, folder)
+    log.info("the threads have started")
+    handler.flush()
     gc.collect()
     before = len(os.listdir("/proc/self/fd"))
     for number in range(10):
