@@ -118,6 +118,13 @@ class Service:
                 messages += [message for (message,) in database.execute("SELECT message FROM records ORDER BY id")]
         return messages
 
+    def wait_said(self, part: str, times: int) -> None:
+        """Wait until so many messages of the service hold a part; what it says takes a way of its own."""
+        until = time.monotonic() + DEADLINE
+        while times != sum(part in line for line in self.said):
+            assert time.monotonic() < until, self.said
+            time.sleep(0.01)
+
     def count(self, expression: str = "") -> int:
         """Return how many records there are."""
         return sum(row["count"] for row in self.query(f"{expression} | count by level"))

@@ -30,7 +30,7 @@ def test_idle_seconds_end_a_connection_that_has_sent_and_is_silent(start_service
         assert packed({"ack": "c"}) == chunks.recv(len(packed({"ack": "c"})))
         assert closed(chunks)
     assert 'logspool_service_connections_closed_total{reason="slow"} 2\n' in service.get("/metrics")[1]
-    assert 2 == sum("longer than limits.idle_seconds" in line for line in service.said)
+    service.wait_said("longer than limits.idle_seconds", 2)
 
 
 def test_frame_bytes_bound_one_record(start_service):

@@ -115,6 +115,15 @@ def test_a_form_is_a_record(curl, service, tmp_path):
     ) == sent.found(service.query(), "message", "level", "logger", "fields")
 
 
+def reason(body):
+    """Return why a request was refused: OTLP has its own form for it, and protobuf holds the text as it is."""
+    try:
+        said = json.loads(body)
+    except ValueError:
+        return body
+    return said["error"] if "error" in said else said["message"]
+
+
 def test_what_cannot_be_taken_is_refused_with_the_reason(service, post):
     good = b'{"message": "good"}'
     for expected, why, answer in [
@@ -137,7 +146,7 @@ def test_what_cannot_be_taken_is_refused_with_the_reason(service, post):
         (404, "there is nothing at /nowhere", post("/nowhere", good, *kind("json"))),
     ]:
         status, body = answer
-        assert expected == status and why in json.loads(body)["error"], answer
+        assert expected == status and why in reason(body), answer
     assert [] == service.query()
 
 
