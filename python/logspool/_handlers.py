@@ -134,7 +134,8 @@ def make_native(cls: type, owners: dict[str, str]) -> None:
     """Give a class its own native methods, so that it queues also where `logging` itself is left alone."""
     handlers = sys.modules.get("logging.handlers")
     for name, owner in owners.items():
-        stock = _stock(getattr(logging, owner, None) or getattr(handlers, owner, cls), name)
+        defining: Any = getattr(logging, owner, None) or getattr(handlers, owner, cls)
+        stock = _stock(defining, name)
         native = _native.native_method(cls, owner, name, stock)
         _adopt.own[cls, name] = (native, stock)
         setattr(cls, name, native)
