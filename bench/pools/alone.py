@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pools.part import Round
+from rounds import Round
 
 #: Chosen: ten times what the slowest measurement needs on a busy machine.
 SECONDS = 300.0

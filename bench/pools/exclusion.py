@@ -16,8 +16,9 @@ from typing import Any
 
 from logspool import pool as native
 from pools import alone
-from pools.part import Column, Part, Round, Sizes
+from pools.part import Part, Sizes
 from pools.peer import fastthreadpool
+from rounds import Column, Round
 
 THREADS = 4
 NONE = "no semaphore"

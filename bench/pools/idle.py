@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from logspool import pool as native
-from pools.part import STOCK, WORKERS, Column, Part, Round, Sizes, percentile, same
+from pools.part import STOCK, WORKERS, Part, Sizes, same
 from pools.peer import fastthreadpool
+from rounds import Column, Round, percentile
 
 #: Seconds between two jobs; long enough for a worker to find nothing and sleep.
 GAP = 300e-6

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from logspool import pool as native
-from pools.part import STOCK, WORKERS, Column, Part, Round, Row, Sizes, seconds, turns
+from pools.part import STOCK, WORKERS, Part, Row, Sizes, seconds, turns
 from pools.peer import fastthreadpool, taken
+from rounds import Column, Round
 
 
 def work(number: int) -> int:

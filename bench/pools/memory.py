@@ -15,8 +15,9 @@ from typing import Any
 from logspool import pool as native
 from pools import alone
 from pools.jobs import work
-from pools.part import STOCK, Column, Part, Round, Sizes, same
+from pools.part import STOCK, Part, Sizes, same
 from pools.peer import fastthreadpool, taken
+from rounds import Column, Round
 
 #: What each job is given: a small number, of which there is one object for all.
 NUMBER = 7

@@ -8,10 +8,9 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-WORKERS = 2
+from rounds import Column, Round
 
-#: What one round found: for each row its figures by name, or what went wrong.
-Round = dict[str, "dict[str, float] | str"]
+WORKERS = 2
 
 #: The row that most others are compared with.
 STOCK = "ThreadPoolExecutor.submit"
@@ -59,15 +58,6 @@ QUICK = Sizes(
     guarded=4_000,
     few_guarded=2_000,
 )
-
-
-@dataclass(frozen=True)
-class Column:
-    """One figure of a part's table."""
-
-    figure: str
-    head: str
-    places: int = 2
 
 
 @dataclass(frozen=True)
@@ -128,9 +118,3 @@ def same(row: str, found: int, expected: int) -> None:
 def own(row: str) -> bool:
     """Say whether a row is logspool's."""
     return row.startswith(OWN)
-
-
-def percentile(values: list[float], part: float) -> float:
-    """Return a point of a distribution."""
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(part * len(ordered)))]

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from logspool import pool as native
-from pools.part import Column, Part, Round, Row, Sizes, seconds, turns
+from pools.part import Part, Row, Sizes, seconds, turns
 from pools.peer import FREE_THREADED
+from rounds import Column, Round
 
 SECONDS = 5e-6
 

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from logspool import pool as native
-from pools.part import Column, Part, Round, Sizes
+from pools.part import Part, Sizes
 from pools.peer import fastthreadpool
+from rounds import Column, Round
 
 
 def _microseconds(semaphore: Any, pairs: int) -> float:

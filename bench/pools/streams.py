@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from logspool import pool as native
-from pools.part import WORKERS, Column, Part, Round, Row, Sizes, seconds, turns
+from pools.part import WORKERS, Part, Row, Sizes, seconds, turns
 from pools.peer import fastthreadpool, taken
+from rounds import Column, Round
 
 VALUES = 100
 #: Values that wait at most in the rows with one generator, as `Pool.stream` has it.

@@ -18,8 +18,9 @@ from typing import Any
 
 from logspool import pool as native
 from pools import alone
-from pools.part import WORKERS, Column, Part, Round, Sizes, percentile, same
+from pools.part import WORKERS, Part, Sizes, same
 from pools.peer import fastthreadpool
+from rounds import Column, Round, percentile
 
 CANCELLED = "Pool.submit_later, all cancelled"
 #: Seconds that a job may be late before it counts as lost.

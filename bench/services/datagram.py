@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 
+from rounds import Column, Round
 from services import counting, senders
 from services.ground import Ground
-from services.part import Column, Part, Round, turns
+from services.part import Part, turns
 from services.running import Service, serving
 
 #: Chosen: a datagram is stored within 100 ms; after so long nothing more is on its way.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 
+from rounds import Column, Round, percentile
 from services import counting
 from services.ground import HERE, POSTGRES, SQLITE, Ground, Sender
-from services.part import Column, Part, Round, Wrong, percentile, turns, wait
+from services.part import Part, Wrong, turns, wait
 from services.running import serving
 
 TRACE, WORD = "by its trace id", "by a word, last 5 s"

@@ -8,9 +8,10 @@ import threading
 import time
 from collections.abc import Iterator
 
+from rounds import Column, Round
 from services import counting
 from services.ground import Ground, Sender
-from services.part import Column, Part, Round, wait
+from services.part import Part, wait
 from services.running import Service, serving
 
 IDLE, AFTER, OVERLOAD = "idle, silent connections", "after a load and silence", "PostgreSQL stopped, senders go on"

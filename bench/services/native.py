@@ -11,9 +11,10 @@ import json
 import subprocess
 import sys
 
+from rounds import Column, Round
 from services import counting
 from services.ground import HERE, POSTGRES, SQLITE, Ground, Sender
-from services.part import Column, Part, Round, Wrong, turns
+from services.part import Part, Wrong, turns
 from services.running import Service, serving
 
 RAW = {SQLITE: "SQLite: raw inserts, 50 rows each", POSTGRES: "PostgreSQL: raw COPY BINARY"}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from rounds import Column, Round
 from services import counting
 from services.ground import POSTGRES, SQLITE, Ground
-from services.part import Column, Part, Round, turns
+from services.part import Part, turns
 from services.running import serving
 
 ONCE, ACKS, NOTHING = "ids and acks, exactly once", "acks alone, at least once", "neither, at most once"

@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from rounds import Column, Round
+
 if TYPE_CHECKING:
     from services.ground import Ground
-
-#: What one round found: for each row its figures by name, or what went wrong.
-Round = dict[str, "dict[str, float] | str"]
 
 #: What the rows of others begin with, behind the words before a colon.
 OTHERS = ("raw ", "Python bulk server", "rsyslog", "CPython", "nobody")
@@ -63,15 +62,6 @@ QUICK = Sizes(
 
 
 @dataclass(frozen=True)
-class Column:
-    """One figure of a part's table."""
-
-    figure: str
-    head: str
-    places: int = 2
-
-
-@dataclass(frozen=True)
 class Part:
     """One question, the contenders that answer it and the columns of the answer."""
 
@@ -114,9 +104,3 @@ def wait(what: str, is_so: Callable[[], bool], *, pause: float = 0.005, seconds:
         if time.monotonic() > until:
             raise Wrong(f"{what}: not within {seconds:.0f} s")
         time.sleep(pause)
-
-
-def percentile(values: list[float], part: float) -> float:
-    """Return a point of a distribution."""
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(part * len(ordered)))]

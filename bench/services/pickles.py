@@ -8,8 +8,9 @@ import statistics
 import time
 from pathlib import Path
 
+from rounds import Column, Round
 from services.ground import Ground
-from services.part import Column, Part, Round, Wrong
+from services.part import Part, Wrong
 
 CORPUS = Path(__file__).resolve().parents[2] / "crates/logspool-server/tests/corpus/pickles-3.11.txt"
 

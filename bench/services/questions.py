@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from rounds import Column, Round
 from services.ground import Ground
-from services.part import Column, Part, Round
+from services.part import Part
 
 #: Rows of the bench that are shown, in its words.
 ERRORS, ERRORS_HOUR = "newest 100 errors of a logger", "newest 100 errors of a logger, last hour"

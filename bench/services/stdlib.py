@@ -6,9 +6,10 @@ import subprocess
 import sys
 import time
 
+from rounds import Column, Round
 from services import counting, senders
 from services.ground import HERE, Ground, Sender
-from services.part import Column, Part, Round, turns
+from services.part import Part, turns
 from services.running import serving
 
 PYTHON, OURS, NOBODY = "Python bulk server", "logspool serve", "nobody (thrown away)"

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
+from rounds import Column, Round
 from services import counting, rsyslog
 from services.database import execute, query
 from services.ground import Ground
-from services.part import Column, Part, Round, turns, wait
+from services.part import Part, turns, wait
 from services.running import serving
 
 FILE, ROWS = "file", "PostgreSQL"

@@ -1,0 +1,23 @@
+"""What the comparisons of pools and of services share: what a round found, and how it is shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+#: What one round found: for each row its figures by name, or what went wrong.
+Round = dict[str, "dict[str, float] | str"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One figure of a part's table."""
+
+    figure: str
+    head: str
+    places: int = 2
+
+
+def percentile(values: list[float], part: float) -> float:
+    """Return a point of a distribution."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(part * len(ordered)))]
