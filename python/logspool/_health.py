@@ -48,24 +48,33 @@ def health() -> Health:
             # Errors of TLS name their mend.
             mend = "look whether the service runs and can be reached, they are sent then"
             why = sink.error or "it does not answer"
-            waiting = f"{sink.total('queued')} records wait"
+            waiting = f"{_waiting(sink)} records wait"
             told = f"{why}; {waiting}" if "(mend: " in why else f"{why}; {waiting} (mend: {mend})"
             failing.append(f"{name} takes no records: {told}")
         elif sink.error:
             failing.append(
-                f"{name} cannot be written: {sink.error}; {sink.total('queued')} records wait "
+                f"{name} cannot be written: {sink.error}; {_waiting(sink)} records wait "
                 "(mend: make it writable again, they are written then)"
             )
         elif sink.stuck:
             failing.append(
-                f"{name} is stuck in a write; {sink.total('queued')} records wait "
+                f"{name} is stuck in a write; {_waiting(sink)} records wait "
                 "(mend: look what its disk, pipe or terminal waits for)"
+            )
+        if sink.spool_error:
+            degraded.append(
+                f"the spool of {name} takes no records: {sink.spool_error}; they wait on tmpfs, as long as that has room "
+                "(mend: make room in spool_dir, or give a larger spool_bytes)"
             )
     degraded += _memory(stats)
     degraded += _given_up(stats)
     degraded += _beyond_cap(stats)
     status = "failing" if failing else "degraded" if degraded else "ok"
     return Health(status, failing + degraded)
+
+
+def _waiting(sink: _stats.SinkStats) -> int:
+    return sink.total("queued") + sink.total("spooled")
 
 
 def _memory(stats: _stats.Stats) -> list[str]:

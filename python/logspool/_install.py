@@ -53,6 +53,7 @@ def install(
     shutdown_timeout: float = 5.0,
     fallback: str | None = "stderr",
     spool_dir: str | os.PathLike[str] | None = None,
+    spool_bytes: int = 1_073_741_824,
     keeper: bool = False,
 ) -> None:
     """Take every logger of this process off the hot path, in place.
@@ -76,7 +77,9 @@ def install(
         durability_timeout: for a durability that does not exist yet.
         shutdown_timeout: seconds that the end of the process, `flush()` and `close()` of handlers wait at most.
         fallback: where ERROR and above go when nothing else takes them: "stderr" or None.
-        spool_dir: does not exist yet.
+        spool_dir: folder on disk where records wait whose output stalls or is away for more than a second, or when
+            the tmpfs for them is half full; it is made with the first of them. None is no spool.
+        spool_bytes: bytes of disk that the spool of one output may take.
         keeper: does not exist yet.
 
     Raises:

@@ -32,7 +32,10 @@ DURABILITIES = ("process", "memory")
 LATER_DURABILITIES = ("interval", "checkpoint", "sync")
 
 #: Options whose part does not exist yet, with the one value they may have.
-LATER = {"checkpoint_every": 50, "durability_timeout": 5.0, "spool_dir": None, "keeper": False}
+LATER = {"checkpoint_every": 50, "durability_timeout": 5.0, "keeper": False}
+
+#: Bytes, least and most, that the spool of one output may take; the core checks the same least.
+SPOOL_BYTES = (1024 * 1024, 1 << 50)
 
 
 def unknown_option(owner: str, names: Iterable[str], valid: Iterable[str]) -> TypeError:
@@ -90,8 +93,9 @@ def checked(values: dict[str, Any]) -> dict[str, Any]:
         timeout = DEFAULT_BLOCKING_TIMEOUT
     else:
         timeout = _number("blocking_timeout", timeout, 0.0, math.inf, "seconds")
+    durability = _durability(values["durability"])
     return {
-        "durability": _durability(values["durability"]),
+        "durability": durability,
         "queue_bytes": queue_bytes,
         "queue_total_bytes": total,
         "queue_dir": queue_dir(values["queue_dir"]),
@@ -101,6 +105,8 @@ def checked(values: dict[str, Any]) -> dict[str, Any]:
         "flush_records": values["flush_records"],
         "shutdown_timeout": _number("shutdown_timeout", values["shutdown_timeout"], 0.0, math.inf, "seconds"),
         "fallback": _fallback(values["fallback"]),
+        "spool_dir": _spool_dir(values["spool_dir"], durability),
+        "spool_bytes": _integer("spool_bytes", values["spool_bytes"], *SPOOL_BYTES, "bytes"),
     }
 
 
@@ -160,6 +166,25 @@ def queue_dir(value: Any) -> str | None:
         status = os.stat(path)
         if status.st_uid != os.geteuid() or status.st_mode & 0o077:
             raise ValueError(f"{source}={path!r} must be this user's own with mode 0700: it holds records (chmod 700)")
+    return path
+
+
+def _spool_dir(value: Any, durability: str) -> str | None:
+    if value is None:
+        return None
+    if durability == "memory":
+        raise ValueError('spool_dir needs a durability other than "memory": what a spool holds is found by the queue')
+    try:
+        path = os.path.abspath(os.fsdecode(value))
+    except TypeError:
+        raise TypeError(f"spool_dir must be a path, not {value!r}") from None
+    there = path
+    while not os.path.lexists(there):
+        there = os.path.dirname(there)
+    if not os.path.isdir(there):
+        raise ValueError(f"spool_dir={path!r}: {there!r} is no folder")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise ValueError(f"spool_dir={path!r}: {there!r} cannot be written to")
     return path
 
 

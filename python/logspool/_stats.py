@@ -51,7 +51,7 @@ class SinkCount:
         accepted_for_sink: records taken out of the queue for this sink.
         written: records handed to the system.
         queued: records that wait, in memory or on tmpfs.
-        spooled: records in the spool on disk; 0, there is none yet.
+        spooled: records that wait in the spool on disk.
         dropped: records given up, by reason: "sink_closed", "rejected", "overflow_full", "unrenderable",
             "unreadable", "deadline".
         uncertain: records whose write had an unknown outcome; 0, that is decided at recovery.
@@ -77,6 +77,8 @@ class SinkStats(Mapping[str, SinkCount]):
         stuck: whether its writer has not come back for 20 ms; a service: whether it has confirmed nothing for 5 s.
         closed: whether nothing is written to it any more.
         overflow_bytes: bytes that wait on tmpfs because it is slow or away.
+        spool_bytes: bytes of the files of its spool on disk.
+        spool_error: why the spool takes no records, empty when it does.
         oldest_age_seconds: age of the oldest record that waits, in seconds.
         last_write_seconds: time of the last write that went well, seconds since the epoch, UTC; 0.0 for none.
     """
@@ -88,6 +90,8 @@ class SinkStats(Mapping[str, SinkCount]):
     stuck: bool
     closed: bool
     overflow_bytes: int
+    spool_bytes: int
+    spool_error: str
     oldest_age_seconds: float
     last_write_seconds: float
 
@@ -177,7 +181,8 @@ class Stats:
             state = f", failing: {sink.error}" if sink.error else ", stuck" if sink.stuck else ""
             rows.append(
                 f"sink {name}: {sink.total('written')} written of {sink.total('accepted_for_sink')}, "
-                f"{sink.total('queued')} queued, {sink.bytes_written} bytes{_listed(dropped)}{state}"
+                f"{sink.total('queued')} queued, {sink.total('spooled')} spooled, {sink.bytes_written} bytes"
+                f"{_listed(dropped)}{state}"
             )
         if self.recovered:
             rows.append(f"recovered: {self.recovered} records of dead processes")
@@ -214,7 +219,7 @@ def _sink(sink: Mapping[str, Any]) -> SinkStats:
             accepted_for_sink=accepted,
             written=sink["written"][name],
             queued=sink["queued"][name],
-            spooled=0,
+            spooled=sink["spooled"][name],
             dropped=_of_level(sink["dropped"], name),
             uncertain=0,
         )

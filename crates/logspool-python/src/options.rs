@@ -50,6 +50,8 @@ pub fn configure(values: &Bound<'_, PyDict>) -> PyResult<()> {
         blocking_timeout: duration(get("blocking_timeout")?.extract()?),
         blocking_levels: get("blocking_levels")?.extract()?,
         overflow_bytes: None,
+        spool_dir: get("spool_dir")?.extract::<Option<PathBuf>>()?,
+        spool_bytes: get("spool_bytes")?.extract()?,
         shutdown_timeout,
         fallback: if fallback.is_some() { Fallback::Stderr } else { Fallback::None },
     };

@@ -45,12 +45,17 @@ fn add_sink(total: &mut SinkSnapshot, more: SinkSnapshot) {
     add(&mut total.counts.accepted, more.counts.accepted);
     add(&mut total.counts.written, more.counts.written);
     add(&mut total.counts.queued, more.counts.queued);
+    add(&mut total.counts.spooled, more.counts.spooled);
     for (total, more) in total.counts.dropped.iter_mut().zip(more.counts.dropped) {
         add(total, more);
     }
     total.counts.bytes_written += more.counts.bytes_written;
     total.counts.errors += more.counts.errors;
     total.counts.overflow_bytes += more.counts.overflow_bytes;
+    total.counts.spool_bytes += more.counts.spool_bytes;
+    if total.counts.spool_error.is_empty() {
+        total.counts.spool_error = more.counts.spool_error;
+    }
     add_histogram(&mut total.reading.write_seconds, &more.reading.write_seconds);
     add_histogram(&mut total.reading.batch_records, &more.reading.batch_records);
     for (total, more) in total.reading.errors.iter_mut().zip(more.reading.errors) {
@@ -114,10 +119,13 @@ fn sinks<'py>(py: Python<'py>, snapshot: &Snapshot) -> PyResult<Bound<'py, PyLis
         dict.set_item("accepted", per_level(py, sink.counts.accepted)?)?;
         dict.set_item("written", per_level(py, sink.counts.written)?)?;
         dict.set_item("queued", per_level(py, sink.counts.queued)?)?;
+        dict.set_item("spooled", per_level(py, sink.counts.spooled)?)?;
         dict.set_item("dropped", per_reason(py, &DROP_REASONS, &sink.counts.dropped)?)?;
         dict.set_item("bytes_written", sink.counts.bytes_written)?;
         dict.set_item("errors", sink.counts.errors)?;
         dict.set_item("overflow_bytes", sink.counts.overflow_bytes)?;
+        dict.set_item("spool_bytes", sink.counts.spool_bytes)?;
+        dict.set_item("spool_error", &sink.counts.spool_error)?;
         dict.set_item("error", &sink.error)?;
         dict.set_item("stuck", sink.stuck)?;
         dict.set_item("closed", sink.closed)?;

@@ -11,9 +11,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use crate::chunk::Chunk;
 use crate::clock::{self, Calibrator, Point};
 use crate::manifest;
-use crate::overflow::Chunk;
 use crate::pipeline::Pipeline;
 use crate::queue::merge::{Share, in_order};
 use crate::queue::reader::{LaneReader, Lying};
@@ -178,6 +178,9 @@ impl Collector {
         let now = clock::monotonic_ns();
         let (mut busy, mut saturated, mut free) = (false, false, false);
         for outlet in self.filling.outlets() {
+            if outlet.wants_spool(now) {
+                pipeline.ensure_spooler();
+            }
             match outlet.relieve(now) {
                 Capacity::Free => free = true,
                 Capacity::Busy => busy = true,

@@ -6,11 +6,11 @@
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::chunk::Chunk;
 use crate::clock::monotonic_ns;
 use crate::definition::SinkKind;
 use crate::format::entry;
 use crate::gate::Gate;
-use crate::overflow::Chunk;
 use crate::segment::layout::level_class;
 use crate::writer::Outlet;
 

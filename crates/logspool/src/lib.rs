@@ -14,6 +14,8 @@ pub mod address;
 #[cfg(not(loom))]
 mod blob;
 #[cfg(not(loom))]
+mod chunk;
+#[cfg(not(loom))]
 pub mod clock;
 #[cfg(not(loom))]
 mod collector;

@@ -111,8 +111,12 @@ fn queue(page: &mut Page, snapshot: &Snapshot) {
     page.family("queue_records", "gauge", "Records waiting, in lanes and behind them.");
     page.sample("queue_records", &[("queue", "lanes")], total(&snapshot.in_lanes));
     page.sample("queue_records", &[("queue", "sinks")], queued);
-    page.family("queue_bytes", "gauge", "Bytes waiting in overflow files.");
+    let spooled: f64 = snapshot.sinks.iter().map(|sink| total(&sink.counts.spooled)).sum();
+    page.sample("queue_records", &[("queue", "spool")], spooled);
+    page.family("queue_bytes", "gauge", "Bytes waiting behind the lanes.");
     page.sample("queue_bytes", &[("queue", "overflow")], snapshot.overflow_bytes);
+    let spool_bytes: u64 = snapshot.sinks.iter().map(|sink| sink.counts.spool_bytes).sum();
+    page.sample("queue_bytes", &[("queue", "spool")], spool_bytes);
     page.family("queue_capacity_bytes", "gauge", "Bound of what may wait.");
     page.sample("queue_capacity_bytes", &[("queue", "lanes")], snapshot.ring_limit_bytes);
     page.sample("queue_capacity_bytes", &[("queue", "overflow")], snapshot.overflow_limit_bytes);

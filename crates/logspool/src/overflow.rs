@@ -1,7 +1,6 @@
 //! Overflow files: where the finished chunks of a stalled sink wait, on tmpfs, so that lanes stay free.
 //!
-//! An entry is a head, the bytes, the marks, and the batch number once more; one whose last word does not
-//! repeat the batch was cut by a kill and is ignored: its records still lie in the lanes then.
+//! An entry (`chunk.rs`) that was cut by a kill is ignored: its records still lie in the lanes then.
 //! Entries of a sink are in batch order. A file is removed when its last entry is written.
 //! They hold formatted bytes, not raw records: those are as small, need no definitions to be replayed, and
 //! cannot be rendered differently later.
@@ -12,31 +11,17 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::chunk::{Chunk, ENTRY_HEAD_BYTES, decode_marks, entry_bytes};
 use crate::segment::Segment;
 use crate::segment::layout::{LEVEL_CLASSES, Table};
 use crate::sink::Mark;
 
-/// First word of an entry.
-pub const ENTRY_MAGIC: u32 = 0x4c4f_5646;
-/// Bytes of an entry's head.
-pub const ENTRY_HEAD_BYTES: usize = 48;
-/// A file that has grown this far gets a successor.
+/// A file that has grown this far gets a successor, in a small budget earlier: it is freed as a whole.
 ///
 /// Chosen: freeing tmpfs in steps of 4 MiB; half doubles the number of files, double keeps more of it.
 const FILE_BYTES: u64 = 4 * 1024 * 1024;
-
-/// Finished lines of one batch for one sink, with what accounting and rotation need.
-#[derive(Debug, Default, Clone)]
-pub struct Chunk {
-    /// Number of the batch.
-    pub batch: u64,
-    /// The lines.
-    pub bytes: Vec<u8>,
-    /// One mark a record.
-    pub marks: Vec<Mark>,
-    /// Records per level class.
-    pub counts: [u32; LEVEL_CLASSES],
-}
+/// A budget has room for so many files at least.
+const FILES: u64 = 16;
 
 /// Bytes that all overflow files of the process may take, and have taken.
 #[derive(Debug)]
@@ -71,6 +56,11 @@ impl Budget {
     /// Bytes in use.
     pub fn taken(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)
+    }
+
+    /// Whether half of it is in use.
+    pub fn is_pressing(&self) -> bool {
+        self.taken() >= self.limit / 2
     }
 }
 
@@ -137,28 +127,13 @@ impl Overflow {
 
     fn store(&mut self, chunk: &Chunk, entry_bytes: u64) -> io::Result<Place> {
         let file = match &self.current {
-            Some(file) if file.bytes.load(Ordering::Relaxed) < FILE_BYTES => file.clone(),
+            Some(file) if file.bytes.load(Ordering::Relaxed) < FILE_BYTES.min(self.budget.limit() / FILES) => {
+                file.clone()
+            }
             _ => self.next_file()?,
         };
         let offset = file.bytes.load(Ordering::Relaxed);
-        let mut entry = Vec::with_capacity(entry_bytes as usize);
-        entry.extend_from_slice(&ENTRY_MAGIC.to_ne_bytes());
-        entry.extend_from_slice(&(chunk.bytes.len() as u32).to_ne_bytes());
-        entry.extend_from_slice(&chunk.batch.to_ne_bytes());
-        entry.extend_from_slice(&(chunk.marks.len() as u32).to_ne_bytes());
-        for count in chunk.counts {
-            entry.extend_from_slice(&count.to_ne_bytes());
-        }
-        entry.extend_from_slice(&[0; 4]);
-        entry.extend_from_slice(&chunk.bytes);
-        for mark in &chunk.marks {
-            entry.extend_from_slice(&mark.end.to_ne_bytes());
-            entry.extend_from_slice(&mark.level.to_ne_bytes());
-            entry.extend_from_slice(&mark.class.to_ne_bytes());
-            entry.extend_from_slice(&mark.seconds.to_ne_bytes());
-        }
-        entry.extend_from_slice(&chunk.batch.to_ne_bytes());
-        file.file.write_all_at(&entry, offset)?;
+        file.file.write_all_at(&chunk.encode(), offset)?;
         file.bytes.fetch_add(entry_bytes, Ordering::Relaxed);
         Ok(Place { file, offset, bytes: chunk.bytes.len() as u32, marks: chunk.marks.len() as u32 })
     }
@@ -199,11 +174,6 @@ fn anonymous_file() -> io::Result<File> {
     }
 }
 
-/// Bytes of an entry in its file.
-pub fn entry_bytes(bytes: usize, marks: usize) -> usize {
-    ENTRY_HEAD_BYTES + bytes + marks * size_of::<Mark>() + 8
-}
-
 impl Place {
     /// Reads the chunk back.
     ///
@@ -218,18 +188,3 @@ impl Place {
         Ok(Chunk { batch, bytes: body, marks, counts })
     }
 }
-
-/// Reads marks as `Overflow` wrote them.
-pub fn decode_marks(bytes: &[u8]) -> Vec<Mark> {
-    bytes
-        .chunks_exact(size_of::<Mark>())
-        .map(|mark| Mark {
-            end: u32::from_ne_bytes(mark[0..4].try_into().expect("four bytes")),
-            level: u16::from_ne_bytes(mark[4..6].try_into().expect("two bytes")),
-            class: u16::from_ne_bytes(mark[6..8].try_into().expect("two bytes")),
-            seconds: i64::from_ne_bytes(mark[8..16].try_into().expect("eight bytes")),
-        })
-        .collect()
-}
-
-const _: () = assert!(size_of::<Mark>() == 16);

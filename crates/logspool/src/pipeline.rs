@@ -13,6 +13,7 @@ mod outlets;
 mod recovery;
 mod refused;
 mod routes;
+mod spooling;
 
 pub use admission::{Push, Refusal, Room, Waiter, make_room, push, refuse};
 pub use door::{end, go_on};
@@ -31,13 +32,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::blob::Blobs;
+use crate::chunk::Chunk;
 use crate::collector::Collector;
 use crate::meters::WaitMeters;
-use crate::overflow::{Budget, Chunk};
+use crate::overflow::Budget;
 use crate::segment::Segment;
 use crate::segment::layout::Table;
 use crate::writer::Outlet;
 use routes::Routes;
+use spooling::Spooler;
 
 /// Segment, outlets and threads of one process image.
 #[derive(Debug)]
@@ -60,6 +63,8 @@ pub struct Pipeline {
     /// Set once the end of the process showed what was left.
     fallen_back: AtomicBool,
     waits: WaitMeters,
+    /// Where stalled sinks leave records on disk, if the user chose a folder.
+    spooler: Option<Spooler>,
     number: u64,
 }
 

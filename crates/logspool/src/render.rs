@@ -3,9 +3,9 @@
 //! Stop on the line: *format*, driven by the collector, and by the recoverer for the segment of a dead process.
 //! Definitions are decoded when their id is first met, so a record can be rendered by whoever has the segment.
 
+use crate::chunk::Chunk;
 use crate::definition::{RouteDefinition, SiteDefinition};
 use crate::format::{CompiledSite, Format, FormatSpec, RecordView, RenderState};
-use crate::overflow::Chunk;
 use crate::queue::reader::Lying;
 use crate::record::{Context, Encoder, Entry, Value, Values, flags, tag};
 use crate::segment::layout::{Table, level_class};

@@ -58,6 +58,8 @@ pub struct SinkCounts {
     pub written: PerLevel,
     /// Waiting: on the heap or in overflow files.
     pub queued: PerLevel,
+    /// Waiting: in the spool on disk.
+    pub spooled: PerLevel,
     /// Given up, per [`DropReason`].
     pub dropped: [PerLevel; DROPS],
     /// Bytes handed to the kernel.
@@ -66,19 +68,26 @@ pub struct SinkCounts {
     pub errors: u64,
     /// Bytes waiting in overflow files.
     pub overflow_bytes: u64,
+    /// Bytes of the files of its spool, those that wait to be used again among them.
+    pub spool_bytes: u64,
+    /// Why the spool does not take records, empty when it does.
+    pub spool_error: String,
 }
 
 impl SinkCounts {
-    /// Reads a sink's counters. Consistent when its outlet's lock is held.
-    pub fn read(head: &SinkHead, queued: PerLevel, overflow_bytes: u64) -> Self {
+    /// Reads the counters that lie in a sink's head: nothing waits. Consistent when its outlet's lock is held.
+    pub fn read(head: &SinkHead) -> Self {
         Self {
             accepted: read(&head.accepted),
             written: read(&head.written),
-            queued,
+            queued: PerLevel::default(),
+            spooled: PerLevel::default(),
             dropped: std::array::from_fn(|reason| read(&head.dropped[reason])),
             bytes_written: head.bytes_written.load(Ordering::Relaxed),
             errors: head.errors.load(Ordering::Relaxed),
-            overflow_bytes,
+            overflow_bytes: 0,
+            spool_bytes: 0,
+            spool_error: String::new(),
         }
     }
 }

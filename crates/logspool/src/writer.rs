@@ -9,27 +9,35 @@
 //! spilled; counters change under the outlet's lock only, so a snapshot under it is consistent.
 //!
 //! Atomics outside `queue` and `stats`, because the collector reads them with every turn and must not take
-//! the lock for it: `front_batch`, `unspilled_batch`, `writing_since`, `flushed_ticket`, `error_number`.
+//! the lock for it: `front_batch`, `unspilled_batch`, `overflowing_since`, `writing_since`, `flushed_ticket`,
+//! `error_number`.
 //!
 //! This file is the collector's side; `thread.rs` is the writer's, `delivery.rs` the same for sinks whose destination
-//! confirms later, `closing.rs` the end of a sink.
+//! confirms later, `spooling.rs` that of the spool's thread, `closing.rs` the end of a sink. `entries.rs` is the queue
+//! itself, wherever its parts lie.
 
 mod closing;
 mod delivery;
+mod entries;
+mod sink_spool;
+mod spooling;
 mod thread;
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use crate::chunk::Chunk;
 use crate::clock::monotonic_ns;
 use crate::definition::{SinkDefinition, SinkPlace};
 use crate::meters::{BATCH_RECORDS, SinkMeters, SinkReading};
-use crate::overflow::{Budget, Chunk, Overflow, Place};
+use crate::overflow::{Budget, Overflow};
 use crate::segment::Segment;
 use crate::segment::layout::{LEVEL_CLASSES, SinkHead, Table};
 use crate::sink::Sink;
 use crate::stats::{DropReason, SinkCounts};
+use entries::{Entries, Entry};
+pub use spooling::{Bell, SpoolHome, SpoolTurn};
+use spooling::{SpoolSlot, SpoolState};
 
 /// A writer that has not come back for this long is stuck, and its records move to overflow.
 ///
@@ -67,22 +75,12 @@ const HEAP_BYTES: usize = 1024 * 1024;
 pub const NONE: u64 = u64::MAX;
 
 #[derive(Debug)]
-struct Entry {
-    batch: u64,
-    counts: [u32; LEVEL_CLASSES],
-    bytes: usize,
-    queued_at: u64,
-    heap: Option<Arc<Chunk>>,
-    spilled: Option<Place>,
-}
-
-#[derive(Debug)]
 struct Waiting {
-    entries: VecDeque<Entry>,
+    entries: Entries,
     /// So many of them, from the front, are in the hands of the sink's courier.
     taken: usize,
-    unspilled_bytes: usize,
     overflow: Overflow,
+    spool: SpoolState,
     leave: bool,
     dead: bool,
     /// When the writer was last done with an entry.
@@ -114,12 +112,19 @@ pub struct Outlet {
     released: AtomicU64,
     segment: Arc<Segment>,
     sink: Mutex<Option<Box<dyn Sink>>>,
+    budget: Arc<Budget>,
+    /// The spool's bell, where the process has one.
+    bell: Option<Arc<Bell>>,
+    /// Held by the spool's thread only.
+    spool: Mutex<SpoolSlot>,
     /// Whether its destination confirms later what it got.
     confirms: bool,
     waiting: Mutex<Waiting>,
     changed: Condvar,
     front_batch: AtomicU64,
     unspilled_batch: AtomicU64,
+    /// When the oldest chunk that lies in an overflow file alone came; 0: there is none. 1: some lie in the spool.
+    overflowing_since: AtomicU64,
     writing_since: AtomicU64,
     error_number: AtomicI32,
     notify: AtomicBool,
@@ -152,7 +157,7 @@ impl Outlet {
         segment: Arc<Segment>,
         budget: Arc<Budget>,
     ) -> Self {
-        let overflow = Overflow::new(segment.clone(), budget, id);
+        let overflow = Overflow::new(segment.clone(), budget.clone(), id);
         Self {
             id,
             definition,
@@ -164,11 +169,14 @@ impl Outlet {
             segment,
             confirms: sink.courier().is_some(),
             sink: Mutex::new(Some(sink)),
+            budget,
+            bell: None,
+            spool: Mutex::default(),
             waiting: Mutex::new(Waiting {
-                entries: VecDeque::new(),
+                entries: Entries::default(),
                 taken: 0,
-                unspilled_bytes: 0,
                 overflow,
+                spool: SpoolState::default(),
                 leave: false,
                 dead: false,
                 finished_at: 0,
@@ -180,6 +188,7 @@ impl Outlet {
             changed: Condvar::new(),
             front_batch: AtomicU64::new(NONE),
             unspilled_batch: AtomicU64::new(NONE),
+            overflowing_since: AtomicU64::new(0),
             writing_since: AtomicU64::new(0),
             error_number: AtomicI32::new(0),
             notify: AtomicBool::new(false),
@@ -239,11 +248,14 @@ impl Outlet {
     }
 
     fn publish_fronts(&self, waiting: &Waiting) {
-        let front = waiting.entries.front().map_or(NONE, |entry| entry.batch);
-        let unspilled = waiting.entries.iter().find(|entry| entry.spilled.is_none()).map_or(NONE, |entry| entry.batch);
+        let front = waiting.entries.first_batch().unwrap_or(NONE);
+        let unspilled = waiting.entries.unstored().map_or(NONE, |entry| entry.batch);
         // Release: the collector frees lane space by these; the chunk's bytes were read or stored before.
         self.front_batch.store(front, Ordering::Release);
         self.unspilled_batch.store(unspilled, Ordering::Release);
+        if self.bell.is_some() {
+            self.overflowing_since.store(waiting.entries.overflowing_since(), Ordering::Relaxed);
+        }
     }
 
     /// A chunk to fill, with buffers that were used before where there are some.
@@ -262,14 +274,14 @@ impl Outlet {
         }
         self.meters.batch_records.observe(&BATCH_RECORDS, chunk.marks.len() as f64);
         let bytes = chunk.bytes.len();
-        waiting.unspilled_bytes += bytes;
-        waiting.entries.push_back(Entry {
+        waiting.entries.push(Entry {
             batch: chunk.batch,
             counts: chunk.counts,
             bytes,
             queued_at: now,
             heap: Some(Arc::new(chunk)),
-            spilled: None,
+            place: None,
+            spool_end: None,
         });
         self.publish_fronts(&waiting);
         let start = !waiting.thread_runs;
@@ -296,14 +308,14 @@ impl Outlet {
             return Capacity::Free;
         }
         let mut waiting = self.lock();
-        let oldest = waiting.entries.iter().find(|entry| entry.spilled.is_none()).map_or(now, |entry| entry.queued_at);
-        let full = waiting.unspilled_bytes >= HEAP_BYTES;
+        let oldest = waiting.entries.unstored().map_or(now, |entry| entry.queued_at);
+        let heap_bytes = waiting.entries.heap_bytes();
+        let full = heap_bytes >= HEAP_BYTES;
         let (pressing, stands) = if self.confirms {
-            (waiting.unspilled_bytes >= UNCONFIRMED_BYTES, now.saturating_sub(oldest) > UNCONFIRMED_NS)
+            (heap_bytes >= UNCONFIRMED_BYTES, now.saturating_sub(oldest) > UNCONFIRMED_NS)
         } else {
-            let pressing = waiting.entries.len() > 1
-                && waiting.unspilled_bytes >= PRESSING_BYTES
-                && self.writes_longer_than(PRESSING_NS, now);
+            let pressing =
+                waiting.entries.len() > 1 && heap_bytes >= PRESSING_BYTES && self.writes_longer_than(PRESSING_NS, now);
             // Neither done with anything nor new for so long: it hangs in its write, or the system does not let it run.
             (pressing, now.saturating_sub(oldest.max(waiting.finished_at)) > STUCK_NS)
         };
@@ -311,52 +323,38 @@ impl Outlet {
         if !(pressing || stands || late) {
             return if full { Capacity::Busy } else { Capacity::Free };
         }
-        let Waiting { entries, overflow, unspilled_bytes, .. } = &mut *waiting;
-        for (position, entry) in entries.iter_mut().enumerate() {
-            if entry.spilled.is_some() {
-                continue;
-            }
-            let chunk = entry.heap.as_ref().expect("an entry lies on the heap or is spilled");
-            match overflow.append(chunk) {
-                Ok(place) => {
-                    entry.spilled = Some(place);
-                    *unspilled_bytes -= entry.bytes;
-                    self.head().overflowed_batch.store(entry.batch, Ordering::Relaxed);
-                    // The first entry may be in the writer's hands; the others are read back later.
-                    if position > 0 {
-                        entry.heap = None;
-                    }
-                }
-                Err(_) => break,
-            }
-        }
+        let Waiting { entries, overflow, .. } = &mut *waiting;
+        entries.store(|chunk| {
+            let place = overflow.append(chunk).ok()?;
+            self.head().overflowed_batch.store(chunk.batch, Ordering::Relaxed);
+            Some(place)
+        });
         self.publish_fronts(&waiting);
-        if waiting.unspilled_bytes >= HEAP_BYTES || waiting.entries.iter().any(|entry| entry.spilled.is_none()) {
-            Capacity::Saturated
-        } else {
-            Capacity::Free
+        let is_full = waiting.entries.heap_bytes() >= HEAP_BYTES || waiting.entries.unstored().is_some();
+        match (is_full, self.bell.is_some() && waiting.spool.is_making_room(is_full, now)) {
+            (false, _) => Capacity::Free,
+            (true, true) => Capacity::Busy,
+            (true, false) => Capacity::Saturated,
         }
     }
 
     /// Counters and queue at one moment.
     pub fn counts(&self) -> SinkCounts {
         let waiting = self.lock();
-        let mut queued = [0; LEVEL_CLASSES];
-        let mut overflow_bytes = 0;
-        for entry in &waiting.entries {
-            for (total, count) in queued.iter_mut().zip(entry.counts) {
-                *total += u64::from(count);
-            }
-            if entry.spilled.is_some() {
-                overflow_bytes += entry.bytes as u64;
-            }
+        let Waiting { entries, spool, .. } = &*waiting;
+        SinkCounts {
+            queued: entries.queued(),
+            spooled: entries.spooled(),
+            overflow_bytes: entries.overflow_bytes(),
+            spool_bytes: spool.bytes,
+            spool_error: spool.error.clone(),
+            ..SinkCounts::read(self.head())
         }
-        SinkCounts::read(self.head(), queued, overflow_bytes)
     }
 
     /// What an operator watches.
     pub fn reading(&self) -> SinkReading {
-        let oldest = self.lock().entries.front().map_or(0, |entry| monotonic_ns().saturating_sub(entry.queued_at));
+        let oldest = self.lock().entries.oldest().map_or(0, |queued_at| monotonic_ns().saturating_sub(queued_at));
         self.meters.read(oldest as f64 / 1e9)
     }
 
@@ -365,11 +363,11 @@ impl Outlet {
         self.head().accepted.iter().map(|counter| counter.load(Ordering::Relaxed)).sum()
     }
 
-    /// Shows what is still queued to `show`, chunk by chunk.
+    /// Shows what is still queued to `show`, chunk by chunk, but for what lies in the spool alone.
     pub fn show_queued(&self, show: impl Fn(&Chunk)) {
         let waiting = self.lock();
-        for entry in &waiting.entries {
-            match (&entry.heap, &entry.spilled) {
+        for entry in waiting.entries.iter() {
+            match (&entry.heap, &entry.place) {
                 (Some(chunk), _) => show(chunk),
                 (None, Some(place)) => {
                     if let Ok(chunk) = place.read(entry.batch, entry.counts) {

@@ -8,6 +8,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::options::{Durability, Options, OptionsError};
+use super::spooling::Spooler;
 use super::{Pipeline, door};
 use crate::barrier;
 use crate::clock;
@@ -134,7 +135,10 @@ fn begin() -> Option<Pipeline> {
     let overflow_bytes = options.overflow_bytes.unwrap_or((free / OVERFLOW_SHARE).min(MAX_OVERFLOW_BYTES));
     let segment = Arc::new(segment);
     super::admission::prepare_shared_lanes(&segment);
+    let spooler = |folder: &PathBuf| Spooler::new(folder.clone(), options.spool_bytes, &segment);
+    let spooler = options.spool_dir.as_ref().and_then(spooler);
     Some(Pipeline {
+        spooler,
         collector: Mutex::new(Some(Box::new(Collector::new(segment.clone())))),
         segment,
         budget: Arc::new(Budget::new(overflow_bytes)),
@@ -166,7 +170,7 @@ fn warn_of_memory(path: &Path, error: &std::io::Error) {
 }
 
 /// Starts a native thread with all signals blocked: they are for the program's own threads.
-fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> bool {
+pub(super) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> bool {
     // SAFETY: plain operations on local signal sets.
     unsafe {
         let mut all = std::mem::zeroed();
@@ -395,12 +399,16 @@ pub fn before_fork() {
     pipeline.leave.store(true, Ordering::Release);
     generation::advance();
     pipeline.wake();
+    if let Some(spooler) = &pipeline.spooler {
+        spooler.bell.ring();
+    }
     for outlet in pipeline.outlets().into_iter().flatten() {
         outlet.ask_to_leave();
     }
     pipeline.wait(Some(deadline + LEAVE_DEADLINE), || {
         !pipeline.collector_runs.load(Ordering::Acquire)
             && !pipeline.outlets().iter().flatten().any(|outlet| outlet.thread_runs())
+            && !pipeline.spooler.as_ref().is_some_and(Spooler::runs)
     });
     await_thread_exit();
 }
@@ -451,7 +459,10 @@ pub fn drain(timeout: Duration) -> u64 {
     let left = if done { 0 } else { pipeline.left_behind() };
     if left == 0 {
         sidecar::leave_all();
-        pipeline.segment.remove_files();
+        // Files of a spool that stay are removed by the next start, which learns of them from the segment.
+        if pipeline.remove_spools(Instant::now() + LEAVE_DEADLINE) {
+            pipeline.segment.remove_files();
+        }
     } else if !pipeline.fallen_back.swap(true, Ordering::Relaxed) {
         // Once: a process is drained several times on its way out.
         pipeline.outlets().iter().flatten().for_each(|outlet| pipeline.fall_back_queued(outlet));
@@ -495,6 +506,10 @@ extern "C" fn drain_and_die(signal: libc::c_int) {
 
 /// Removes sidecars, segment and lock; their paths were made when the handler was installed or the child began.
 fn unlink_in_handler(pipeline: &Pipeline) {
+    if pipeline.spooler.as_ref().is_some_and(Spooler::has_files) {
+        // The next start removes them, and learns from the segment that nothing in them is wanted.
+        return;
+    }
     sidecar::unlink_async_signal_safe();
     pipeline.segment.unlink_async_signal_safe();
 }

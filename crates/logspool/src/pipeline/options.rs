@@ -20,6 +20,10 @@ pub struct Options {
     pub blocking_levels: Option<Vec<u16>>,
     /// Bytes that overflow files of stalled sinks may take; `None` is the lesser of 256 MiB and 1/4 of the free tmpfs.
     pub overflow_bytes: Option<u64>,
+    /// Folder of the spools, in which records lie on disk while a sink stalls for longer; `None` is no spool.
+    pub spool_dir: Option<PathBuf>,
+    /// Bytes that the spool of one sink may take.
+    pub spool_bytes: u64,
     /// Bound of a drain at the end of the process.
     pub shutdown_timeout: Duration,
     /// Where ERROR and above go when nothing else takes them.
@@ -36,6 +40,8 @@ impl Default for Options {
             blocking_timeout: Duration::from_millis(100),
             blocking_levels: None,
             overflow_bytes: None,
+            spool_dir: None,
+            spool_bytes: 1024 * 1024 * 1024,
             shutdown_timeout: Duration::from_secs(5),
             fallback: Fallback::Stderr,
         }
@@ -65,6 +71,9 @@ pub enum Fallback {
 /// Chosen: below 32 KiB there is no room to grow; above 16 MiB four lanes fill the default cap.
 pub const QUEUE_BYTES: std::ops::RangeInclusive<usize> = 32 * 1024..=16 * 1024 * 1024;
 
+/// Least bytes of a spool: eight segments with room for a frame of 100 KiB each.
+pub const LEAST_SPOOL_BYTES: u64 = 1024 * 1024;
+
 /// Why options were not taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OptionsError {
@@ -92,6 +101,8 @@ impl Options {
             ("queue_dir", self.queue_dir != begun.queue_dir),
             ("queue_total_bytes", self.queue_total_bytes != begun.queue_total_bytes),
             ("overflow_bytes", self.overflow_bytes != begun.overflow_bytes),
+            ("spool_dir", self.spool_dir != begun.spool_dir),
+            ("spool_bytes", self.spool_bytes != begun.spool_bytes),
         ];
         match changed.iter().find(|(_, changed)| *changed) {
             None => Ok(()),
@@ -115,6 +126,21 @@ impl Options {
                 QUEUE_BYTES.end(),
                 self.queue_bytes
             )));
+        }
+        if self.spool_bytes < LEAST_SPOOL_BYTES {
+            return Err(OptionsError::Range(format!(
+                "spool_bytes must be at least {LEAST_SPOOL_BYTES} bytes, not {}",
+                self.spool_bytes
+            )));
+        }
+        if self.spool_dir.as_ref().is_some_and(|folder| !folder.is_absolute()) {
+            return Err(OptionsError::Range("spool_dir must be an absolute path".to_owned()));
+        }
+        if self.spool_dir.is_some() && self.durability == Durability::Memory {
+            return Err(OptionsError::Range(
+                "spool_dir needs a durability other than \"memory\": what a spool holds is found by the queue on tmpfs"
+                    .to_owned(),
+            ));
         }
         if let Some(total) = self.queue_total_bytes
             && total < self.queue_bytes

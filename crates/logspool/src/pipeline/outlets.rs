@@ -79,6 +79,7 @@ pub fn open_sink(definition: &SinkDefinition) -> Result<u32, String> {
     let mut outlet =
         Outlet::new(id, definition.clone(), place, sink, pipeline.segment.clone(), pipeline.budget.clone());
     let is_service = matches!(definition.kind, SinkKind::Service { .. });
+    outlet.set_bell(pipeline.spooler.as_ref().map(|spooler| spooler.bell.clone()));
     outlet.is_recoverable = is_service || status.is_some_and(|status| status.is_file());
     let mut outlets = pipeline.outlets.lock().unwrap_or_else(PoisonError::into_inner);
     let slot = Table::Sinks.slot(id);

@@ -13,6 +13,7 @@ use super::image::sink_offset;
 use super::leftover::Leftover;
 use crate::segment::folder::Folder;
 use crate::segment::layout::{Header, SinkHead};
+use crate::spool::pointer;
 
 /// See the file head.
 #[derive(Debug)]
@@ -160,6 +161,9 @@ impl<'a> Claim<'a> {
         }
         for number in &leftover.blobs {
             self.folder.remove(&leftover.blob_name(*number))?;
+        }
+        if leftover.spool {
+            pointer::remove(self.folder, &leftover.name)?;
         }
         self.folder.remove(&leftover.segment_name())?;
         self.folder.remove(&leftover.lock_name())

@@ -19,7 +19,7 @@ use super::spilled::Spilled;
 use super::target::{Piece, Target};
 use super::walk::{Damage, REST, Visit};
 use crate::blob::MAX_BLOB_BYTES;
-use crate::overflow::Chunk;
+use crate::chunk::Chunk;
 use crate::queue::reader::Lying;
 use crate::record::Values;
 use crate::render::{Chunks, Definitions, Renderer};

@@ -20,6 +20,8 @@ pub struct Leftover {
     pub overflow: Vec<(usize, u32)>,
     /// Numbers of the blob files.
     pub blobs: Vec<u64>,
+    /// Whether a file says where its spools are.
+    pub spool: bool,
     /// Bytes of memory that the segment takes.
     pub segment_bytes: u64,
     /// Bytes of memory that the overflow files take.
@@ -48,12 +50,14 @@ enum Kind {
     Lock,
     Overflow(usize, u32),
     Blob(u64),
+    Spool,
 }
 
 fn kind(suffix: &str) -> Option<Kind> {
     match suffix {
         "seg" => Some(Kind::Segment),
         "lock" => Some(Kind::Lock),
+        "spool" => Some(Kind::Spool),
         _ => {
             if let Some(number) = suffix.strip_prefix("blob-") {
                 return number.parse().ok().map(Kind::Blob);
@@ -116,6 +120,7 @@ impl Leftover {
         match kind {
             Kind::Segment => (self.segment, self.segment_bytes) = (true, bytes),
             Kind::Lock => self.lock = true,
+            Kind::Spool => self.spool = true,
             Kind::Overflow(sink, number) => {
                 self.overflow.push((sink, number));
                 self.overflow_bytes += bytes;

@@ -1,19 +1,22 @@
-//! What the overflow files of a dead process hold: finished chunks of sinks that did not take them.
+//! What the overflow files and the spools of a dead process hold: finished chunks of sinks that did not take them.
 //!
-//! Entries of a sink are in batch order, over all its files. The last one may be cut by the kill, or be the
-//! remains of an entry that found no room: the sink's head says up to which batch entries were completed, and
-//! only what is missing up to there is damage.
+//! Entries of a sink are in batch order, over all its files. The last one of an overflow file may be cut by the kill, or
+//! be the remains of an entry that found no room: the sink's head says up to which batch entries were completed, and
+//! only what is missing up to there is damage. A chunk may lie in both: it goes to disk before its place is freed.
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
 
 use super::leftover::Leftover;
 use super::walk::Damage;
-use crate::overflow::{Chunk, ENTRY_HEAD_BYTES, ENTRY_MAGIC, decode_marks, entry_bytes};
+use crate::chunk::{Chunk, ENTRY_HEAD_BYTES, EntryHead, decode_marks};
 use crate::segment::folder::Folder;
+use crate::segment::layout::Table;
 use crate::sink::Mark;
+use crate::spool::parts::{self, Joiner};
+use crate::spool::{DiskError, RealDisk, View, ViewedFrame, pointer};
 
 /// One finished chunk.
 #[derive(Debug, Clone, Copy)]
@@ -22,9 +25,23 @@ pub struct Entry {
     pub batch: u64,
     /// Records in it.
     pub marks: u32,
-    bytes: u32,
-    file: u32,
-    offset: u64,
+    source: Source,
+}
+
+/// Where it lies.
+#[derive(Debug, Clone, Copy)]
+enum Source {
+    /// In an overflow file: which, where, and bytes of its lines.
+    File { file: u32, offset: u64, bytes: u32 },
+    /// In a spool: which, its first frame, and how many frames it has.
+    Spool { spool: u32, frame: u32, frames: u32 },
+}
+
+/// A spool with its frames.
+#[derive(Debug)]
+struct Spool {
+    view: View<RealDisk>,
+    frames: Vec<ViewedFrame>,
 }
 
 /// See the file head.
@@ -35,6 +52,7 @@ pub struct Spilled {
     /// Per sink, bytes behind the last whole entry of its last file.
     behind: BTreeMap<usize, u64>,
     names: Vec<String>,
+    spools: Vec<Spool>,
     damage: Damage,
 }
 
@@ -43,7 +61,7 @@ impl Spilled {
     ///
     /// # Errors
     ///
-    /// When a file cannot be opened.
+    /// When a file cannot be opened, or a spool not be read.
     pub fn index(folder: &Folder, leftover: &Leftover) -> io::Result<Self> {
         let mut spilled = Self::default();
         let files = &leftover.overflow;
@@ -60,7 +78,56 @@ impl Spilled {
                 spilled.behind.insert(*sink, file_bytes - end);
             }
         }
+        if leftover.spool
+            && let Some(path) = pointer::read(folder, &leftover.name)?
+        {
+            match Folder::open_existing(&path) {
+                // It goes while nothing waits in it.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                opened => spilled.index_spools(&opened?)?,
+            }
+        }
         Ok(spilled)
+    }
+
+    fn index_spools(&mut self, process: &Folder) -> io::Result<()> {
+        let mut ids: Vec<u32> = process.names()?.iter().filter_map(|name| pointer::sink_of(name)).collect();
+        ids.sort_unstable();
+        for id in ids {
+            let path = process.path().join(pointer::sink_folder(id));
+            let view = RealDisk::look(&path).and_then(View::open).map_err(io_error)?;
+            self.damage.bytes += view.damaged_bytes();
+            self.index_spool(Table::Sinks.slot(id), view)?;
+        }
+        for entries in self.entries.values_mut() {
+            entries.sort_by_key(|entry| entry.batch);
+            entries.dedup_by_key(|entry| entry.batch);
+        }
+        Ok(())
+    }
+
+    fn index_spool(&mut self, sink: usize, view: View<RealDisk>) -> io::Result<()> {
+        let entries = self.entries.entry(sink).or_default();
+        let spool = self.spools.len() as u32;
+        let mut frames: Vec<ViewedFrame> = Vec::new();
+        let mut peek = [0; ENTRY_HEAD_BYTES];
+        let walked = view.walk(&mut peek, |frame, begin| {
+            let at = frames.len() as u32;
+            frames.push(frame);
+            if parts::begins(frame.codec)
+                && let Some(head) = EntryHead::parse(begin)
+            {
+                let source = Source::Spool { spool, frame: at, frames: 1 };
+                entries.push(Entry { batch: head.batch, marks: head.marks, source });
+            } else if let Some(Entry { source: Source::Spool { spool: of, frames, .. }, .. }) = entries.last_mut()
+                && *of == spool
+            {
+                *frames += 1;
+            }
+        });
+        walked.map_err(io_error)?;
+        self.spools.push(Spool { view, frames });
+        Ok(())
     }
 
     /// Returns the offset behind the last whole entry.
@@ -68,11 +135,11 @@ impl Spilled {
         let entries = self.entries.entry(sink).or_default();
         let file_number = self.names.len() as u32 - 1;
         let mut offset = 0;
-        while let Some((mut entry, end)) = read_head(file, file_bytes, offset)
-            && entries.last().is_none_or(|last| last.batch < entry.batch)
+        while let Some((head, end)) = read_head(file, file_bytes, offset)
+            && entries.last().is_none_or(|last| last.batch < head.batch)
         {
-            entry.file = file_number;
-            entries.push(entry);
+            let source = Source::File { file: file_number, offset, bytes: head.line_bytes };
+            entries.push(Entry { batch: head.batch, marks: head.marks, source });
             offset = end;
         }
         offset
@@ -110,35 +177,53 @@ impl Spilled {
     ///
     /// # Errors
     ///
-    /// What the system said.
+    /// What the system said; `InvalidData` where a part of it is damaged.
     pub fn read(&self, folder: &Folder, entry: &Entry) -> io::Result<Chunk> {
-        let file = folder.open_file(&self.names[entry.file as usize])?;
-        let text_bytes = entry.bytes as usize;
-        let mut bytes = vec![0; text_bytes + entry.marks as usize * size_of::<Mark>()];
-        file.read_exact_at(&mut bytes, entry.offset + ENTRY_HEAD_BYTES as u64)?;
-        let mut marks = decode_marks(&bytes[text_bytes..]);
-        bytes.truncate(text_bytes);
-        let ascending = marks.is_sorted_by_key(|mark| mark.end);
-        if !ascending || marks.last().is_none_or(|mark| mark.end as usize != text_bytes) {
-            // Marks that do not fit the text: it goes out as one record.
-            marks = vec![Mark { end: entry.bytes, level: 0, class: 0, seconds: 0 }];
+        match entry.source {
+            Source::File { file, offset, bytes } => {
+                let file = folder.open_file(&self.names[file as usize])?;
+                let text_bytes = bytes as usize;
+                let mut bytes = vec![0; text_bytes + entry.marks as usize * size_of::<Mark>()];
+                file.read_exact_at(&mut bytes, offset + ENTRY_HEAD_BYTES as u64)?;
+                let marks = decode_marks(&bytes[text_bytes..]);
+                bytes.truncate(text_bytes);
+                Ok(sound(Chunk { batch: entry.batch, bytes, marks, counts: Default::default() }))
+            }
+            Source::Spool { spool, frame, frames } => {
+                let spool = &self.spools[spool as usize];
+                let damaged = || io::Error::from(ErrorKind::InvalidData);
+                let mut joiner = Joiner::default();
+                let mut whole = None;
+                for frame in &spool.frames[frame as usize..(frame + frames) as usize] {
+                    let payload = spool.view.read(frame).map_err(io_error)?.ok_or_else(damaged)?;
+                    whole = joiner.join(frame.codec, payload);
+                }
+                whole.and_then(|entry| Chunk::decode(&entry)).map(sound).ok_or_else(damaged)
+            }
         }
-        Ok(Chunk { batch: entry.batch, bytes, marks, counts: Default::default() })
     }
 }
 
-/// The entry at `offset` and the offset behind it. `None`: there is no whole entry.
-fn read_head(file: &File, file_bytes: u64, offset: u64) -> Option<(Entry, u64)> {
-    let mut head = [0; ENTRY_HEAD_BYTES];
-    file.read_exact_at(&mut head, offset).ok()?;
-    let word = |at: usize| u32::from_ne_bytes(head[at..at + 4].try_into().expect("four bytes"));
-    let batch = u64::from_ne_bytes(head[8..16].try_into().expect("eight bytes"));
-    let (magic, bytes, marks) = (word(0), word(4), word(16));
-    let end = offset + entry_bytes(bytes as usize, marks as usize) as u64;
-    if magic != ENTRY_MAGIC || end > file_bytes || batch == 0 {
-        return None;
+/// A chunk whose marks fit its text; else it goes out as one record.
+fn sound(mut chunk: Chunk) -> Chunk {
+    let ascending = chunk.marks.is_sorted_by_key(|mark| mark.end);
+    if !ascending || chunk.marks.last().is_none_or(|mark| mark.end as usize != chunk.bytes.len()) {
+        chunk.marks = vec![Mark { end: chunk.bytes.len() as u32, level: 0, class: 0, seconds: 0 }];
     }
+    chunk
+}
+
+fn io_error(error: DiskError) -> io::Error {
+    io::Error::new(error.source.kind(), error.to_string())
+}
+
+/// The head of the entry at `offset` and the offset behind it. `None`: there is no whole entry.
+fn read_head(file: &File, file_bytes: u64, offset: u64) -> Option<(EntryHead, u64)> {
+    let mut bytes = [0; ENTRY_HEAD_BYTES];
+    file.read_exact_at(&mut bytes, offset).ok()?;
+    let head = EntryHead::parse(&bytes)?;
+    let end = offset.checked_add(head.bytes() as u64).filter(|end| *end <= file_bytes)?;
     let mut last_word = [0; 8];
     file.read_exact_at(&mut last_word, end - 8).ok()?;
-    (u64::from_ne_bytes(last_word) == batch).then_some((Entry { batch, marks, bytes, file: 0, offset }, end))
+    (u64::from_ne_bytes(last_word) == head.batch).then_some((head, end))
 }

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use super::claim::Claim;
 use crate::blob::MAX_BLOB_BYTES;
+use crate::chunk::Chunk;
 use crate::definition::{Descriptor, SinkDefinition, SinkKind};
-use crate::overflow::Chunk;
 use crate::sidecar::{self, Identity, Origin, SharedFile};
 use crate::sink::{Lines, Sink, SinkError};
 use crate::sinks;

@@ -1,8 +1,9 @@
 //! Why the spool did not do what it was asked.
 
-use std::fmt;
+use std::path::Path;
+use std::{fmt, io};
 
-use super::disk::DiskError;
+use super::disk::{DiskError, Operation};
 
 /// What a call to the spool can answer instead of a result. A batch that was not appended is still the caller's.
 #[derive(Debug)]
@@ -36,6 +37,13 @@ pub enum SpoolError {
     Consumers,
     /// An option makes no sense; the text says which.
     Options(&'static str),
+}
+
+impl SpoolError {
+    /// A folder that cannot be made or opened.
+    pub fn folder(path: &Path, source: io::Error) -> Self {
+        Self::Disk(DiskError { operation: Operation::Open, path: path.to_owned(), source })
+    }
 }
 
 impl fmt::Display for SpoolError {

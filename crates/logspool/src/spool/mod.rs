@@ -28,6 +28,8 @@ mod error;
 mod frame;
 mod id;
 mod options;
+pub mod parts;
+pub mod pointer;
 #[cfg(test)]
 mod proof;
 mod real_disk;
@@ -41,6 +43,7 @@ mod segment;
 mod spool;
 mod stats;
 mod takeover;
+mod view;
 mod words;
 
 pub use consumer::{Frame, GapReason, Item};
@@ -53,3 +56,4 @@ pub use real_disk::{RealDisk, RealFile};
 pub use segment::HEADER_BYTES as SEGMENT_HEADER_BYTES;
 pub use spool::{Batch, Spool};
 pub use stats::SpoolStats;
+pub use view::{View, ViewedFrame};

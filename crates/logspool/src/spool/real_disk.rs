@@ -43,6 +43,16 @@ impl RealDisk {
         Ok(Self { folder, _lock: Some(lock) })
     }
 
+    /// Opens a folder that is there, to look into it: without a lock.
+    ///
+    /// # Errors
+    ///
+    /// What the system said.
+    pub fn look(path: &Path) -> Result<Self, DiskError> {
+        let fail = |source| DiskError { operation: Operation::Open, path: path.to_owned(), source };
+        Ok(Self { folder: Folder::open_existing(path).map_err(fail)?, _lock: None })
+    }
+
     fn fail(&self, operation: Operation, name: &str) -> impl FnOnce(io::Error) -> DiskError {
         let path = self.folder.path().join(name);
         move |source| DiskError { operation, path, source }

@@ -37,17 +37,17 @@ const MAX_ASIDE: usize = 4;
 const MAX_TAIL_BYTES: u64 = 1024 * 1024;
 
 /// A segment file with a sound header.
-struct Found<D: Disk> {
-    disk: usize,
-    file: D::File,
-    bytes: u64,
-    header: Header,
+pub(super) struct Found<D: Disk> {
+    pub(super) disk: usize,
+    pub(super) file: D::File,
+    pub(super) bytes: u64,
+    pub(super) header: Header,
 }
 
 /// A damaged place of a segment. Records below `end` may be missing by it.
-struct Damaged {
+pub(super) struct Damaged {
     number: u64,
-    damage: Damage,
+    pub(super) damage: Damage,
     end: u64,
 }
 
@@ -213,40 +213,8 @@ impl<D: Disk> Spool<D> {
                 self.note(&error);
             }
         }
-        let last_first = own.last().map_or(u64::MAX, |segment| segment.header.first);
-        let mut damages = Vec::new();
-        let mut bound = u64::MAX;
-        // From the newest to the oldest: what is believed ends where any later segment begins.
-        for Found { disk, file, bytes, header } in own.into_iter().rev() {
-            let key = Key::new(&header.id);
-            // What the last one was to take over is asked for; a frame across its beginning is not its own.
-            let is_believed = |head: &Head| head.end() <= bound || bound == last_first && head.first >= last_first;
-            let scanned = scan(&self.disks[disk], &file, key, header.first, is_believed);
-            let end = scanned.runs.last().map_or(header.first, |run| run.end);
-            damages.extend(scanned.damages.into_iter().map(|damage| Damaged { number: header.number, damage, end }));
-            // A segment with a successor was synced to its end.
-            if let Some(tail) = scanned.tail
-                && bound != u64::MAX
-                && end < bound
-            {
-                let damage = Damage { bytes: tail.bytes.min(MAX_TAIL_BYTES), ..tail };
-                damages.push(Damaged { number: header.number, damage, end: bound });
-            }
-            bound = bound.min(header.first);
-            self.segments.push_front(Segment {
-                number: header.number,
-                disk,
-                file,
-                key,
-                bytes,
-                runs: scanned.runs,
-                offset: 0,
-                first: header.first,
-                keeps_unsynced: false,
-                is_failed: false,
-                has_leftovers: scanned.has_leftovers,
-            });
-        }
+        let (segments, damages) = believed(&self.disks, own);
+        self.segments = segments;
         damages
     }
 
@@ -270,4 +238,45 @@ impl<D: Disk> Spool<D> {
             }
         }
     }
+}
+
+/// Scans the segments of one stream, in the order in which they were made, and says what is believed and what is
+/// damaged in them.
+pub(super) fn believed<D: Disk>(disks: &[D], found: Vec<Found<D>>) -> (VecDeque<Segment<D>>, Vec<Damaged>) {
+    let last_first = found.last().map_or(u64::MAX, |segment| segment.header.first);
+    let mut segments = VecDeque::new();
+    let mut damages = Vec::new();
+    let mut bound = u64::MAX;
+    // From the newest to the oldest: what is believed ends where any later segment begins.
+    for Found { disk, file, bytes, header } in found.into_iter().rev() {
+        let key = Key::new(&header.id);
+        // What the last one was to take over is asked for; a frame across its beginning is not its own.
+        let is_believed = |head: &Head| head.end() <= bound || bound == last_first && head.first >= last_first;
+        let scanned = scan(&disks[disk], &file, key, header.first, is_believed);
+        let end = scanned.runs.last().map_or(header.first, |run| run.end);
+        damages.extend(scanned.damages.into_iter().map(|damage| Damaged { number: header.number, damage, end }));
+        // A segment with a successor was synced to its end.
+        if let Some(tail) = scanned.tail
+            && bound != u64::MAX
+            && end < bound
+        {
+            let damage = Damage { bytes: tail.bytes.min(MAX_TAIL_BYTES), ..tail };
+            damages.push(Damaged { number: header.number, damage, end: bound });
+        }
+        bound = bound.min(header.first);
+        segments.push_front(Segment {
+            number: header.number,
+            disk,
+            file,
+            key,
+            bytes,
+            runs: scanned.runs,
+            offset: 0,
+            first: header.first,
+            keeps_unsynced: false,
+            is_failed: false,
+            has_leftovers: scanned.has_leftovers,
+        });
+    }
+    (segments, damages)
 }

@@ -128,8 +128,13 @@ impl<D: Disk> Spool<D> {
         Ok(self.next)
     }
 
+    /// Bytes of the largest payload that it takes.
+    pub fn max_payload_bytes(&self) -> usize {
+        (self.options.max_frame_bytes() - HEAD_BYTES as u64).min(MAX_PAYLOAD_BYTES as u64) as usize
+    }
+
     fn check(&self, batch: &Batch<'_>) -> Result<u64, SpoolError> {
-        let max_bytes = (self.options.max_frame_bytes() - HEAD_BYTES as u64).min(MAX_PAYLOAD_BYTES as u64);
+        let max_bytes = self.max_payload_bytes() as u64;
         let bytes = batch.payload.len() as u64;
         if bytes == 0 || bytes > max_bytes || batch.count == 0 {
             return Err(SpoolError::Size { bytes, max_bytes });

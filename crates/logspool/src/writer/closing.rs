@@ -40,11 +40,13 @@ impl Outlet {
     pub fn abandon(&self, reason: DropReason) {
         let mut waiting = self.lock();
         waiting.dead = true;
-        while let Some(entry) = waiting.entries.pop_front() {
-            self.count_dropped(reason, entry.counts);
+        let entries = std::mem::take(&mut waiting.entries);
+        let drops = &self.head().dropped[reason as usize];
+        for ((drops, queued), spooled) in drops.iter().zip(entries.queued()).zip(entries.spooled()) {
+            drops.fetch_add(queued + spooled, Ordering::Relaxed);
         }
         waiting.taken = 0;
-        waiting.unspilled_bytes = 0;
+        waiting.spool.is_over = true;
         waiting.overflow.finish();
         self.publish_fronts(&waiting);
         drop(waiting);
@@ -113,8 +115,9 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::chunk::Chunk;
     use crate::definition::{Descriptor, SinkDefinition, SinkKind};
-    use crate::overflow::{Budget, Chunk};
+    use crate::overflow::Budget;
     use crate::segment::Segment;
 
     fn outlet() -> Outlet {

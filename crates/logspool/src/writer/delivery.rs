@@ -7,8 +7,8 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::{Outlet, TEXT, Waiting};
+use crate::chunk::Chunk;
 use crate::clock::{monotonic_ns, wall_ns};
-use crate::overflow::Chunk;
 use crate::sink::{Courier, Lines, Next, Pace};
 use crate::stats::DropReason;
 
@@ -51,7 +51,7 @@ impl Outlet {
                 waiting.taken += 1;
                 return Errand::Take(chunk);
             }
-            let (place, batch, counts) = (entry.spilled.clone(), entry.batch, entry.counts);
+            let (place, batch, counts) = (entry.place.clone(), entry.batch, entry.counts);
             drop(waiting);
             let chunk = place.map(|place| place.read(batch, counts));
             waiting = self.lock();
@@ -101,7 +101,7 @@ impl Outlet {
 
     /// The oldest batch has arrived.
     fn note_arrival(&self) {
-        let bytes = self.lock().entries.front().map_or(0, |entry| entry.bytes);
+        let bytes = self.lock().entries.first().map_or(0, |entry| entry.bytes);
         self.head().bytes_written.fetch_add(bytes as u64, Ordering::Relaxed);
         self.meters.last_write_ns.store(wall_ns() as u64, Ordering::Relaxed);
         self.error_number.store(0, Ordering::Relaxed);
@@ -111,7 +111,7 @@ impl Outlet {
     /// Waits until then, for another batch, or until somebody begins to wait for everything.
     fn rest(&self, until: Option<Instant>, has_room: bool, pace: Pace) {
         let waiting = self.lock();
-        let has_more = has_room && waiting.taken < waiting.entries.len();
+        let has_more = has_room && waiting.entries.get(waiting.taken).is_some();
         let hurries = pace == Pace::Gather && self.notify.load(Ordering::Relaxed);
         if has_more || hurries || self.is_over(&waiting) {
             return;

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use super::delivery::error_number;
 use super::{Outlet, TEXT, Waiting, count};
+use crate::chunk::Chunk;
 use crate::clock::{monotonic_ns, wall_ns};
 use crate::meters::{ErrorClass, WRITE_SECONDS};
-use crate::overflow::Chunk;
 use crate::sink::{Lines, Sink, SinkError};
 use crate::stats::DropReason;
 
@@ -100,12 +100,12 @@ impl Outlet {
                 waiting.thread_runs = false;
                 return None;
             }
-            if let Some(entry) = waiting.entries.front() {
+            if let Some(entry) = waiting.entries.first() {
                 let written = self.head().offset.load(Ordering::Relaxed) as usize;
                 if let Some(chunk) = &entry.heap {
                     return Some((chunk.clone(), written));
                 }
-                let (place, batch, counts) = (entry.spilled.clone(), entry.batch, entry.counts);
+                let (place, batch, counts) = (entry.place.clone(), entry.batch, entry.counts);
                 drop(waiting);
                 let chunk = place.map(|place| place.read(batch, counts));
                 if let Some(Ok(chunk)) = chunk {
@@ -209,7 +209,7 @@ impl Outlet {
     pub(super) fn finish(&self, written: usize, reason: Option<DropReason>) {
         let mut waiting = self.lock();
         self.writing_since.store(0, Ordering::Relaxed);
-        let Some(entry) = waiting.entries.pop_front() else { return };
+        let Some(entry) = waiting.entries.pop() else { return };
         waiting.taken = waiting.taken.saturating_sub(1);
         waiting.finished_at = monotonic_ns();
         let head = self.head();
@@ -229,9 +229,7 @@ impl Outlet {
         // between the two must not leave a batch that seems not begun.
         head.batch.store(entry.batch, Ordering::Release);
         head.offset.store(0, Ordering::Release);
-        if entry.spilled.is_none() {
-            waiting.unspilled_bytes -= entry.bytes;
-        }
+        self.note_finished(&mut waiting, &entry);
         if let Some(mut chunk) = entry.heap.and_then(Arc::into_inner) {
             chunk.bytes.clear();
             chunk.marks.clear();
@@ -241,7 +239,7 @@ impl Outlet {
                 waiting.spare.push(chunk);
             }
         }
-        if waiting.entries.iter().all(|entry| entry.spilled.is_none()) {
+        if waiting.entries.overflow_bytes() == 0 {
             waiting.overflow.finish();
         }
         self.publish_fronts(&waiting);

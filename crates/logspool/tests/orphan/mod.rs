@@ -41,6 +41,8 @@ pub enum Task {
     LogTwice,
     /// Logs a few lines, waits for overflow files, logs a few more, some of them large.
     LogLittle,
+    /// Logs short lines without end, with a spool behind little room on tmpfs.
+    LogSpooled,
     /// Logs ten lines to a pipe that is full.
     LogToConsole,
     /// Logs a thousand lines, reports them, and drains when it is told to.
@@ -51,12 +53,13 @@ pub enum Task {
     Scan,
 }
 
-const TASKS: [Task; 9] = [
+const TASKS: [Task; 10] = [
     Task::Log,
     Task::LogLarge,
     Task::LogRotating,
     Task::LogTwice,
     Task::LogLittle,
+    Task::LogSpooled,
     Task::LogToConsole,
     Task::LogAndWait,
     Task::Recover,
@@ -102,6 +105,17 @@ impl Scene {
         });
     }
 
+    /// Where the spools of children are.
+    pub fn spool_folder(&self) -> PathBuf {
+        spool_folder(&self.target)
+    }
+
+    /// Waits until a record lies in a spool.
+    pub fn await_spool(&self) {
+        let is_segment = |path: &Path| path.extension().is_some_and(|extension| extension == "seg");
+        await_that("the records move to a spool", || walk(&self.spool_folder()).iter().any(|path| is_segment(path)));
+    }
+
     /// Recovers everything that is for the target.
     pub fn recover(&self) -> recover::Report {
         recover::recover(self.queue.path(), |path| path == self.target, recover::Options::default()).unwrap()
@@ -144,6 +158,16 @@ impl Scene {
         std::fs::remove_file(&self.target).unwrap();
         String::from_utf8(bytes).unwrap()
     }
+}
+
+fn spool_folder(target: &Path) -> PathBuf {
+    target.with_file_name("spool")
+}
+
+/// All files below a folder.
+pub fn walk(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
 }
 
 fn second_target(target: &Path) -> PathBuf {
@@ -269,7 +293,12 @@ pub fn child_main() {
     }
     // The little one's segment is small, so that thousands of copies are cheap.
     let queue_total_bytes = (task == Task::LogLittle).then_some(1024 * 1024);
-    pipeline::configure(Options { queue_dir: Some(queue.clone()), queue_total_bytes, ..Options::default() }).unwrap();
+    let mut options = Options { queue_dir: Some(queue.clone()), queue_total_bytes, ..Options::default() };
+    if task == Task::LogSpooled {
+        (options.overflow_bytes, options.spool_dir) = (Some(1024 * 1024), Some(spool_folder(&target)));
+        options.spool_bytes = 32 * 1024 * 1024;
+    }
+    pipeline::configure(options).unwrap();
     match task {
         Task::LogLittle => {
             let route = route_to("little", file_sink(&target));

@@ -1,0 +1,160 @@
+//! Finished lines of one batch for one sink, and their form outside of the process's memory.
+//!
+//! An entry is a head, the lines, the marks, and the batch number once more. Words are in the machine's own order: an
+//! entry is read by the machine that made it.
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 0..4 | [`ENTRY_MAGIC`] |
+//! | 4..8 | bytes of the lines |
+//! | 8..16 | batch |
+//! | 16..20 | marks, one a record |
+//! | 20..44 | records per level class |
+//! | 44..48 | zeros |
+//! | 48.. | lines, then 16 bytes a mark: end, level, class, seconds |
+//! | last 8 | batch; an entry that does not end so was cut by a kill |
+
+use crate::segment::layout::LEVEL_CLASSES;
+use crate::sink::Mark;
+
+/// First word of an entry.
+pub const ENTRY_MAGIC: u32 = 0x4c4f_5646;
+/// Bytes of an entry's head.
+pub const ENTRY_HEAD_BYTES: usize = 48;
+
+const _: () = assert!(size_of::<Mark>() == 16 && LEVEL_CLASSES == 6);
+
+/// Finished lines of one batch for one sink, with what accounting and rotation need.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Chunk {
+    /// Number of the batch.
+    pub batch: u64,
+    /// The lines.
+    pub bytes: Vec<u8>,
+    /// One mark a record.
+    pub marks: Vec<Mark>,
+    /// Records per level class.
+    pub counts: [u32; LEVEL_CLASSES],
+}
+
+impl Chunk {
+    /// The chunk as an entry.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut entry = Vec::with_capacity(entry_bytes(self.bytes.len(), self.marks.len()));
+        entry.extend_from_slice(&ENTRY_MAGIC.to_ne_bytes());
+        entry.extend_from_slice(&(self.bytes.len() as u32).to_ne_bytes());
+        entry.extend_from_slice(&self.batch.to_ne_bytes());
+        entry.extend_from_slice(&(self.marks.len() as u32).to_ne_bytes());
+        for count in self.counts {
+            entry.extend_from_slice(&count.to_ne_bytes());
+        }
+        entry.extend_from_slice(&[0; 4]);
+        entry.extend_from_slice(&self.bytes);
+        for mark in &self.marks {
+            entry.extend_from_slice(&mark.end.to_ne_bytes());
+            entry.extend_from_slice(&mark.level.to_ne_bytes());
+            entry.extend_from_slice(&mark.class.to_ne_bytes());
+            entry.extend_from_slice(&mark.seconds.to_ne_bytes());
+        }
+        entry.extend_from_slice(&self.batch.to_ne_bytes());
+        entry
+    }
+
+    /// Reads an entry. `None`: the bytes are none, or more than one.
+    pub fn decode(entry: &[u8]) -> Option<Self> {
+        let head = EntryHead::parse(entry)?;
+        if head.bytes() != entry.len() {
+            return None;
+        }
+        let body = &entry[ENTRY_HEAD_BYTES..entry.len() - size_of::<u64>()];
+        let (lines, marks) = body.split_at(head.line_bytes as usize);
+        let last = &entry[entry.len() - size_of::<u64>()..];
+        let is_whole = u64::from_ne_bytes(last.try_into().ok()?) == head.batch;
+        is_whole.then(|| Self {
+            batch: head.batch,
+            bytes: lines.to_vec(),
+            marks: decode_marks(marks),
+            counts: head.counts,
+        })
+    }
+}
+
+/// What stands in front of the lines of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EntryHead {
+    /// Bytes of the lines.
+    pub line_bytes: u32,
+    /// Number of the batch.
+    pub batch: u64,
+    /// Records.
+    pub marks: u32,
+    /// Records per level class.
+    pub counts: [u32; LEVEL_CLASSES],
+}
+
+impl EntryHead {
+    /// Reads a head; `None` where the bytes are none.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        let word = |at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+        let batch = u64::from_ne_bytes(bytes.get(8..16)?.try_into().ok()?);
+        let mut counts = [0; LEVEL_CLASSES];
+        for (class, count) in counts.iter_mut().enumerate() {
+            *count = word(20 + 4 * class)?;
+        }
+        let is_head = word(0)? == ENTRY_MAGIC && batch != 0 && bytes.len() >= ENTRY_HEAD_BYTES;
+        is_head.then_some(Self { line_bytes: word(4)?, batch, marks: word(16)?, counts })
+    }
+
+    /// Bytes of the whole entry.
+    pub fn bytes(&self) -> usize {
+        entry_bytes(self.line_bytes as usize, self.marks as usize)
+    }
+}
+
+/// Bytes of an entry with so many bytes of lines and so many marks.
+pub fn entry_bytes(bytes: usize, marks: usize) -> usize {
+    ENTRY_HEAD_BYTES + bytes + marks * size_of::<Mark>() + size_of::<u64>()
+}
+
+/// Reads marks as an entry holds them.
+pub fn decode_marks(bytes: &[u8]) -> Vec<Mark> {
+    bytes
+        .chunks_exact(size_of::<Mark>())
+        .map(|mark| Mark {
+            end: u32::from_ne_bytes(mark[0..4].try_into().expect("four bytes")),
+            level: u16::from_ne_bytes(mark[4..6].try_into().expect("two bytes")),
+            class: u16::from_ne_bytes(mark[6..8].try_into().expect("two bytes")),
+            seconds: i64::from_ne_bytes(mark[8..16].try_into().expect("eight bytes")),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chunk() -> Chunk {
+        let marks =
+            vec![Mark { end: 4, level: 20, class: 2, seconds: 7 }, Mark { end: 9, level: 40, class: 4, seconds: 8 }];
+        Chunk { batch: 3, bytes: b"one\nfour\n".to_vec(), marks, counts: [0, 0, 1, 0, 1, 0] }
+    }
+
+    #[test]
+    fn an_entry_is_read_back() {
+        assert_eq!(Some(chunk()), Chunk::decode(&chunk().encode()));
+    }
+
+    #[test]
+    fn what_is_no_whole_entry_is_none() {
+        let entry = chunk().encode();
+        for length in 0..entry.len() {
+            assert_eq!(None, Chunk::decode(&entry[..length]), "{length} bytes");
+        }
+        let mut longer = entry.clone();
+        longer.push(0);
+        assert_eq!(None, Chunk::decode(&longer));
+        let mut other_end = entry;
+        *other_end.last_mut().unwrap() ^= 1;
+        assert_eq!(None, Chunk::decode(&other_end));
+    }
+}

@@ -1,0 +1,85 @@
+//! Where the spools of a process lie: a folder of its own below the one that the user chose, and in it one for each
+//! sink. A file beside the process's segment says where, for whoever recovers.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use crate::segment::folder::Folder;
+
+/// No path is longer.
+const MAX_PATH_BYTES: u64 = 4096;
+
+/// Name of the folder of a sink.
+pub fn sink_folder(id: u32) -> String {
+    format!("sink-{id}")
+}
+
+/// Id of the sink that a folder belongs to.
+pub fn sink_of(folder: &str) -> Option<u32> {
+    folder.strip_prefix("sink-")?.parse().ok()
+}
+
+/// Name of the file that says where the spools of a process are.
+pub fn file_name(process: &str) -> String {
+    format!("{process}.spool")
+}
+
+/// Says beside the segment of a process where its spools are.
+///
+/// # Errors
+///
+/// What the system said.
+pub fn write(folder: &Folder, process: &str, path: &Path) -> io::Result<()> {
+    let name = file_name(process);
+    let mut file = match folder.create(&name) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(()),
+        created => created?,
+    };
+    file.write_all(path.as_os_str().as_bytes())
+}
+
+/// Reads where the spools of a process are. `None`: it has none, or what stands there is no absolute path.
+///
+/// # Errors
+///
+/// What the system said.
+pub fn read(folder: &Folder, process: &str) -> io::Result<Option<PathBuf>> {
+    let file: File = match folder.open_file(&file_name(process)) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        opened => opened?,
+    };
+    let mut path = Vec::new();
+    file.take(MAX_PATH_BYTES).read_to_end(&mut path)?;
+    let path = PathBuf::from(std::ffi::OsString::from_vec(path));
+    Ok(path.is_absolute().then_some(path))
+}
+
+/// Removes the spools of a process, and what says where they are.
+///
+/// # Errors
+///
+/// What the system said; what is left can be removed by another call.
+pub fn remove(folder: &Folder, process: &str) -> io::Result<()> {
+    if let Some(path) = read(folder, process)? {
+        remove_spools(&path)?;
+    }
+    folder.remove(&file_name(process))
+}
+
+/// Removes the folder that the spools of a process lie in. A link in its place is not followed.
+///
+/// # Errors
+///
+/// What the system said.
+pub fn remove_spools(path: &Path) -> io::Result<()> {
+    match Folder::open_existing(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        opened => drop(opened?),
+    }
+    match std::fs::remove_dir_all(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,126 @@
+//! A look at a spool whose owner is gone: its frames in order, and nothing changed.
+//!
+//! What is believed is what an opening would believe (`recover.rs`). Acks are not looked at: whoever recovers knows
+//! from the segment of the process how far its sinks came, or asks for [`View::acked`].
+
+use super::checkpoint;
+use super::consumer::read_frame;
+use super::disk::{Disk, DiskError, read_patiently};
+use super::frame::{HEAD_BYTES, Head, Key};
+use super::recover::{Found, believed};
+use super::segment::{Header, Named, Segment, named, segment_name};
+
+/// A frame, and where it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ViewedFrame {
+    /// Number of its first record.
+    pub first: u64,
+    /// Records.
+    pub count: u32,
+    /// What the payload is.
+    pub codec: u8,
+    segment: u32,
+    run: u32,
+    offset: u64,
+}
+
+impl ViewedFrame {
+    /// The number behind the last record.
+    pub fn end(&self) -> u64 {
+        self.first + u64::from(self.count)
+    }
+}
+
+/// See the file head.
+#[derive(Debug)]
+pub struct View<D: Disk> {
+    disk: D,
+    segments: Vec<Segment<D>>,
+    /// What is damaged, in bytes.
+    damaged_bytes: u64,
+    acked: u64,
+}
+
+impl<D: Disk> View<D> {
+    /// Looks into a folder.
+    ///
+    /// # Errors
+    ///
+    /// When the folder cannot be listed or a file not be read.
+    pub fn open(disk: D) -> Result<Self, DiskError> {
+        let mut found = Vec::new();
+        for name in disk.names()? {
+            let Named::Segment(number) = named(&name) else { continue };
+            let file = disk.open(&segment_name(number))?;
+            let bytes = disk.bytes(&file)?;
+            if let Some(header) = Header::read(&disk, &file)?.filter(|header| header.number == number) {
+                found.push(Found { disk: 0, file, bytes, header });
+            }
+        }
+        found.sort_by_key(|segment| (segment.header.epoch, segment.header.number));
+        let state = checkpoint::newest(std::slice::from_ref(&disk));
+        let stream = state.as_ref().map(|state| state.stream).or(found.last().map(|segment| segment.header.stream));
+        found.retain(|segment| Some(segment.header.stream) == stream);
+        let (segments, damages) = believed(std::slice::from_ref(&disk), found);
+        let damaged_bytes = damages.iter().map(|damaged| damaged.damage.bytes).sum();
+        let acked = state.and_then(|state| state.positions.values().min().copied()).unwrap_or(0);
+        Ok(Self { disk, segments: segments.into(), damaged_bytes, acked })
+    }
+
+    /// Below this number everything was acked when the last checkpoint was made.
+    pub fn acked(&self) -> u64 {
+        self.acked
+    }
+
+    /// Bytes between frames that are none.
+    pub fn damaged_bytes(&self) -> u64 {
+        self.damaged_bytes
+    }
+
+    /// Shows each frame with the first bytes of its payload, at most as many as `peek` has room for.
+    ///
+    /// # Errors
+    ///
+    /// What the disk said.
+    pub fn walk(&self, peek: &mut [u8], mut show: impl FnMut(ViewedFrame, &[u8])) -> Result<(), DiskError> {
+        let mut next = 0;
+        for (index, segment) in self.segments.iter().enumerate() {
+            for (run_index, run) in segment.runs.iter().enumerate() {
+                let mut offset = run.offset;
+                while offset < run.stop {
+                    let Some(head) = self.head(segment, offset)? else { break };
+                    if head.first >= next {
+                        let length = peek.len().min(head.payload_bytes as usize);
+                        let begin = &mut peek[..length];
+                        read_patiently(&self.disk, &segment.file, begin, offset + HEAD_BYTES as u64)?;
+                        let (segment, run) = (index as u32, run_index as u32);
+                        let Head { first, count, codec, .. } = head;
+                        show(ViewedFrame { first, count, codec, segment, run, offset }, begin);
+                        next = head.end();
+                    }
+                    offset += head.frame_bytes();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn head(&self, segment: &Segment<D>, offset: u64) -> Result<Option<Head>, DiskError> {
+        let mut head = [0; HEAD_BYTES];
+        read_patiently(&self.disk, &segment.file, &mut head, offset)?;
+        Ok(Head::parse(&head, segment.key))
+    }
+
+    /// Reads the payload of a frame. `None`: it is damaged.
+    ///
+    /// # Errors
+    ///
+    /// What the disk said.
+    pub fn read(&self, frame: &ViewedFrame) -> Result<Option<Vec<u8>>, DiskError> {
+        let segment = &self.segments[frame.segment as usize];
+        let run = segment.runs[frame.run as usize];
+        let hint: Option<(Key, u64)> = Some((segment.key, frame.offset));
+        let read = read_frame(&self.disk, segment, run, frame.first, hint)?;
+        Ok(read.map(|(_, payload, _)| payload))
+    }
+}

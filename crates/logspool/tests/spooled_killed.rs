@@ -1,0 +1,87 @@
+//! Processes killed while records of theirs lie in a spool: recovery delivers them, in order, and removes the spool.
+//!
+//! `LOGSPOOL_KILLS` sets the rounds, `LOGSPOOL_SEED` repeats a run.
+
+mod orphan;
+
+use std::io::Read;
+use std::time::Duration;
+
+use orphan::{Checked, Dice, Scene, Task, check, walk};
+
+#[test]
+fn child_process() {
+    orphan::child_main();
+}
+
+fn rounds() -> u32 {
+    std::env::var("LOGSPOOL_KILLS").map_or(5, |rounds| rounds.parse().unwrap())
+}
+
+/// As for a pipe in `recover_killed.rs`: what it took of the batch that was being written comes again.
+const MOST_REPEATED: u64 = 64 * 1024 / 40 + 1;
+
+#[test]
+fn what_lies_in_a_spool_survives_a_kill() {
+    let mut dice = Dice::new();
+    let mut sum = Checked::default();
+    let mut spooled = 0;
+    for round in 0..rounds() {
+        let scene = Scene::new();
+        let fifo = scene.freeze();
+        let witness = scene.spawn(Task::LogSpooled);
+        scene.await_spool();
+        std::thread::sleep(Duration::from_micros(dice.below(200_000)));
+        let witnessed = witness.kill();
+        spooled += walk(&scene.spool_folder()).len();
+        let mut text = scene.thaw(fifo);
+        // The reader of a pipe sees the torn line; it cannot be mended there.
+        text.truncate(text.rfind('\n').map_or(0, |end| end + 1));
+        assert_eq!(1, scene.scan().len(), "a look changes nothing");
+        let report = scene.recover();
+
+        assert_eq!((0, Vec::<String>::new()), (report.kept.len(), scene.names()), "round {round}: {report:?}");
+        assert_eq!(0, walk(&scene.spool_folder()).len(), "round {round}: the spool is gone");
+        text += &std::fs::read_to_string(&scene.target).unwrap();
+        let checked = check(Task::LogSpooled, &text, &witnessed);
+        assert!(checked.repeated <= MOST_REPEATED, "round {round}: {checked:?}");
+        sum = Checked { lines: sum.lines + checked.lines, repeated: sum.repeated + checked.repeated };
+    }
+    assert!(spooled > 0);
+    println!("spool: {} kills, {} lines, {} twice", rounds(), sum.lines, sum.repeated);
+}
+
+#[test]
+fn a_kill_while_a_spool_drains_loses_nothing() {
+    let mut dice = Dice::new();
+    let (mut lines, mut recovered) = (0, 0);
+    for round in 0..rounds() {
+        let scene = Scene::new();
+        let mut fifo = scene.freeze();
+        let witness = scene.spawn(Task::LogSpooled);
+        scene.await_spool();
+        std::thread::sleep(Duration::from_millis(50));
+        // A reader that is as fast as it can be, for a random time.
+        let mut text = Vec::new();
+        let until = std::time::Instant::now() + Duration::from_micros(dice.below(200_000));
+        let mut buffer = vec![0; 64 * 1024];
+        while std::time::Instant::now() < until {
+            if let Ok(count) = fifo.read(&mut buffer) {
+                text.extend_from_slice(&buffer[..count]);
+            }
+        }
+        let witnessed = witness.kill();
+        let mut text = String::from_utf8(text).unwrap() + &scene.thaw(fifo);
+        text.truncate(text.rfind('\n').map_or(0, |end| end + 1));
+        let report = scene.recover();
+
+        assert_eq!((0, Vec::<String>::new()), (report.kept.len(), scene.names()), "round {round}: {report:?}");
+        // There is no file where everything was out.
+        text += &std::fs::read_to_string(&scene.target).unwrap_or_default();
+        recovered += report.records();
+        let checked = check(Task::LogSpooled, &text, &witnessed);
+        assert!(checked.repeated <= MOST_REPEATED, "round {round}: {checked:?}");
+        lines += checked.lines;
+    }
+    println!("draining spool: {} kills, {lines} lines, {recovered} of them by recovery", rounds());
+}
