@@ -36,6 +36,7 @@ use crate::segment::layout::{LEVEL_CLASSES, SinkHead, Table};
 use crate::sink::Sink;
 use crate::stats::{DropReason, SinkCounts};
 use entries::{Entries, Entry};
+pub use sink_spool::{Next, SinkSpool};
 pub use spooling::{Bell, SpoolHome, SpoolTurn};
 use spooling::{SpoolSlot, SpoolState};
 

@@ -4,9 +4,11 @@
 
 mod orphan;
 
+use std::collections::HashMap;
 use std::io::Read;
 use std::time::Duration;
 
+use logspool::recover::{Reason, Report, recover_spools};
 use orphan::{Checked, Dice, Scene, Task, check, walk};
 
 #[test]
@@ -84,4 +86,42 @@ fn a_kill_while_a_spool_drains_loses_nothing() {
         lines += checked.lines;
     }
     println!("draining spool: {} kills, {lines} lines, {recovered} of them by recovery", rounds());
+}
+
+#[test]
+fn after_a_reboot_the_spool_is_delivered_without_its_segment() {
+    let scene = Scene::new();
+    let fifo = scene.freeze();
+    let witness = scene.spawn(Task::LogSpooled);
+    scene.await_spool();
+    std::thread::sleep(Duration::from_millis(200));
+    witness.kill();
+    let mut text = scene.thaw(fifo);
+    text.truncate(text.rfind('\n').map_or(0, |end| end + 1));
+    let spools = scene.spool_folder();
+    let recover = || recover_spools(&spools, |path| path == scene.target).unwrap();
+    let before = walk(&spools);
+    assert_eq!(Report::default(), recover(), "the segment may be there, it tells more");
+    assert_eq!(before, walk(&spools));
+
+    // tmpfs is empty, and the machine has another id of its start.
+    for name in scene.names() {
+        std::fs::remove_file(scene.queue.path().join(name)).unwrap();
+    }
+    let targets: Vec<_> = before.iter().filter(|path| path.ends_with("target")).collect();
+    assert_eq!(1, targets.len());
+    let mut target = std::fs::read(targets[0]).unwrap();
+    target[..8].fill(b'0');
+    std::fs::write(targets[0], target).unwrap();
+    let unwanted = recover_spools(&spools, |_| false).unwrap();
+    assert!(matches!(&unwanted.kept[0].reasons[..], [Reason::Unwanted { records: 1.., .. }]), "{unwanted:?}");
+    let report = recover();
+
+    assert_eq!((0, 1), (report.kept.len(), report.removed.len()), "{report:?}");
+    assert_eq!(0, walk(&spools).len());
+    text += &std::fs::read_to_string(&scene.target).unwrap();
+    let checked = check(Task::LogSpooled, &text, &HashMap::new());
+    assert!(report.records() > 1000 && checked.lines >= report.records(), "{report:?} {checked:?}");
+    assert!(checked.repeated <= MOST_REPEATED, "{checked:?}");
+    assert_eq!(Report::default(), recover());
 }

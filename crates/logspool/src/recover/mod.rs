@@ -26,7 +26,8 @@
 //! What a dead process had for a service is sent in a stream of its own: it arrives at least once, and twice only what
 //! the service had got, and the process not yet heard so.
 //!
-//! Not here: the spool, adoption of other users' segments.
+//! Spools on disk are part of what a dead process left; after a reboot they are all of it (`spools.rs`).
+//! Not here: adoption of other users' segments.
 //! Times are shown in this process's time zone, not in that of the dead one.
 
 mod claim;
@@ -40,6 +41,7 @@ mod progress;
 mod report;
 mod run;
 mod spilled;
+mod spools;
 mod survey;
 mod target;
 mod walk;
@@ -47,6 +49,7 @@ mod walk;
 pub use orphan::{Condition, MAX_ORPHAN_BYTES, Orphan, Pending, Place, Retention, scan};
 pub use report::{Delivered, Kept, Reason, Removed, Report};
 pub use run::{Options, Undeliverable, Want, recover, recover_as};
+pub use spools::recover_spools;
 pub use walk::Damage;
 
 use crate::gate::{Gate, Held};

@@ -109,6 +109,17 @@ pub enum Reason {
 }
 
 impl Report {
+    /// Adds what another recovery did.
+    pub fn add(&mut self, other: Self) {
+        for Delivered { path, records, bytes } in other.delivered {
+            self.add_delivered(path, records, bytes);
+        }
+        self.kept.extend(other.kept);
+        self.removed.extend(other.removed);
+        self.done_away += other.done_away;
+        self.torn_lines += other.torn_lines;
+    }
+
     /// Records delivered in all.
     pub fn records(&self) -> u64 {
         self.delivered.iter().map(|delivered| delivered.records).sum()

@@ -16,7 +16,7 @@ use crate::segment::folder::Folder;
 use crate::segment::layout::Table;
 use crate::sink::Mark;
 use crate::spool::parts::{self, Joiner};
-use crate::spool::{DiskError, RealDisk, View, ViewedFrame, pointer};
+use crate::spool::{RealDisk, SpoolError, View, ViewedFrame, pointer};
 
 /// One finished chunk.
 #[derive(Debug, Clone, Copy)]
@@ -95,7 +95,7 @@ impl Spilled {
         ids.sort_unstable();
         for id in ids {
             let path = process.path().join(pointer::sink_folder(id));
-            let view = RealDisk::look(&path).and_then(View::open).map_err(io_error)?;
+            let view = RealDisk::look(&path).and_then(View::open).map_err(SpoolError::from)?;
             self.damage.bytes += view.damaged_bytes();
             self.index_spool(Table::Sinks.slot(id), view)?;
         }
@@ -125,7 +125,7 @@ impl Spilled {
                 *frames += 1;
             }
         });
-        walked.map_err(io_error)?;
+        walked.map_err(SpoolError::from)?;
         self.spools.push(Spool { view, frames });
         Ok(())
     }
@@ -195,7 +195,7 @@ impl Spilled {
                 let mut joiner = Joiner::default();
                 let mut whole = None;
                 for frame in &spool.frames[frame as usize..(frame + frames) as usize] {
-                    let payload = spool.view.read(frame).map_err(io_error)?.ok_or_else(damaged)?;
+                    let payload = spool.view.read(frame).map_err(SpoolError::from)?.ok_or_else(damaged)?;
                     whole = joiner.join(frame.codec, payload);
                 }
                 whole.and_then(|entry| Chunk::decode(&entry)).map(sound).ok_or_else(damaged)
@@ -211,10 +211,6 @@ fn sound(mut chunk: Chunk) -> Chunk {
         chunk.marks = vec![Mark { end: chunk.bytes.len() as u32, level: 0, class: 0, seconds: 0 }];
     }
     chunk
-}
-
-fn io_error(error: DiskError) -> io::Error {
-    io::Error::new(error.source.kind(), error.to_string())
 }
 
 /// The head of the entry at `offset` and the offset behind it. `None`: there is no whole entry.

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::claim::Claim;
+use crate::address::ServiceAddress;
 use crate::blob::MAX_BLOB_BYTES;
 use crate::chunk::Chunk;
 use crate::definition::{Descriptor, SinkDefinition, SinkKind};
@@ -106,8 +107,7 @@ impl Target {
             file.shared.attend(origin);
             return Ok(Self::File(Box::new(file)));
         };
-        let definition = SinkDefinition { kind: SinkKind::Service { address }, descriptor: Descriptor::Open };
-        sinks::open(&definition).map(Self::Service)
+        Self::open_service(address)
     }
 
     /// Waits until nobody else writes to a log file, and finishes what a dead writer began.
@@ -138,12 +138,56 @@ impl Target {
     /// What `claim` or the system said.
     pub fn append(&mut self, piece: &Piece<'_>, claim: &Claim<'_>, note: &mut Note<'_>) -> io::Result<()> {
         match self {
-            Self::File(file) => file.append(piece, claim, note),
+            Self::File(file) => file.append(piece, || claim.check(), note),
             Self::Service(sink) => {
                 claim.check()?;
                 send(sink.as_mut(), piece.chunk, piece.written)?;
                 note(piece.chunk.bytes.len())
             }
+        }
+    }
+
+    /// As [`Target::open`] for what has no segment: without a sidecar.
+    ///
+    /// # Errors
+    ///
+    /// As for [`LogFile::open`].
+    pub fn open_alone(place: &Path) -> io::Result<Self> {
+        match place.to_str().and_then(|text| text.parse().ok()) {
+            None => LogFile::open(place).map(|file| Self::File(Box::new(file))),
+            Some(address) => Self::open_service(address),
+        }
+    }
+
+    fn open_service(address: ServiceAddress) -> io::Result<Self> {
+        let definition = SinkDefinition { kind: SinkKind::Service { address }, descriptor: Descriptor::Open };
+        sinks::open(&definition).map(Self::Service)
+    }
+
+    /// Delivers a whole chunk. Only whoever has the lock of its spool may do that.
+    ///
+    /// # Errors
+    ///
+    /// What the system said.
+    pub fn append_alone(&mut self, chunk: &Chunk) -> io::Result<()> {
+        match self {
+            Self::File(file) => {
+                let piece = Piece { chunk, batch: chunk.batch, base: 0, written: 0 };
+                file.append(&piece, || Ok(()), &mut |_| Ok(()))
+            }
+            Self::Service(sink) => send(sink.as_mut(), chunk, 0),
+        }
+    }
+
+    /// Makes durable what was delivered.
+    ///
+    /// # Errors
+    ///
+    /// What the system said.
+    pub fn sync(&self) -> io::Result<()> {
+        match self {
+            Self::File(file) => file.file.sync_data(),
+            Self::Service(_) => Ok(()),
         }
     }
 
@@ -188,11 +232,11 @@ impl LogFile {
     }
 
     /// Appends the records of a piece, less its first `written` bytes, which are in the file already.
-    fn append(&mut self, piece: &Piece<'_>, claim: &Claim<'_>, note: &mut Note<'_>) -> io::Result<()> {
+    fn append(&mut self, piece: &Piece<'_>, check: impl Fn() -> io::Result<()>, note: &mut Note<'_>) -> io::Result<()> {
         self.shared.begin(piece.batch, piece.base);
         let mut from = piece.written;
         while from < piece.chunk.bytes.len() {
-            match self.append_some(piece.chunk, from, || claim.check(), note) {
+            match self.append_some(piece.chunk, from, &check, note) {
                 Ok(reached) => from = reached,
                 Err(error) => {
                     self.shared.give_up();

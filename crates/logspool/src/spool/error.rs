@@ -80,3 +80,10 @@ impl From<DiskError> for SpoolError {
         Self::Disk(error)
     }
 }
+
+impl From<SpoolError> for io::Error {
+    fn from(error: SpoolError) -> Self {
+        let kind = if let SpoolError::Disk(disk) = &error { disk.source.kind() } else { io::ErrorKind::Other };
+        Self::new(kind, error.to_string())
+    }
+}

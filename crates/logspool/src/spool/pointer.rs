@@ -1,5 +1,6 @@
 //! Where the spools of a process lie: a folder of its own below the one that the user chose, and in it one for each
-//! sink. A file beside the process's segment says where, for whoever recovers.
+//! sink. A file beside the process's segment says where, for whoever recovers. A file in each sink's folder says where
+//! its records go and which start of the machine it is from: the segment does not survive a reboot, the spool does.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
@@ -19,6 +20,71 @@ pub fn sink_folder(id: u32) -> String {
 /// Id of the sink that a folder belongs to.
 pub fn sink_of(folder: &str) -> Option<u32> {
     folder.strip_prefix("sink-")?.parse().ok()
+}
+
+/// Name of the file that says where the records of a spool go.
+const TARGET_NAME: &str = "target";
+/// Bytes of the machine's id of its start.
+const BOOT_BYTES: usize = 36;
+
+/// Where the records of a spool go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpoolTarget {
+    /// The path of a file or the address of a service. `None`: something that ended with the process.
+    pub place: Option<PathBuf>,
+    /// Whether the machine was started since, so that the segment is gone.
+    pub is_of_former_start: bool,
+}
+
+fn boot_id() -> io::Result<Vec<u8>> {
+    let mut id = std::fs::read("/proc/sys/kernel/random/boot_id")?;
+    id.truncate(BOOT_BYTES);
+    Ok(id)
+}
+
+/// Makes the folder of a sink's spool, and notes durably in it where its records go.
+///
+/// # Errors
+///
+/// What the system said.
+pub fn make_sink_folder(path: &Path, place: Option<&str>) -> io::Result<()> {
+    let folder = Folder::open(path)?;
+    let mut file = match folder.create(TARGET_NAME) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(()),
+        created => created?,
+    };
+    let mut text = boot_id()?;
+    text.push(b'\n');
+    text.extend_from_slice(place.unwrap_or_default().as_bytes());
+    file.write_all(&text)?;
+    file.sync_all()?;
+    folder.sync()?;
+    // Its name, and that of the process's folder.
+    for folder in path.ancestors().skip(1).take(2) {
+        File::open(folder)?.sync_all()?;
+    }
+    Ok(())
+}
+
+/// Reads where the records of a spool go. `None`: the file does not say.
+///
+/// # Errors
+///
+/// What the system said.
+pub fn read_target(folder: &Folder) -> io::Result<Option<SpoolTarget>> {
+    let file: File = match folder.open_file(TARGET_NAME) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        opened => opened?,
+    };
+    let mut text = Vec::new();
+    file.take(MAX_PATH_BYTES).read_to_end(&mut text)?;
+    if text.get(BOOT_BYTES) != Some(&b'\n') {
+        return Ok(None);
+    }
+    let place = text.split_off(BOOT_BYTES + 1);
+    text.truncate(BOOT_BYTES);
+    let place = (!place.is_empty()).then(|| PathBuf::from(std::ffi::OsString::from_vec(place)));
+    Ok(Some(SpoolTarget { place, is_of_former_start: text != boot_id()? }))
 }
 
 /// Name of the file that says where the spools of a process are.

@@ -53,6 +53,19 @@ impl SinkSpool {
         Ok(Self { spool, path: path.to_owned(), passed, acked, is_unsaved: false, joiner: Joiner::default() })
     }
 
+    /// Opens what a process left, to read all that it had not acked.
+    ///
+    /// # Errors
+    ///
+    /// As for [`SinkSpool::open`]; `WouldBlock` within when it is in use.
+    pub fn open_left(path: &Path) -> Result<Self, SpoolError> {
+        // Nothing is added, so any sizes do.
+        let mut spool = Spool::open(vec![RealDisk::open(path)?], Options::default())?;
+        let acked = spool.add_consumer(CONSUMER)?;
+        let joiner = Joiner::default();
+        Ok(Self { spool, path: path.to_owned(), passed: acked, acked, is_unsaved: false, joiner })
+    }
+
     /// Adds a chunk and returns the number behind it.
     ///
     /// # Errors

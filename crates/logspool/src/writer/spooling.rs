@@ -192,7 +192,9 @@ impl Outlet {
             return SpoolTurn::Idle;
         }
         if std::mem::take(&mut self.lock().spool.is_over) {
-            slot.open.take().map(SinkSpool::remove);
+            if let Some(spool) = slot.open.take() {
+                spool.remove();
+            }
             return SpoolTurn::Waits;
         }
         match self.spool_now(&mut slot, home, now) {
@@ -236,7 +238,9 @@ impl Outlet {
         if !is_empty {
             slot.used_at = now;
         } else if now.saturating_sub(slot.used_at) > EMPTY_NS {
-            slot.open.take().map(SinkSpool::remove);
+            if let Some(spool) = slot.open.take() {
+                spool.remove();
+            }
             self.lock().spool.bytes = 0;
             return Ok(SpoolTurn::Idle);
         }
@@ -245,7 +249,9 @@ impl Outlet {
 
     fn open_spool(&self, home: &SpoolHome) -> Result<SinkSpool, SpoolError> {
         let path = home.path().join(crate::spool::pointer::sink_folder(self.id));
-        home.make().map_err(|error| SpoolError::folder(&home.path(), error))?;
+        let place = self.definition.kind.lasting();
+        let made = home.make().and_then(|()| crate::spool::pointer::make_sink_folder(&path, place.as_deref()));
+        made.map_err(|error| SpoolError::folder(&home.path(), error))?;
         SinkSpool::open(&path, home.max_bytes)
     }
 

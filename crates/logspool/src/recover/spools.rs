@@ -1,0 +1,149 @@
+//! Spools whose segment is gone: what lies on disk after the machine was started anew.
+//!
+//! Each is opened as its process would have, under its lock, and read to its end; what is delivered is acked and made
+//! durable piece by piece. How far the process had come since its last checkpoint nobody knows any more, so the records
+//! of its last second may be delivered twice. What is in use, or of this start of the machine, is left to its owner and
+//! to the recovery of its segment.
+
+use std::io::{self, ErrorKind};
+use std::path::Path;
+
+use super::report::{Delivered, Kept, Reason, Removed, Report};
+use super::target::Target;
+use super::{Retention, at_work};
+use crate::segment::folder::Folder;
+use crate::spool::pointer::{self, SpoolTarget};
+use crate::spool::{RealDisk, SpoolError, View};
+use crate::writer::{Next, SinkSpool};
+
+/// Bytes that are delivered before they are acked.
+///
+/// Chosen: a sync of the file for each; half costs twice as many, double repeats more after a kill in between.
+const PIECE_BYTES: usize = 4 * 1024 * 1024;
+
+/// Delivers what processes of a former start of the machine left in spools below `folder` to the places that `want`
+/// accepts, and removes what holds nothing any more.
+///
+/// # Errors
+///
+/// When the folder cannot be read. One that is missing holds nothing. What goes wrong with one spool is in the report.
+pub fn recover_spools(folder: &Path, want: impl Fn(&Path) -> bool) -> io::Result<Report> {
+    let _at_work = at_work();
+    let mut report = Report::default();
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(report),
+        entries => entries?,
+    };
+    for entry in entries.flatten() {
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        // What is not ours alone is nobody's spool.
+        if let Ok(process) = Folder::open_existing(&entry.path()) {
+            Process { folder: process, name, report: &mut report }.settle(&want);
+        }
+    }
+    Ok(report)
+}
+
+struct Process<'a> {
+    folder: Folder,
+    name: String,
+    report: &'a mut Report,
+}
+
+/// What became of one spool.
+enum Outcome {
+    /// Nothing in it is wanted any more.
+    Empty,
+    /// It is not looked at: it is in use, or has a segment.
+    NotOurs,
+    /// It stays.
+    Stays(Reason),
+}
+
+impl Process<'_> {
+    fn settle(mut self, want: impl Fn(&Path) -> bool) {
+        let names = self.folder.names().unwrap_or_default();
+        let sinks: Vec<String> = names.into_iter().filter(|name| pointer::sink_of(name).is_some()).collect();
+        let mut reasons = Vec::new();
+        let mut is_empty = !sinks.is_empty();
+        for sink in sinks {
+            let path = self.folder.path().join(&sink);
+            let outcome = self.settle_sink(&path, &want).unwrap_or_else(|error| match error.kind() {
+                ErrorKind::WouldBlock => Outcome::NotOurs,
+                _ => Outcome::Stays(Reason::Unreadable { why: format!("{}: {error}", path.display()) }),
+            });
+            match outcome {
+                Outcome::Empty => {}
+                Outcome::NotOurs => is_empty = false,
+                Outcome::Stays(reason) => {
+                    is_empty = false;
+                    reasons.push(reason);
+                }
+            }
+        }
+        let (name, pid) = (self.name.clone(), 0);
+        if is_empty && pointer::remove_spools(self.folder.path()).is_ok() {
+            self.report.removed.push(Removed { name, pid, bytes: 0, discarded: 0 });
+        } else if !reasons.is_empty() {
+            self.report.kept.push(Kept { name, pid, bytes: 0, reasons, retention: Retention::Stay });
+        }
+    }
+
+    fn settle_sink(&mut self, path: &Path, want: impl Fn(&Path) -> bool) -> io::Result<Outcome> {
+        let folder = Folder::open_existing(path)?;
+        let Some(target) = pointer::read_target(&folder)? else {
+            return Ok(Outcome::Stays(Reason::Unreadable { why: format!("{} names no target", path.display()) }));
+        };
+        if !target.is_of_former_start {
+            return Ok(Outcome::NotOurs);
+        }
+        let SpoolTarget { place: Some(place), .. } = target else { return Ok(Outcome::Empty) };
+        if !want(&place) {
+            return Ok(Outcome::Stays(Reason::Unwanted { path: place, records: count(path)? }));
+        }
+        let mut spool = SinkSpool::open_left(path)?;
+        let mut delivered = Delivered { path: place.clone(), records: 0, bytes: 0 };
+        let result = deliver(&mut spool, &place, &mut delivered);
+        self.report.add_delivered(place.clone(), delivered.records, delivered.bytes);
+        Ok(match result {
+            Ok(()) => Outcome::Empty,
+            Err(error) => Outcome::Stays(Reason::Unwritable { path: place, error: error.to_string(), records: 0 }),
+        })
+    }
+}
+
+/// Records of a spool that its process had not acked.
+fn count(path: &Path) -> io::Result<u64> {
+    let view = RealDisk::look(path).and_then(View::open).map_err(SpoolError::from)?;
+    let mut records = 0;
+    let walked = view.walk(&mut [], |frame, _| {
+        if frame.end() > view.acked() {
+            records += u64::from(frame.count);
+        }
+    });
+    walked.map_err(SpoolError::from)?;
+    Ok(records)
+}
+
+fn deliver(spool: &mut SinkSpool, place: &Path, delivered: &mut Delivered) -> io::Result<()> {
+    let mut target = Target::open_alone(place)?;
+    let mut unacked = 0;
+    let mut reached = 0;
+    while let Next::Chunk(chunk, end) = spool.next()? {
+        target.append_alone(&chunk)?;
+        delivered.records += chunk.marks.len() as u64;
+        delivered.bytes += chunk.bytes.len() as u64;
+        (unacked, reached) = (unacked + chunk.bytes.len(), end);
+        if unacked >= PIECE_BYTES {
+            settle(spool, &target, reached)?;
+            unacked = 0;
+        }
+    }
+    settle(spool, &target, reached)
+}
+
+fn settle(spool: &mut SinkSpool, target: &Target, reached: u64) -> io::Result<()> {
+    target.sync()?;
+    spool.ack(reached)?;
+    Ok(spool.checkpoint()?)
+}
