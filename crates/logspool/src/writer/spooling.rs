@@ -235,6 +235,11 @@ impl Outlet {
             slot.saved_at = now;
             self.lock().spool.bytes = spool.bytes();
         }
+        if is_empty {
+            // It is open and has all its room.
+            slot.pause = 0;
+            self.lock().spool.error.clear();
+        }
         if !is_empty {
             slot.used_at = now;
         } else if now.saturating_sub(slot.used_at) > EMPTY_NS {

@@ -44,7 +44,12 @@ pub fn duplicate_sink(path: &Path, file: &std::fs::File) -> u32 {
 /// A route from logger `name` to one sink, the message alone on each line.
 #[allow(dead_code, reason = "not every test program has one handler a logger")]
 pub fn route_to(name: &str, sink: u32) -> u32 {
-    let format = pipeline::define_format(&FormatSpec::text(Style::Percent, "%(message)s")).unwrap();
+    route_to_format(name, sink, &FormatSpec::text(Style::Percent, "%(message)s"))
+}
+
+/// A route from logger `name` to one sink, in a format.
+pub fn route_to_format(name: &str, sink: u32, format: &FormatSpec) -> u32 {
+    let format = pipeline::define_format(format).unwrap();
     let targets = vec![Target { sink, format, min_level: 0 }];
     pipeline::define_route(&RouteDefinition { logger: name.to_owned(), targets }).unwrap()
 }

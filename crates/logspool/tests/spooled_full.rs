@@ -1,0 +1,95 @@
+//! A spool that has taken all it may take, and one whose folder goes: what is refused is counted, what is accepted comes.
+
+mod line;
+
+use std::ffi::CString;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use line::{DEADLINE, begin, file_sink, log, route_to};
+use logspool::pipeline::{self, Options};
+use logspool::stats::{SinkCounts, Snapshot};
+
+const MIB: u64 = 1024 * 1024;
+
+fn sum(counts: [u64; 6]) -> u64 {
+    counts.iter().sum()
+}
+
+fn counted(snapshot: &Snapshot, sink: u32) -> SinkCounts {
+    let counts = snapshot.sinks.iter().find(|known| known.id == sink as usize).unwrap().counts.clone();
+    for class in 0..6 {
+        let dropped: u64 = counts.dropped.iter().map(|reason| reason[class]).sum();
+        let known = counts.written[class] + counts.queued[class] + counts.spooled[class] + dropped;
+        assert_eq!(counts.accepted[class], known, "class {class}: {counts:?}");
+    }
+    counts
+}
+
+#[test]
+fn a_full_spool_is_told_of_and_takes_records_again() {
+    let folder = PathBuf::from(format!("/tmp/logspool-spooled-full-{}", std::process::id()));
+    begin(Options {
+        overflow_bytes: Some(2 * MIB),
+        spool_dir: Some(folder.clone()),
+        spool_bytes: 4 * MIB,
+        queue_total_bytes: Some(MIB as usize),
+        ..Options::default()
+    });
+    let files = tempfile::tempdir().unwrap();
+    let fifo = files.path().join("fifo");
+    let name = CString::new(fifo.as_os_str().as_bytes()).unwrap();
+    // SAFETY: a valid C string.
+    assert_eq!(0, unsafe { libc::mkfifo(name.as_ptr(), 0o600) });
+    let mut reader = std::fs::OpenOptions::new().read(true).write(true).open(&fifo).unwrap();
+    let sink = file_sink(&fifo);
+    let route = route_to("frozen", sink);
+    let (mut accepted, mut number, mut refused) = (Vec::new(), 0_u64, 0);
+    let begun = Instant::now();
+    // Until both are full; what is refused on the way was too fast for the disk.
+    while pipeline::snapshot().is_none_or(|snapshot| counted(&snapshot, sink).spool_error.is_empty()) || refused < 1000
+    {
+        assert!(begun.elapsed() < DEADLINE, "{:?}", pipeline::snapshot());
+        for _ in 0..100 {
+            match log(route, 20, &format!("{number:0>200}")) {
+                true => accepted.push(number),
+                false => refused += 1,
+            }
+            number += 1;
+        }
+    }
+    let full = pipeline::snapshot().unwrap();
+    let counts = counted(&full, sink);
+    assert!(counts.spool_error.contains("it takes"), "{}", counts.spool_error);
+    assert!(counts.spool_bytes <= 4 * MIB && sum(counts.spooled) > 5_000, "{counts:?}");
+    assert_eq!(number, full.offered.iter().sum::<u64>());
+    assert_eq!(refused, full.refused.iter().flatten().sum::<u64>());
+
+    let thawed = std::thread::spawn(move || {
+        let (mut text, mut buffer) = (Vec::new(), vec![0; 64 * 1024]);
+        while !text.ends_with(b"the end\n") {
+            let count = reader.read(&mut buffer).unwrap();
+            text.extend_from_slice(&buffer[..count]);
+        }
+        String::from_utf8(text).unwrap()
+    });
+    assert!(pipeline::flush(Some(sink), Some(DEADLINE)));
+    // The spool takes records again, and says no more that it does not.
+    let begun = Instant::now();
+    while !counted(&pipeline::snapshot().unwrap(), sink).spool_error.is_empty() {
+        assert!(begun.elapsed() < DEADLINE);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(log(route, 20, "the end"));
+    let text = thawed.join().unwrap();
+    let numbers: Vec<u64> = text.lines().filter_map(|line| line.parse().ok()).collect();
+    let drained = counted(&pipeline::snapshot().unwrap(), sink);
+    // What was accepted and then found overflow full is counted as dropped.
+    let dropped: u64 = drained.dropped.iter().flatten().sum();
+    assert_eq!(accepted.len() as u64, numbers.len() as u64 + dropped, "{drained:?}");
+    assert!(numbers.is_sorted() && numbers.iter().all(|number| accepted.binary_search(number).is_ok()));
+    assert_eq!(0, pipeline::drain(DEADLINE));
+    std::fs::remove_dir(folder).expect("the spool is gone with the process");
+}
