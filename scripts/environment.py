@@ -11,6 +11,7 @@ import fcntl
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -114,12 +115,14 @@ class Environment:
             return self
         terminal.note(f"building the extension for Python {self.interpreter.tag}")
         with locked("python-sources"):
+            target = BUILD / f"target-{self.interpreter.tag}"
+            _seed_target(target)
             # Once the package is linked into the environment only the native module needs to be put in place.
             linked = ["--skip-install"] if self._stamped("editable", str(ROOT)) else []
             run(
                 [str(tools() / "bin" / "maturin"), "develop", "--release", "--quiet", *linked],
                 VIRTUAL_ENV=str(self.folder),
-                CARGO_TARGET_DIR=str(BUILD / f"target-{self.interpreter.tag}"),
+                CARGO_TARGET_DIR=str(target),
                 PYO3_PYTHON=self.python,
                 CONDA_PREFIX=None,
             )
@@ -138,6 +141,13 @@ class Environment:
         path = self._stamp_path(label)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(_digest(facts.encode()))
+
+
+def _seed_target(target: Path) -> None:
+    """Begin a build folder with what another interpreter's has: nearly all crates know nothing of Python."""
+    others = sorted(BUILD.glob("target-3.*"), key=lambda folder: folder.stat().st_mtime)
+    if not target.exists() and others:
+        shutil.copytree(others[-1], target, symlinks=True)
 
 
 def tools() -> Path:

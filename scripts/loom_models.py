@@ -1,7 +1,7 @@
 """Run the loom models, then prove that each of them guards something.
 
-The sources name each ordering that matters: `cfg(weaken = "NAME")` compiles it weaker than it should be.
-With such a name at least one model has to fail; a name under which all models stay green fails this script.
+The sources name each ordering that matters, and what else a model guards; the models, run with a name in
+`LOGSPOOL_WEAKEN`, do without it. At least one of them has to fail then; a name under which all models stay green fails this script.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from environment import BUILD, ROOT
 
 SOURCES = ROOT / "crates" / "logspool" / "src"
 FAILED = re.compile(r"^test (\S+)(?: - should panic)? \.\.\. FAILED", re.MULTILINE)
-NAME = re.compile(r'weaken\s*=\s*"([^"]+)"')
+NAME = re.compile(r'\b(?:guarded|is_weakened)\(\s*"([^"]+)"')
 
 # Chosen: a weakened model falls within seconds; one that searches for minutes is as good as green.
 SECONDS_PER_NAME = 300
@@ -31,13 +31,11 @@ def weakened_names() -> list[str]:
     return sorted({name for line in code for name in NAME.findall(line)})
 
 
-def build(weaken: str | None = None) -> Path:
-    """Compile the models; only the core itself is compiled again for another name."""
+def build() -> Path:
+    """Compile the models."""
     # No model has a part in TLS, and its libraries take long to build.
     command = ["cargo", "rustc", "-p", "logspool", "--no-default-features", "--lib", "--profile", "test"]
     command += ["--message-format=json", "--quiet"]
-    if weaken:
-        command += ["--", "--cfg", f'weaken="{weaken}"']
     variables = {
         **os.environ,
         "RUSTFLAGS": "--cfg loom",
@@ -50,7 +48,7 @@ def build(weaken: str | None = None) -> Path:
     if done.returncode != 0:
         for message in messages:
             print(message.get("message", {}).get("rendered") or "", end="")
-        raise terminal.fail(f"the models do not compile{f' with weaken={weaken}' if weaken else ''}", done.returncode)
+        raise terminal.fail("the models do not compile", done.returncode)
     return Path(next(message["executable"] for message in messages if message.get("executable")))
 
 
@@ -65,9 +63,9 @@ def run_models(program: Path) -> int:
     return subprocess.run([program, "models"]).returncode
 
 
-def first_red(program: Path) -> str | None:
-    """Run the models until one fails and return its name; None where all stay green or the time is up."""
-    variables = {**os.environ, "RUST_BACKTRACE": "0"}
+def first_red(program: Path, name: str) -> str | None:
+    """Run the models without `name` until one fails, and return which; None where all stay green or the time is up."""
+    variables = {**os.environ, "RUST_BACKTRACE": "0", "LOGSPOOL_WEAKEN": name}
     models = subprocess.Popen([program, "models"], env=variables, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     assert models.stdout is not None
     deadline = time.monotonic() + SECONDS_PER_NAME
@@ -93,7 +91,8 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="only these weakened orderings; default: all")
     options = parser.parse_args()
     terminal.step("loom: the models as they are")
-    code = run_models(build())
+    program = build()
+    code = run_models(program)
     if code != 0:
         raise terminal.fail("a model fails with the orderings as they are", code)
     names = weakened_names()
@@ -106,7 +105,7 @@ def main() -> None:
     green = []
     for name in options.names or names:
         begin = time.monotonic()
-        red = first_red(build(name))
+        red = first_red(program, name)
         seconds = f"{time.monotonic() - begin:5.1f} s"
         if red:
             print(f"    {terminal.paint('red  ', 'green')} {seconds}  {name}: {red}", flush=True)

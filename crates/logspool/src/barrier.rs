@@ -7,7 +7,7 @@
 
 #[cfg(loom)]
 pub fn light() {
-    if cfg!(not(weaken = "light")) {
+    if !crate::sync::is_weakened("light") {
         loom::sync::atomic::fence(loom::sync::atomic::Ordering::SeqCst);
     }
 }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::futex::{WaitWord, low};
-use crate::sync::{Mutex, MutexGuard, Ordering, PoisonError};
+use crate::sync::{Mutex, MutexGuard, Ordering, PoisonError, is_weakened};
 
 /// What a taker finds.
 #[derive(Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl<T> Channel<T> {
 
     fn tell(word: &WaitWord, count: u32) {
         // The lock orders what is told; the word has to change, so that a thread on its way to sleep does not sleep.
-        if !cfg!(weaken = "channel_bell_changes") {
+        if !is_weakened("channel_bell_changes") {
             word.word.fetch_add(1, Ordering::Relaxed);
         }
         word.wake(count);

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::futex::{WaitWord, low};
-use crate::sync::{Mutex, MutexGuard, Ordering, PoisonError, TryLockError};
+use crate::sync::{Mutex, MutexGuard, Ordering, PoisonError, TryLockError, is_weakened};
 
 /// Where in the queue a job goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -327,7 +327,7 @@ impl<T> Jobs<T> {
     fn tell(&self, word: &WaitWord, count: u32) {
         // The lock orders what is told; the word needs no order. It has to change: a thread on its way to sleep, which
         // nobody can wake yet, then does not sleep.
-        if !cfg!(weaken = "bell_changes") {
+        if !is_weakened("bell_changes") {
             word.word.fetch_add(1, Ordering::Relaxed);
         }
         word.wake(count);

@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use super::futex::{WaitWord, low};
-use crate::sync::Ordering;
+use crate::sync::{Ordering, guarded};
 
 /// What has become of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,10 +61,16 @@ pub const WATCHED: u64 = 1 << 4;
 const LOCKED: u64 = 1 << 5;
 
 /// Ordering with which a state is read: sees the result that was written before it.
-const SEE: Ordering = if cfg!(weaken = "end_is_seen") { Ordering::Relaxed } else { Ordering::Acquire };
+#[inline(always)]
+fn see_order() -> Ordering {
+    guarded("end_is_seen", Ordering::Acquire)
+}
 
-/// Ordering with which a state is set: pairs with [`SEE`].
-const SHOW: Ordering = if cfg!(weaken = "end_is_shown") { Ordering::Relaxed } else { Ordering::AcqRel };
+/// Ordering with which a state is set: pairs with [`see_order`].
+#[inline(always)]
+fn show_order() -> Ordering {
+    guarded("end_is_shown", Ordering::AcqRel)
+}
 
 /// The state word of a job.
 #[derive(Debug)]
@@ -91,7 +97,7 @@ impl Promise {
     /// What has become of the job. Where it is done, its result can be read.
     #[inline]
     pub fn state(&self) -> State {
-        State::of(self.word.word.load(SEE))
+        State::of(self.word.word.load(see_order()))
     }
 
     /// Goes from `from` to `to`. Returns whether the state was `from`; where threads slept and `to` is an end, they are
@@ -103,7 +109,7 @@ impl Promise {
             if to.is_done() {
                 next &= !SLEEPERS;
             }
-            match self.word.word.compare_exchange_weak(word, next, SHOW, Ordering::Relaxed) {
+            match self.word.word.compare_exchange_weak(word, next, show_order(), Ordering::Relaxed) {
                 Ok(_) => {
                     if word & SLEEPERS != 0 && to.is_done() {
                         self.word.wake(u32::MAX);
@@ -139,7 +145,7 @@ impl Promise {
             if word & (WATCHED | LOCKED) != 0 || State::of(word).is_done() {
                 return false;
             }
-            match self.word.word.compare_exchange_weak(word, State::Finished as u64, SHOW, Ordering::Relaxed) {
+            match self.word.word.compare_exchange_weak(word, State::Finished as u64, show_order(), Ordering::Relaxed) {
                 Ok(_) => {
                     if word & SLEEPERS != 0 {
                         self.word.wake(u32::MAX);
@@ -158,7 +164,7 @@ impl Promise {
 
     /// Waits for the end until woken, a signal was handled or `timeout` is over. Returns whether the job is done.
     pub fn wait(&self, timeout: Option<Duration>) -> bool {
-        let mut word = self.word.word.load(SEE);
+        let mut word = self.word.word.load(see_order());
         loop {
             if State::of(word).is_done() {
                 return true;
@@ -166,7 +172,7 @@ impl Promise {
             if word & SLEEPERS != 0 {
                 break;
             }
-            match self.word.word.compare_exchange_weak(word, word | SLEEPERS, SHOW, SEE) {
+            match self.word.word.compare_exchange_weak(word, word | SLEEPERS, show_order(), see_order()) {
                 Ok(_) => word |= SLEEPERS,
                 Err(now) => word = now,
             }
@@ -185,7 +191,7 @@ impl Promise {
                 word = self.word.peek();
                 continue;
             }
-            match self.word.word.compare_exchange_weak(word, word | flags, SHOW, Ordering::Relaxed) {
+            match self.word.word.compare_exchange_weak(word, word | flags, show_order(), Ordering::Relaxed) {
                 Ok(_) => return Locked(self),
                 Err(now) => word = now,
             }
@@ -195,6 +201,6 @@ impl Promise {
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
-        self.0.word.word.fetch_and(!LOCKED, SHOW);
+        self.0.word.word.fetch_and(!LOCKED, show_order());
     }
 }

@@ -10,7 +10,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::futex::{HIGH_ONE, WaitWord, high, low};
-use crate::sync::Ordering;
+use crate::sync::{Ordering, guarded};
 
 /// Most permits that can be free at a time.
 pub const MOST_PERMITS: u32 = i32::MAX as u32;
@@ -26,10 +26,16 @@ impl fmt::Display for TooManyPermits {
 }
 
 /// Ordering with which a permit is taken: sees what its last holder did.
-const TAKE: Ordering = if cfg!(weaken = "permit_is_taken") { Ordering::Relaxed } else { Ordering::Acquire };
+#[inline(always)]
+fn take_order() -> Ordering {
+    guarded("permit_is_taken", Ordering::Acquire)
+}
 
-/// Ordering with which permits are given back: pairs with [`TAKE`].
-const GIVE: Ordering = if cfg!(weaken = "permit_is_given") { Ordering::Relaxed } else { Ordering::Release };
+/// Ordering with which permits are given back: pairs with [`take_order`].
+#[inline(always)]
+fn give_order() -> Ordering {
+    guarded("permit_is_given", Ordering::Release)
+}
 
 /// Permits that threads take and give back.
 ///
@@ -72,7 +78,7 @@ impl Semaphore {
     pub fn try_acquire(&self) -> bool {
         let mut word = self.word.peek();
         while low(word) > 0 {
-            match self.word.word.compare_exchange_weak(word, word - 1, TAKE, Ordering::Relaxed) {
+            match self.word.word.compare_exchange_weak(word, word - 1, take_order(), Ordering::Relaxed) {
                 Ok(_) => return true,
                 Err(now) => word = now,
             }
@@ -95,7 +101,7 @@ impl Semaphore {
         let mut word = self.word.peek();
         loop {
             let next = if low(word) > 0 { word - 1 } else { word + HIGH_ONE };
-            match self.word.word.compare_exchange_weak(word, next, TAKE, Ordering::Relaxed) {
+            match self.word.word.compare_exchange_weak(word, next, take_order(), Ordering::Relaxed) {
                 Ok(_) => return low(word) == 0,
                 Err(now) => word = now,
             }
@@ -108,7 +114,7 @@ impl Semaphore {
         loop {
             let taken = low(word) > 0;
             let next = word - HIGH_ONE - u64::from(taken);
-            match self.word.word.compare_exchange_weak(word, next, TAKE, Ordering::Relaxed) {
+            match self.word.word.compare_exchange_weak(word, next, take_order(), Ordering::Relaxed) {
                 Ok(_) => return taken,
                 Err(now) => word = now,
             }
@@ -127,7 +133,7 @@ impl Semaphore {
             if count > MOST_PERMITS - low(word) {
                 return Err(TooManyPermits);
             }
-            match self.word.word.compare_exchange_weak(word, word + u64::from(count), GIVE, Ordering::Relaxed) {
+            match self.word.word.compare_exchange_weak(word, word + u64::from(count), give_order(), Ordering::Relaxed) {
                 Ok(_) => break,
                 Err(now) => word = now,
             }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::futex::{WaitWord, low};
-use crate::sync::{Mutex, MutexGuard, Ordering, PoisonError, TryLockError};
+use crate::sync::{Mutex, MutexGuard, Ordering, PoisonError, TryLockError, is_weakened};
 
 /// How long the thread stays without anything to wait for. Chosen: longer than the pauses between the timers of a
 /// program that uses them, shorter than anybody wonders what the thread is there for.
@@ -125,7 +125,7 @@ impl<T> Timers<T> {
 
     fn ring(&self) {
         // The lock orders what is told; the word has to change, so that a thread on its way to sleep does not sleep.
-        if !cfg!(weaken = "timer_bell_changes") {
+        if !is_weakened("timer_bell_changes") {
             self.bell.word.fetch_add(1, Ordering::Relaxed);
         }
         self.bell.wake(1);

@@ -7,33 +7,63 @@
 //!
 //! | ordering | pairs with | makes visible | model |
 //! |---|---|---|---|
-//! | [`PUBLISH`] `head` store | [`OBSERVE`] `head` load | the record's bytes, and `switch` if it was set | `popped_is_whole`, `growth_is_seen` |
-//! | [`RELEASE`] `tail` store | [`REUSE`] `tail` load | that the reader is done with the bytes | `space_is_not_reused_early` |
-//! | [`HAND_OVER`] `state` store | [`CLAIM`] `state` exchange | the leaving thread's `head` | `next_owner_continues` |
-//! | [`CLOSE`] `busy` store | [`AWAIT`] `busy` load | the `head` of the last record of a window | `no_record_comes_behind_a_shut_door` |
+//! | `publish_order` `head` store | `observe_order` `head` load | the record's bytes, and `switch` if it was set | `popped_is_whole`, `growth_is_seen` |
+//! | `release_order` `tail` store | `reuse_order` `tail` load | that the reader is done with the bytes | `space_is_not_reused_early` |
+//! | `hand_over_order` `state` store | `claim_order` `state` exchange | the leaving thread's `head` | `next_owner_continues` |
+//! | `close_order` `busy` store | `await_order` `busy` load | the `head` of the last record of a window | `no_record_comes_behind_a_shut_door` |
 //!
-//! Each can be weakened with `--cfg weaken="NAME"`; `make loom` checks that its model then fails.
+//! Each can be weakened by its name (`LOGSPOOL_WEAKEN`); `make loom` checks that its model then fails.
 
 use crate::barrier;
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, guarded};
 
 /// Release: whoever sees the new `head` also sees the bytes before it.
-pub const PUBLISH: Ordering = if cfg!(weaken = "publish") { Ordering::Relaxed } else { Ordering::Release };
-/// Acquire: see [`PUBLISH`].
-pub const OBSERVE: Ordering = if cfg!(weaken = "observe") { Ordering::Relaxed } else { Ordering::Acquire };
+#[inline(always)]
+fn publish_order() -> Ordering {
+    guarded("publish", Ordering::Release)
+}
+
+/// Acquire: see [`publish_order`].
+#[inline(always)]
+fn observe_order() -> Ordering {
+    guarded("observe", Ordering::Acquire)
+}
+
 /// Release: whoever sees the new `tail` may overwrite what lies before it.
-pub const RELEASE: Ordering = if cfg!(weaken = "release") { Ordering::Relaxed } else { Ordering::Release };
-/// Acquire: see [`RELEASE`].
-pub const REUSE: Ordering = if cfg!(weaken = "reuse") { Ordering::Relaxed } else { Ordering::Acquire };
+#[inline(always)]
+fn release_order() -> Ordering {
+    guarded("release", Ordering::Release)
+}
+
+/// Acquire: see [`release_order`].
+#[inline(always)]
+fn reuse_order() -> Ordering {
+    guarded("reuse", Ordering::Acquire)
+}
+
 /// Release: the next owner of the lane sees where this one stopped.
-pub const HAND_OVER: Ordering = if cfg!(weaken = "hand_over") { Ordering::Relaxed } else { Ordering::Release };
-/// Acquire: see [`HAND_OVER`].
-pub const CLAIM: Ordering = if cfg!(weaken = "claim") { Ordering::Relaxed } else { Ordering::Acquire };
+#[inline(always)]
+fn hand_over_order() -> Ordering {
+    guarded("hand_over", Ordering::Release)
+}
+
+/// Acquire: see [`hand_over_order`].
+#[inline(always)]
+fn claim_order() -> Ordering {
+    guarded("claim", Ordering::Acquire)
+}
 
 /// Release: whoever sees that a window is closed sees the record that it published.
-pub const CLOSE: Ordering = if cfg!(weaken = "close") { Ordering::Relaxed } else { Ordering::Release };
-/// Acquire: see [`CLOSE`].
-pub const AWAIT: Ordering = if cfg!(weaken = "await") { Ordering::Relaxed } else { Ordering::Acquire };
+#[inline(always)]
+fn close_order() -> Ordering {
+    guarded("close", Ordering::Release)
+}
+
+/// Acquire: see [`close_order`].
+#[inline(always)]
+fn await_order() -> Ordering {
+    guarded("await", Ordering::Acquire)
+}
 
 /// Value of [`ProducerCursor::switch`] while a lane has only its first ring.
 pub const NOT_GROWN: u64 = u64::MAX;
@@ -90,7 +120,7 @@ impl LaneState {
     pub fn try_claim(&self) -> bool {
         // Acquire pairs with the Release in `hand_over`: the new owner continues at the old one's `head`
         // (model: `next_owner_continues`).
-        let claimed = self.word.compare_exchange(state::FREE, state::OWNED, CLAIM, Ordering::Relaxed).is_ok();
+        let claimed = self.word.compare_exchange(state::FREE, state::OWNED, claim_order(), Ordering::Relaxed).is_ok();
         if claimed {
             self.incarnation.fetch_add(1, Ordering::Relaxed);
         }
@@ -100,12 +130,12 @@ impl LaneState {
     /// Makes a new lane the caller's, once it has its ring.
     pub fn make_owned(&self) {
         self.incarnation.store(1, Ordering::Relaxed);
-        self.word.store(state::OWNED, HAND_OVER);
+        self.word.store(state::OWNED, hand_over_order());
     }
 
     /// Gives the lane up; what it holds stays.
     pub fn hand_over(&self) {
-        self.word.store(state::FREE, HAND_OVER);
+        self.word.store(state::FREE, hand_over_order());
     }
 }
 
@@ -146,13 +176,13 @@ impl ProducerCursor {
     #[inline]
     pub fn close_window(&self) {
         // Release pairs with the Acquire in `has_no_window`.
-        self.busy.store(0, CLOSE);
+        self.busy.store(0, close_order());
     }
 
     /// Whether no window is open; what was written in earlier ones is published.
     #[inline]
     pub fn has_no_window(&self) -> bool {
-        self.busy.load(AWAIT) == 0
+        self.busy.load(await_order()) == 0
     }
 
     /// Makes everything written before position `head` visible to the consumer.
@@ -160,13 +190,13 @@ impl ProducerCursor {
     pub fn publish(&self, head: u64) {
         // Release pairs with the Acquire in `published`: whoever sees this position sees the bytes before it.
         // Relaxed would hand out a record before its bytes arrive (model: `popped_is_whole`).
-        self.head.store(head, PUBLISH);
+        self.head.store(head, publish_order());
     }
 
     /// Position after the last record that is whole. Load it before `switch`.
     #[inline]
     pub fn published(&self) -> u64 {
-        self.head.load(OBSERVE)
+        self.head.load(observe_order())
     }
 
     /// Lets the second ring begin at the current head. The next `publish` makes it known.
@@ -201,13 +231,13 @@ impl ConsumerCursor {
     pub fn release(&self, tail: u64) {
         // Release pairs with the Acquire in `released`: the reads of these bytes come before their reuse
         // (model: `space_is_not_reused_early`).
-        self.tail.store(tail, RELEASE);
+        self.tail.store(tail, release_order());
     }
 
     /// Position before which the producer may overwrite.
     #[inline]
     pub fn released(&self) -> u64 {
-        self.tail.load(REUSE)
+        self.tail.load(reuse_order())
     }
 }
 
