@@ -1,7 +1,8 @@
 """Run the loom models, then prove that each of them guards something.
 
 The sources name each ordering that matters, and what else a model guards; the models, run with a name in
-`LOGSPOOL_WEAKEN`, do without it. At least one of them has to fail then; a name under which all models stay green fails this script.
+`LOGSPOOL_WEAKEN`, do without it. At least one of them has to fail then; a name under which all stay green fails this
+script.
 """
 
 import argparse

@@ -63,7 +63,7 @@ def health() -> Health:
             )
         if sink.spool_error:
             degraded.append(
-                f"the spool of {name} takes no records: {sink.spool_error}; they wait on tmpfs, as long as that has room "
+                f"the spool of {name} takes no records: {sink.spool_error}; they wait on tmpfs, while that has room "
                 "(mend: make room in spool_dir, or give a larger spool_bytes)"
             )
     degraded += _memory(stats)

@@ -77,7 +77,7 @@ fn run(folder: &Path, want: impl Fn(&Path) -> bool, undeliverable: Undeliverable
         true => Want::Append,
         false => Want::Leave,
     };
-    let mut report = recover::recover_as(folder, &want, Options { undeliverable })?;
+    let mut report = recover::recover_as(folder, want, Options { undeliverable })?;
     // After a reboot the spools are all there is. A folder that is given by hand may be one of spools.
     for spools in [super::life::options().spool_dir.as_deref(), Some(folder)].into_iter().flatten() {
         report.add(recover::recover_spools(spools, |path| want(path) == Want::Append)?);
