@@ -13,8 +13,27 @@ from logspool import _native, _stats
 LOSS_SHOWN_SECONDS = 60.0
 
 _lock = threading.Lock()
-_losses = 0
-_noticed_at: float | None = None
+
+
+class _Notice:
+    """Tells for a while that a counter has grown."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._at: float | None = None
+
+    def are_new(self, count: int) -> bool:
+        now = time.monotonic()
+        with _lock:
+            if count != self._count:
+                # Less than before: a forked child, which counts from zero.
+                self._at = now if count > self._count else None
+                self._count = count
+            return self._at is not None and now - self._at <= LOSS_SHOWN_SECONDS
+
+
+_losses = _Notice()
+_syncs = _Notice()
 
 
 @dataclass(frozen=True)
@@ -68,6 +87,7 @@ def health() -> Health:
             )
     degraded += _memory(stats)
     degraded += _given_up(stats)
+    degraded += _not_durable(stats)
     degraded += _beyond_cap(stats)
     status = "failing" if failing else "degraded" if degraded else "ok"
     return Health(status, failing + degraded)
@@ -88,17 +108,10 @@ def _memory(stats: _stats.Stats) -> list[str]:
 
 
 def _given_up(stats: _stats.Stats) -> list[str]:
-    global _losses, _noticed_at
     refused = sum(sum(level.refused.values()) for level in stats.levels.values())
     dropped = sum(sink.total("dropped") for sink in stats.sinks.values())
-    now = time.monotonic()
-    with _lock:
-        if refused + dropped != _losses:
-            # Less than before: a forked child, which counts from zero.
-            _noticed_at = now if refused + dropped > _losses else None
-            _losses = refused + dropped
-        if _noticed_at is None or now - _noticed_at > LOSS_SHOWN_SECONDS:
-            return []
+    if not _losses.are_new(refused + dropped):
+        return []
     reasons = []
     if refused:
         reasons.append(
@@ -111,6 +124,30 @@ def _given_up(stats: _stats.Stats) -> list[str]:
             "which and why)"
         )
     return reasons
+
+
+def _not_durable(stats: _stats.Stats) -> list[str]:
+    calls = sum(level.not_durable for level in stats.levels.values())
+    records = sum(sink.total("not_durable") for sink in stats.sinks.values())
+    if not _syncs.are_new(calls + records):
+        return []
+    reasons = []
+    if calls:
+        reasons.append(
+            f"{calls} calls returned before their record was durable since the process began (mend: look how busy the "
+            "disk is; a longer durability_timeout waits longer)"
+        )
+    if records:
+        reasons.append(
+            f"{records} written records could not be synced since the process began, and a power cut may take them: "
+            f"{_last_sync_error(stats)} (mend: look what the system says about the disk)"
+        )
+    return reasons
+
+
+def _last_sync_error(stats: _stats.Stats) -> str:
+    errors = [f"{name}: {sink.sync_error}" for name, sink in stats.sinks.items() if sink.sync_error]
+    return "; ".join(errors)
 
 
 def _beyond_cap(stats: _stats.Stats) -> list[str]:

@@ -48,8 +48,10 @@ def install(
     blocking_timeout: float | None = None,
     flush_interval: float = 0.5,
     flush_records: int = 100,
+    sync_interval: float = 1.0,
     checkpoint_every: int = 50,
     durability_timeout: float = 5.0,
+    durable_levels: Collection[int | str] | None = None,
     shutdown_timeout: float = 5.0,
     fallback: str | None = "stderr",
     spool_dir: str | os.PathLike[str] | None = None,
@@ -65,7 +67,10 @@ def install(
     `LOGSPOOL=off` in the environment makes it do nothing. Thread-safe.
 
     Args:
-        durability: "process" keeps the queue on tmpfs, where it survives SIGKILL; "memory" on the heap.
+        durability: how safe the record of a returned call is. "memory": queued on the heap. "process": it survives
+            SIGKILL, on tmpfs; so in those that follow. "interval": files are synced every sync_interval besides.
+            "checkpoint": and a call that would leave checkpoint_every accepted records not durable waits. "sync": each
+            call returns when its record is durable.
         queue_bytes: bound of one thread's queue.
         queue_total_bytes: bound of all queues of the process; None is the lesser of 64 MiB and 1/8 of the free tmpfs.
         queue_dir: folder of the queue; None is LOGSPOOL_QUEUE_DIR or a folder of this user in /dev/shm.
@@ -73,8 +78,11 @@ def install(
         blocking_timeout: seconds; None is 0.1, `float("inf")` for ever.
         flush_interval: a record is handed to the system at most this many seconds after the call.
         flush_records: ... or this many records later, to within 20 ms, whichever comes first.
-        checkpoint_every: for a durability that does not exist yet.
-        durability_timeout: for a durability that does not exist yet.
+        sync_interval: seconds that written records may stay without a sync in "interval" and "checkpoint".
+        checkpoint_every: records of the process that "checkpoint" never leaves accepted and not durable.
+        durability_timeout: seconds that a call waits for its record to be durable; then it returns and is counted.
+        durable_levels: levels (numbers or names) whose calls wait until their record is durable, in any durability
+            but "memory"; None: no level.
         shutdown_timeout: seconds that the end of the process, `flush()` and `close()` of handlers wait at most.
         fallback: where ERROR and above go when nothing else takes them: "stderr" or None.
         spool_dir: folder on disk where records wait whose output stalls or is away for more than a second, or when
@@ -272,16 +280,22 @@ def uninstall() -> None:
         _in_force = None
 
 
-def flush(timeout: float | None = None) -> bool:
-    """Wait until every record logged before is handed to the system.
+def flush(timeout: float | None = None, level: str = "written") -> bool:
+    """Wait until every record logged before is handed to the system, or until it is durable.
 
     Args:
         timeout: seconds; None waits for ever.
+        level: "written", or "durable": files are synced, services have confirmed; it works in every durability.
 
     Returns:
-        Whether that came true within the timeout.
+        Whether that came true within the timeout. A sync that failed is no success, and is told once.
+
+    Raises:
+        ValueError: there is no such level.
     """
-    return _native.flush(timeout)
+    if level not in ("written", "durable"):
+        raise ValueError(f"level must be 'written' or 'durable', not {level!r}")
+    return _native.flush_durable(timeout) if level == "durable" else _native.flush(timeout)
 
 
 def carry_fields() -> None:

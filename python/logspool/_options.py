@@ -28,11 +28,13 @@ FLUSH_INTERVAL = (0.02, 3600.0)
 #: How long ERROR and above wait for room by default, in seconds.
 DEFAULT_BLOCKING_TIMEOUT = 0.1
 
-DURABILITIES = ("process", "memory")
-LATER_DURABILITIES = ("interval", "checkpoint", "sync")
+DURABILITIES = ("process", "memory", "interval", "checkpoint", "sync")
+
+#: Seconds, least and most, that `sync_interval` may be. Chosen: a disk is busy with syncs at less.
+SYNC_INTERVAL = (0.01, 3600.0)
 
 #: Options whose part does not exist yet, with the one value they may have.
-LATER = {"checkpoint_every": 50, "durability_timeout": 5.0, "keeper": False}
+LATER = {"keeper": False}
 
 #: Bytes, least and most, that the spool of one output may take; the core checks the same least.
 SPOOL_BYTES = (1024 * 1024, 1 << 50)
@@ -94,12 +96,19 @@ def checked(values: dict[str, Any]) -> dict[str, Any]:
     else:
         timeout = _number("blocking_timeout", timeout, 0.0, math.inf, "seconds")
     durability = _durability(values["durability"])
+    durable_levels = _levels("durable_levels", values["durable_levels"]) or []
+    if durable_levels and durability == "memory":
+        raise ValueError('durable_levels needs a durability other than "memory"')
     return {
         "durability": durability,
+        "sync_interval": _number("sync_interval", values["sync_interval"], *SYNC_INTERVAL, "seconds"),
+        "checkpoint_every": _integer("checkpoint_every", values["checkpoint_every"], 1, 1_000_000_000, "records"),
+        "durability_timeout": _number("durability_timeout", values["durability_timeout"], 0.0, math.inf, "seconds"),
+        "durable_levels": durable_levels,
         "queue_bytes": queue_bytes,
         "queue_total_bytes": total,
         "queue_dir": queue_dir(values["queue_dir"]),
-        "blocking_levels": _levels(values["blocking_levels"]),
+        "blocking_levels": _levels("blocking_levels", values["blocking_levels"]),
         "blocking_timeout": timeout,
         "flush_interval": values["flush_interval"],
         "flush_records": values["flush_records"],
@@ -128,8 +137,6 @@ def _integer(name: str, value: Any, least: int, most: int, unit: str) -> int:
 
 
 def _durability(value: Any) -> str:
-    if value in LATER_DURABILITIES:
-        raise ValueError(f"durability={value!r}: that mode does not exist yet; what works is {_listed(DURABILITIES)}")
     if value not in DURABILITIES:
         raise ValueError(f"durability must be {_listed(DURABILITIES)}, not {value!r}")
     return str(value)
@@ -188,11 +195,11 @@ def _spool_dir(value: Any, durability: str) -> str | None:
     return path
 
 
-def _levels(value: Any) -> list[int] | None:
+def _levels(option: str, value: Any) -> list[int] | None:
     if value is None:
         return None
     if isinstance(value, (str, int)):
-        raise TypeError(f"blocking_levels must be a collection of levels, not {value!r}")
+        raise TypeError(f"{option} must be a collection of levels, not {value!r}")
     import logging
 
     numbers = set()
@@ -201,12 +208,12 @@ def _levels(value: Any) -> list[int] | None:
             number = logging._nameToLevel.get(level)
             if number is None:
                 known = meant(level, logging._nameToLevel)
-                raise ValueError(f"blocking_levels: no level is named {level!r}; {known}")
+                raise ValueError(f"{option}: no level is named {level!r}; {known}")
             level = number
         if isinstance(level, bool) or not isinstance(level, int):
-            raise TypeError(f"blocking_levels: a level is a name or a number, not {level!r}")
+            raise TypeError(f"{option}: a level is a name or a number, not {level!r}")
         if not 0 <= level <= 0xFFFF:
-            raise ValueError(f"blocking_levels: a level must be 0 to 65535, not {level}")
+            raise ValueError(f"{option}: a level must be 0 to 65535, not {level}")
         numbers.add(int(level))
     return sorted(numbers)
 

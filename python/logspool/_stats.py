@@ -34,11 +34,14 @@ class LevelCount:
         offered: calls that reached the queue.
         accepted: records in the queue or beyond.
         refused: records turned away at the call, by reason: "queue_full", "reentrant", "no_lane", "no_blob".
+        not_durable: calls that had to wait until their record was durable, and returned without: it took longer than
+            durability_timeout, or its file could not be synced. The records are accepted.
     """
 
     offered: int
     accepted: int
     refused: Mapping[str, int]
+    not_durable: int = 0
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,7 @@ class SinkCount:
         dropped: records given up, by reason: "sink_closed", "rejected", "overflow_full", "unrenderable",
             "unreadable", "deadline".
         uncertain: records whose write had an unknown outcome; 0, that is decided at recovery.
+        not_durable: records among the written ones whose sync failed for good.
     """
 
     accepted_for_sink: int
@@ -63,6 +67,7 @@ class SinkCount:
     spooled: int
     dropped: Mapping[str, int]
     uncertain: int
+    not_durable: int = 0
 
 
 @dataclass(frozen=True)
@@ -74,8 +79,11 @@ class SinkStats(Mapping[str, SinkCount]):
         bytes_written: bytes handed to the system.
         errors: failed writes.
         error: error of the last write, empty when it went well.
-        stuck: whether its writer has not come back for 20 ms; a service: whether it has confirmed nothing for 5 s.
+        sync_error: error of the last sync that failed for good, empty when none did.
+        stuck: whether its writer has not come back for 20 ms, or for 5 s from a sync; a service: whether it has
+            confirmed nothing for 5 s.
         closed: whether nothing is written to it any more.
+        syncs: how often it was synced.
         overflow_bytes: bytes that wait on tmpfs because it is slow or away.
         spool_bytes: bytes of the files of its spool on disk.
         spool_error: why the spool takes no records, empty when it does.
@@ -87,8 +95,10 @@ class SinkStats(Mapping[str, SinkCount]):
     bytes_written: int
     errors: int
     error: str
+    sync_error: str
     stuck: bool
     closed: bool
+    syncs: int
     overflow_bytes: int
     spool_bytes: int
     spool_error: str
@@ -222,6 +232,7 @@ def _sink(sink: Mapping[str, Any]) -> SinkStats:
             spooled=sink["spooled"][name],
             dropped=_of_level(sink["dropped"], name),
             uncertain=0,
+            not_durable=sink["not_durable"][name],
         )
         for name, accepted in sink["accepted"].items()
     }
@@ -248,7 +259,9 @@ def stats() -> Stats:
         queue = QueueStats()
     else:
         levels = {
-            name: LevelCount(offered, snapshot["accepted"][name], _of_level(snapshot["refused"], name))
+            name: LevelCount(
+                offered, snapshot["accepted"][name], _of_level(snapshot["refused"], name), snapshot["not_durable"][name]
+            )
             for name, offered in snapshot["offered"].items()
         }
         sinks = {sink["name"]: _sink(sink) for sink in snapshot["sinks"]}

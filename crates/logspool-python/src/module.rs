@@ -297,6 +297,14 @@ mod native {
         outside(py, || pipeline::flush(None, timeout))
     }
 
+    /// As `flush`, but until everything is durable.
+    #[pyfunction]
+    #[pyo3(signature = (timeout=None))]
+    fn flush_durable(py: Python<'_>, timeout: Option<f64>) -> bool {
+        let timeout = super::timeout(timeout);
+        outside(py, || pipeline::flush_durable(None, timeout))
+    }
+
     /// As `flush`, but without waiting for services.
     #[pyfunction]
     fn flush_local(py: Python<'_>, timeout: f64) -> bool {

@@ -30,6 +30,17 @@ fn duration(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).map_or(FOR_EVER, |duration| duration.min(FOR_EVER))
 }
 
+fn named(durability: &str) -> PyResult<Durability> {
+    Ok(match durability {
+        "memory" => Durability::Memory,
+        "process" => Durability::Process,
+        "interval" => Durability::Interval,
+        "checkpoint" => Durability::Checkpoint,
+        "sync" => Durability::Sync,
+        _ => return Err(PyValueError::new_err(format!("there is no durability {durability:?}"))),
+    })
+}
+
 /// Hands the options to the core.
 ///
 /// # Errors
@@ -43,7 +54,7 @@ pub fn configure(values: &Bound<'_, PyDict>) -> PyResult<()> {
     let fallback: Option<String> = get("fallback")?.extract()?;
     let shutdown_timeout = duration(get("shutdown_timeout")?.extract()?);
     let options = Options {
-        durability: if durability == "memory" { Durability::Memory } else { Durability::Process },
+        durability: named(&durability)?,
         queue_bytes: get("queue_bytes")?.extract()?,
         queue_total_bytes: get("queue_total_bytes")?.extract()?,
         queue_dir: get("queue_dir")?.extract::<Option<PathBuf>>()?,
@@ -53,6 +64,10 @@ pub fn configure(values: &Bound<'_, PyDict>) -> PyResult<()> {
         spool_dir: get("spool_dir")?.extract::<Option<PathBuf>>()?,
         spool_bytes: get("spool_bytes")?.extract()?,
         shutdown_timeout,
+        sync_interval: duration(get("sync_interval")?.extract()?),
+        checkpoint_every: get("checkpoint_every")?.extract()?,
+        durability_timeout: duration(get("durability_timeout")?.extract()?),
+        durable_levels: get("durable_levels")?.extract()?,
         fallback: if fallback.is_some() { Fallback::Stderr } else { Fallback::None },
     };
     pipeline::configure(options).map_err(|error| match error {

@@ -48,9 +48,25 @@ pub unsafe fn queue(head: Head, made_under: MadeUnder, pieces: &Pieces) -> Queue
     // SAFETY: the lane gives as many bytes as asked for.
     match pipeline::push(head, pieces.len(), |to| unsafe { pieces.write(to) }) {
         Push::Accepted => Queued::Done,
+        // SAFETY: attached.
+        Push::Undurable => unsafe { await_durable(head.level) },
         // SAFETY: passed on.
         Push::NoRoom => unsafe { wait_and_queue(head, made_under, pieces) },
     }
+}
+
+/// Waits until the record that was just pushed is durable, or for as long as that may take.
+///
+/// # Safety
+///
+/// Attached.
+#[cold]
+#[inline(never)]
+unsafe fn await_durable(level: u16) -> Queued {
+    // SAFETY: attached; no Python object is touched until the guard is gone.
+    let _detached = unsafe { Detached::new() };
+    pipeline::await_durable(level);
+    Queued::Done
 }
 
 /// How long a call waits for its own line on a terminal.
@@ -95,8 +111,11 @@ unsafe fn wait_and_queue(head: Head, made_under: MadeUnder, pieces: &Pieces) -> 
             return Queued::Stale;
         }
         // SAFETY: as in `queue`.
-        if let Push::Accepted = pipeline::push(head, pieces.len(), |to| unsafe { pieces.write(to) }) {
-            return Queued::Done;
+        match pipeline::push(head, pieces.len(), |to| unsafe { pieces.write(to) }) {
+            Push::Accepted => return Queued::Done,
+            // SAFETY: attached.
+            Push::Undurable => return unsafe { await_durable(head.level) },
+            Push::NoRoom => {}
         }
     }
 }

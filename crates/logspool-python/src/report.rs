@@ -57,12 +57,17 @@ fn add_sink(total: &mut SinkSnapshot, more: SinkSnapshot) {
         total.counts.spool_error = more.counts.spool_error;
     }
     add_histogram(&mut total.reading.write_seconds, &more.reading.write_seconds);
+    add_histogram(&mut total.reading.sync_seconds, &more.reading.sync_seconds);
+    add(&mut total.reading.not_durable, more.reading.not_durable);
     add_histogram(&mut total.reading.batch_records, &more.reading.batch_records);
     for (total, more) in total.reading.errors.iter_mut().zip(more.reading.errors) {
         *total += more;
     }
     total.reading.last_write_seconds = total.reading.last_write_seconds.max(more.reading.last_write_seconds);
     total.reading.oldest_age_seconds = total.reading.oldest_age_seconds.max(more.reading.oldest_age_seconds);
+    if !more.sync_error.is_empty() {
+        total.sync_error = more.sync_error;
+    }
     if total.closed || !more.closed {
         if !more.error.is_empty() || total.closed {
             total.error = more.error;
@@ -95,6 +100,7 @@ pub fn snapshot(py: Python<'_>) -> PyResult<Option<Bound<'_, PyDict>>> {
     dict.set_item("offered", per_level(py, snapshot.offered)?)?;
     dict.set_item("accepted", per_level(py, snapshot.accepted)?)?;
     dict.set_item("refused", per_reason(py, &REFUSAL_REASONS, &snapshot.refused)?)?;
+    dict.set_item("not_durable", per_level(py, snapshot.not_durable)?)?;
     dict.set_item("in_lanes", per_level(py, snapshot.in_lanes)?)?;
     dict.set_item("late_records", snapshot.late_records)?;
     dict.set_item("batches", snapshot.batches)?;
@@ -121,12 +127,15 @@ fn sinks<'py>(py: Python<'py>, snapshot: &Snapshot) -> PyResult<Bound<'py, PyLis
         dict.set_item("queued", per_level(py, sink.counts.queued)?)?;
         dict.set_item("spooled", per_level(py, sink.counts.spooled)?)?;
         dict.set_item("dropped", per_reason(py, &DROP_REASONS, &sink.counts.dropped)?)?;
+        dict.set_item("not_durable", per_level(py, sink.reading.not_durable)?)?;
+        dict.set_item("syncs", sink.reading.sync_seconds.count)?;
         dict.set_item("bytes_written", sink.counts.bytes_written)?;
         dict.set_item("errors", sink.counts.errors)?;
         dict.set_item("overflow_bytes", sink.counts.overflow_bytes)?;
         dict.set_item("spool_bytes", sink.counts.spool_bytes)?;
         dict.set_item("spool_error", &sink.counts.spool_error)?;
         dict.set_item("error", &sink.error)?;
+        dict.set_item("sync_error", &sink.sync_error)?;
         dict.set_item("stuck", sink.stuck)?;
         dict.set_item("closed", sink.closed)?;
         dict.set_item("oldest_age_seconds", sink.reading.oldest_age_seconds)?;

@@ -13,6 +13,7 @@ use std::sync::atomic::Ordering;
 
 use crate::chunk::Chunk;
 use crate::clock::{self, Calibrator, Point};
+use crate::durable::{self, Sinks};
 use crate::manifest;
 use crate::pipeline::Pipeline;
 use crate::queue::merge::{Share, in_order};
@@ -82,6 +83,7 @@ pub struct Collector {
     tickets: VecDeque<(u64, u64)>,
     refusals_told: u64,
     told_at: u64,
+    seen_calls: u64,
 }
 
 impl std::fmt::Debug for Collector {
@@ -107,6 +109,7 @@ impl Collector {
             tickets: VecDeque::new(),
             refusals_told: 0,
             told_at: 0,
+            seen_calls: 0,
         }
     }
 
@@ -120,9 +123,16 @@ impl Collector {
         self.seen_ticket
     }
 
+    /// Calls that wait until their record is durable, and that this collector has seen to.
+    pub fn seen_calls(&self) -> u64 {
+        self.seen_calls
+    }
+
     /// One turn: reclaim, calibrate, batch, answer flushes.
     pub fn turn(&mut self, pipeline: &Pipeline) -> Turn {
         self.segment.header().heartbeat.fetch_add(1, Ordering::Relaxed);
+        // Before the lanes are looked at: what a call waits for was pushed before.
+        let calls = pipeline.durable_calls();
         let capacity = self.capacity(pipeline);
         self.reclaim(pipeline);
         self.calibrate();
@@ -138,6 +148,12 @@ impl Collector {
             }
             _ => Turn::Held,
         };
+        if calls != self.seen_calls {
+            self.seen_calls = calls;
+            for outlet in self.filling.outlets().filter(|outlet| outlet.nudge()) {
+                pipeline.start_writer(outlet.clone());
+            }
+        }
         self.end_pass(pipeline);
         self.answer_tickets(pipeline);
         turn
@@ -214,8 +230,8 @@ impl Collector {
         }
         let number = segment.header().batch.load(Ordering::Relaxed) + 1;
         let mut tally = Tally::default();
-        in_order(&mut shares, cut, |lying| {
-            self.take(pipeline, lying, &mut tally);
+        in_order(&mut shares, cut, |lane, lying| {
+            self.take(pipeline, lane, lying, &mut tally);
             // Up to the cut, or until the batch is large enough.
             if tally.bytes >= BATCH_BYTES { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
@@ -234,12 +250,12 @@ impl Collector {
         }
         let turn = if tally.bytes < FEW_BYTES { Turn::Few } else { Turn::Worked };
         self.tell_refusals(pipeline);
-        self.publish(number, ranges, tally);
+        self.publish(pipeline, number, ranges, tally);
         self.hand_over(pipeline, number);
         turn
     }
 
-    fn take(&mut self, pipeline: &Pipeline, lying: Lying<'_>, tally: &mut Tally) {
+    fn take(&mut self, pipeline: &Pipeline, lane: usize, lying: Lying<'_>, tally: &mut Tally) {
         let head = lying.head;
         tally.records += 1;
         tally.counts[level_class(head.level)] += 1;
@@ -253,7 +269,11 @@ impl Collector {
         tally.point = tally.point.max(point as u32);
         let time_ns = self.points[point].wall_ns_at(head.ticks);
         let source = Source { segment: &self.segment, pipeline };
-        let taken = self.renderer.take(&source, &mut Open { filling: &mut self.filling, pipeline }, lying, time_ns);
+        let mut open = Open { filling: &mut self.filling, pipeline, sinks: 0 };
+        let taken = self.renderer.take(&source, &mut open, lying, time_ns);
+        if pipeline.undurable().is_some() {
+            tally.reach(lane, open.sinks);
+        }
         tally.blobs.extend(taken.blob);
     }
 
@@ -267,10 +287,10 @@ impl Collector {
         let text = format!("{} records dropped: the queue was full", refusals - self.refusals_told);
         self.refusals_told = refusals;
         self.told_at = now;
-        self.renderer.tell(&mut Open { filling: &mut self.filling, pipeline }, &text, clock::wall_ns());
+        self.renderer.tell(&mut Open { filling: &mut self.filling, pipeline, sinks: 0 }, &text, clock::wall_ns());
     }
 
-    fn publish(&mut self, number: u64, ranges: Vec<LaneRange>, tally: Tally) {
+    fn publish(&mut self, pipeline: &Pipeline, number: u64, ranges: Vec<LaneRange>, tally: Tally) {
         let header = self.segment.header();
         let first_seq = header.next_seq.load(Ordering::Relaxed);
         let head =
@@ -284,6 +304,9 @@ impl Collector {
         header.late_records.fetch_add(tally.late, Ordering::Relaxed);
         for range in &ranges {
             self.segment.lane(range.lane as usize).consumer.batched.store(range.to, Ordering::Relaxed);
+        }
+        if let Some(undurable) = pipeline.undurable() {
+            undurable.enter(number, ranges.iter().map(|range| tally.share(range)));
         }
         self.in_flight.push_back(InFlight { batch: number, ranges, manifest_end, blobs: tally.blobs });
     }
@@ -417,11 +440,15 @@ impl Definitions for Source<'_> {
 struct Open<'a> {
     filling: &'a mut Filling,
     pipeline: &'a Pipeline,
+    /// Those that were asked for.
+    sinks: Sinks,
 }
 
 impl Chunks for Open<'_> {
     fn chunk(&mut self, sink: u32) -> Option<&mut Chunk> {
-        self.filling.chunk(self.pipeline, sink)
+        let chunk = self.filling.chunk(self.pipeline, sink)?;
+        self.sinks |= 1 << Table::Sinks.slot(sink);
+        Some(chunk)
     }
 }
 
@@ -434,4 +461,23 @@ struct Tally {
     late: u64,
     point: u32,
     blobs: Vec<u64>,
+    /// Per lane: its records, and the sinks that they go to. Kept where calls wait for them.
+    reached: Vec<(u32, Sinks)>,
+}
+
+impl Tally {
+    fn reach(&mut self, lane: usize, sinks: Sinks) {
+        if self.reached.len() <= lane {
+            self.reached.resize(lane + 1, (0, 0));
+        }
+        let (records, all) = &mut self.reached[lane];
+        *records += 1;
+        *all |= sinks;
+    }
+
+    fn share(&self, range: &LaneRange) -> durable::Share {
+        let lane = range.lane as usize;
+        let (records, sinks) = self.reached.get(lane).copied().unwrap_or_default();
+        durable::Share { lane, from: range.from, to: range.to, records, sinks }
+    }
 }

@@ -22,6 +22,8 @@ mod collector;
 #[cfg(not(loom))]
 pub mod definition;
 #[cfg(not(loom))]
+mod durable;
+#[cfg(not(loom))]
 mod fallback;
 #[cfg(not(loom))]
 pub mod format;

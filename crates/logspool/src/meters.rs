@@ -5,6 +5,9 @@
 use std::io::ErrorKind;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::segment::layout::LEVEL_CLASSES;
+use crate::stats::{self, PerLevel};
+
 /// Upper bounds of a write's duration in seconds; one more bucket holds the rest.
 ///
 /// Specified: from 50 us (a page-cache write) to 10 s (a hung disk), three steps a decade at most.
@@ -103,6 +106,10 @@ impl<const N: usize> Histogram<N> {
 pub struct SinkMeters {
     /// Duration of each write that went well.
     pub write_seconds: Histogram<{ WRITE_SECONDS.len() }>,
+    /// Duration of each sync.
+    pub sync_seconds: Histogram<{ WRITE_SECONDS.len() }>,
+    /// Written records whose sync failed for good.
+    pub not_durable: [AtomicU64; LEVEL_CLASSES],
     /// Records of each chunk.
     pub batch_records: Histogram<{ BATCH_RECORDS.len() }>,
     /// Failed writes, per [`ErrorClass`].
@@ -116,6 +123,10 @@ pub struct SinkMeters {
 pub struct SinkReading {
     /// Duration of each write that went well.
     pub write_seconds: HistogramCounts,
+    /// Duration of each sync; their number.
+    pub sync_seconds: HistogramCounts,
+    /// Written records whose sync failed for good.
+    pub not_durable: PerLevel,
     /// Records of each chunk.
     pub batch_records: HistogramCounts,
     /// Failed writes, per [`ErrorClass`].
@@ -131,6 +142,8 @@ impl SinkMeters {
     pub fn read(&self, oldest_age_seconds: f64) -> SinkReading {
         SinkReading {
             write_seconds: self.write_seconds.counts(&WRITE_SECONDS),
+            sync_seconds: self.sync_seconds.counts(&WRITE_SECONDS),
+            not_durable: stats::read(&self.not_durable),
             batch_records: self.batch_records.counts(&BATCH_RECORDS),
             errors: std::array::from_fn(|class| self.errors[class].load(Ordering::Relaxed)),
             last_write_seconds: self.last_write_ns.load(Ordering::Relaxed) as f64 / 1e9,

@@ -79,6 +79,10 @@ fn levels(page: &mut Page, snapshot: &Snapshot) {
     for (name, count) in LEVEL_NAMES.iter().zip(snapshot.accepted) {
         page.sample("records_total", &[("level", name)], count);
     }
+    page.family("not_durable_calls", "counter", "Calls that returned before their record was durable.");
+    for (name, count) in LEVEL_NAMES.iter().zip(snapshot.not_durable) {
+        page.sample("not_durable_calls_total", &[("level", name)], count);
+    }
     page.family("late_records", "counter", "Records that came after a later one had been batched.");
     page.sample("late_records_total", &[], snapshot.late_records);
 }
@@ -152,6 +156,18 @@ fn sinks(page: &mut Page, snapshot: &Snapshot) {
     for sink in all {
         let name = sink.definition.kind.to_string();
         page.histogram("write_duration_seconds", ("sink", &name), &sink.reading.write_seconds);
+    }
+    page.family("sync_duration_seconds", "histogram", "Duration of one sync of the file.");
+    for sink in all {
+        let name = sink.definition.kind.to_string();
+        page.histogram("sync_duration_seconds", ("sink", &name), &sink.reading.sync_seconds);
+    }
+    page.family("not_durable_records", "counter", "Written records whose sync failed for good.");
+    for sink in all {
+        let name = sink.definition.kind.to_string();
+        for (level, count) in LEVEL_NAMES.iter().zip(sink.reading.not_durable) {
+            page.sample("not_durable_records_total", &[("sink", &name), ("level", level)], count);
+        }
     }
     page.family("batch_records", "histogram", "Records of one write.");
     for sink in all {

@@ -7,6 +7,7 @@
 
 mod admission;
 mod door;
+mod durability;
 mod life;
 mod options;
 mod outlets;
@@ -17,6 +18,7 @@ mod spooling;
 
 pub use admission::{Push, Refusal, Room, Waiter, make_room, push, refuse};
 pub use door::{end, go_on};
+pub use durability::{await_durable, flush_durable};
 pub use life::{
     after_fork_in_child, after_fork_in_parent, before_fork, configure, drain, flush, flush_local, generation,
     install_signal_drain, is_running,
@@ -38,7 +40,7 @@ use crate::meters::WaitMeters;
 use crate::overflow::Budget;
 use crate::segment::Segment;
 use crate::segment::layout::Table;
-use crate::writer::Outlet;
+use crate::writer::{Outlet, Syncs};
 use routes::Routes;
 use spooling::Spooler;
 
@@ -65,6 +67,8 @@ pub struct Pipeline {
     waits: WaitMeters,
     /// Where stalled sinks leave records on disk, if the user chose a folder.
     spooler: Option<Spooler>,
+    /// What makes records durable.
+    syncs: Syncs,
     number: u64,
 }
 

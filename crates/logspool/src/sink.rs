@@ -82,6 +82,20 @@ pub trait Sink: Send {
     /// A [`SinkError`] that says what to do; nothing of `lines` was taken then.
     fn write(&mut self, lines: Lines<'_>) -> Result<usize, SinkError>;
 
+    /// Makes durable what `write` returned, all of it, also in files that the sink has left since.
+    ///
+    /// What has no disk behind it is durable when it is written.
+    ///
+    /// # Errors
+    ///
+    /// It failed for good: nobody knows what of it is durable. The sink has tried what can be tried, and goes on.
+    fn sync(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// `sync` will be called now and again: the sink keeps from here on what it needs to make good a failed one.
+    fn keep_unsynced(&mut self) {}
+
     /// How often the sink has gone over to another file.
     fn turns(&self) -> u64 {
         0

@@ -103,6 +103,8 @@ pub struct Snapshot {
     pub refused: [PerLevel; REFUSALS],
     /// Accepted and not yet batched: still in lanes.
     pub in_lanes: PerLevel,
+    /// Calls that returned although their record was not durable, where they had to wait for that.
+    pub not_durable: PerLevel,
     /// Records that came after one with a later stamp had been batched.
     pub late_records: u64,
     /// Batches so far.
@@ -140,7 +142,9 @@ pub struct SinkSnapshot {
     pub counts: SinkCounts,
     /// Error of the last write, empty when it went well.
     pub error: String,
-    /// Whether the writer has not come back for 20 ms.
+    /// Error of the last sync that failed for good, empty when none did.
+    pub sync_error: String,
+    /// Whether the writer has not come back for 20 ms, or 5 s from a sync.
     pub stuck: bool,
     /// Whether it was closed.
     pub closed: bool,

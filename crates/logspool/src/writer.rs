@@ -13,14 +13,15 @@
 //! `error_number`.
 //!
 //! This file is the collector's side; `thread.rs` is the writer's, `delivery.rs` the same for sinks whose destination
-//! confirms later, `spooling.rs` that of the spool's thread, `closing.rs` the end of a sink. `entries.rs` is the queue
-//! itself, wherever its parts lie.
+//! confirms later, `syncing.rs` has what makes batches durable, `spooling.rs` the side of the spool's thread,
+//! `closing.rs` the end of a sink. `entries.rs` is the queue itself, wherever its parts lie.
 
 mod closing;
 mod delivery;
 mod entries;
 mod sink_spool;
 mod spooling;
+mod syncing;
 mod thread;
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
@@ -29,6 +30,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use crate::chunk::Chunk;
 use crate::clock::monotonic_ns;
 use crate::definition::{SinkDefinition, SinkPlace};
+use crate::durable::Outcome;
 use crate::meters::{BATCH_RECORDS, SinkMeters, SinkReading};
 use crate::overflow::{Budget, Overflow};
 use crate::segment::Segment;
@@ -39,6 +41,8 @@ use entries::{Entries, Entry};
 pub use sink_spool::{Next, SinkSpool};
 pub use spooling::{Bell, SpoolHome, SpoolTurn};
 use spooling::{SpoolSlot, SpoolState};
+use syncing::Unsynced;
+pub use syncing::{SyncRule, Syncs};
 
 /// A writer that has not come back for this long is stuck, and its records move to overflow.
 ///
@@ -67,6 +71,11 @@ const UNCONFIRMED_BYTES: usize = 64 * 1024;
 /// See [`UNCONFIRMED_BYTES`].
 const UNCONFIRMED_NS: u64 = 1_000_000_000;
 
+/// The same while calls wait until their record is durable, which a spool can make it.
+///
+/// Chosen: a commit of a busy service takes less; a call that waits for one that is away waits this much longer.
+const HURRIED_NS: u64 = 100_000_000;
+
 /// Bytes of finished chunks that wait on the heap for one sink.
 ///
 /// Chosen: ten batches; half makes the collector wait for the writer more often, double gains nothing.
@@ -90,6 +99,7 @@ struct Waiting {
     closing: Option<u64>,
     thread_runs: bool,
     spare: Vec<Chunk>,
+    unsynced: Unsynced,
     /// The error that [`TEXT`] stands for.
     error: String,
 }
@@ -127,6 +137,10 @@ pub struct Outlet {
     /// When the oldest chunk that lies in an overflow file alone came; 0: there is none. 1: some lie in the spool.
     overflowing_since: AtomicU64,
     writing_since: AtomicU64,
+    /// When the sync began that is under way, 0 where there is none.
+    syncing_since: AtomicU64,
+    sync_error: AtomicI32,
+    syncs: Syncs,
     error_number: AtomicI32,
     notify: AtomicBool,
     begun: AtomicBool,
@@ -184,6 +198,7 @@ impl Outlet {
                 closing: None,
                 thread_runs: false,
                 spare: Vec::new(),
+                unsynced: Unsynced::default(),
                 error: String::new(),
             }),
             changed: Condvar::new(),
@@ -191,6 +206,9 @@ impl Outlet {
             unspilled_batch: AtomicU64::new(NONE),
             overflowing_since: AtomicU64::new(0),
             writing_since: AtomicU64::new(0),
+            syncing_since: AtomicU64::new(0),
+            sync_error: AtomicI32::new(0),
+            syncs: Syncs { rule: SyncRule::Asked, undurable: None },
             error_number: AtomicI32::new(0),
             notify: AtomicBool::new(false),
             begun: AtomicBool::new(false),
@@ -240,7 +258,7 @@ impl Outlet {
 
     /// Whether the writer has not come back for too long or fails.
     pub fn is_stuck(&self, now: u64) -> bool {
-        self.writes_longer_than(if self.confirms { SILENT_NS } else { STUCK_NS }, now)
+        self.writes_longer_than(if self.confirms { SILENT_NS } else { STUCK_NS }, now) || self.hangs_in_sync(now)
     }
 
     fn writes_longer_than(&self, nanoseconds: u64, now: u64) -> bool {
@@ -271,6 +289,7 @@ impl Outlet {
         // A record that was on its way when its sink was closed: stock logging would have raised there.
         if waiting.dead || self.is_closed() {
             self.count_dropped(DropReason::SinkClosed, chunk.counts);
+            self.settle(&[chunk.batch], Outcome::Failed);
             return false;
         }
         self.meters.batch_records.observe(&BATCH_RECORDS, chunk.marks.len() as f64);
@@ -297,6 +316,7 @@ impl Outlet {
         let _waiting = self.lock();
         count(&self.head().accepted, chunk.counts);
         self.count_dropped(reason, chunk.counts);
+        self.settle(&[chunk.batch], Outcome::Failed);
     }
 
     fn count_dropped(&self, reason: DropReason, counts: [u32; LEVEL_CLASSES]) {
@@ -313,7 +333,8 @@ impl Outlet {
         let heap_bytes = waiting.entries.heap_bytes();
         let full = heap_bytes >= HEAP_BYTES;
         let (pressing, stands) = if self.confirms {
-            (heap_bytes >= UNCONFIRMED_BYTES, now.saturating_sub(oldest) > UNCONFIRMED_NS)
+            let patience = if self.hurries() { HURRIED_NS } else { UNCONFIRMED_NS };
+            (heap_bytes >= UNCONFIRMED_BYTES, now.saturating_sub(oldest) > patience)
         } else {
             let pressing =
                 waiting.entries.len() > 1 && heap_bytes >= PRESSING_BYTES && self.writes_longer_than(PRESSING_NS, now);

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use super::Pipeline;
 use super::door::wait_for_death;
 use super::life::{current, existing, options};
+use crate::durable::Undurable;
 use crate::generation;
 use crate::queue::cursor::state;
 use crate::queue::producer::{ERROR, LargeRecord, Obstacle, Producer, wake_collector};
@@ -35,6 +36,9 @@ pub enum Refusal {
 pub enum Push {
     /// The record is in the queue: it survives the process.
     Accepted,
+    /// As `Accepted`; but the call is to return once the record is durable. Leave the interpreter and call
+    /// [`super::await_durable`].
+    Undurable,
     /// No room, no lane yet, or the process has forked. Leave the interpreter, call [`make_room`], try again.
     NoRoom,
 }
@@ -128,10 +132,46 @@ pub fn push(head: Head, value_bytes: usize, fill: impl FnOnce(*mut u8)) -> Push 
     }
     // SAFETY: only this thread has the pointer. A signal handler that comes in between finds the lane busy
     // or the producer whole: its fields change only inside the busy window or before it.
-    match unsafe { &mut *producer }.push(head, value_bytes, fill) {
+    let producer = unsafe { &mut *producer };
+    if let Some(undurable) = producer.undurable {
+        return push_to_wait(producer, undurable, head, value_bytes, fill);
+    }
+    match producer.push(head, value_bytes, fill) {
         Ok(()) => Push::Accepted,
         Err(_) => Push::NoRoom,
     }
+}
+
+/// As [`push`], in a process whose calls may wait until their record is durable.
+#[inline(never)]
+fn push_to_wait(
+    producer: &mut Producer,
+    undurable: &Undurable,
+    head: Head,
+    value_bytes: usize,
+    fill: impl FnOnce(*mut u8),
+) -> Push {
+    undurable.begin();
+    match producer.push(head, value_bytes, fill) {
+        Ok(()) if undurable.must_wait(head.level) => Push::Undurable,
+        Ok(()) => Push::Accepted,
+        Err(_) => {
+            undurable.take_back();
+            Push::NoRoom
+        }
+    }
+}
+
+/// The pipeline of this thread's last push, its lane, and the position after the record.
+pub(super) fn last_push() -> Option<(&'static Pipeline, usize, u64)> {
+    let producer = PRODUCER.get();
+    if producer.is_null() {
+        return None;
+    }
+    // SAFETY: only this thread has the pointer.
+    let producer = unsafe { &*producer };
+    let pipeline = existing().filter(|pipeline| pipeline.number() == producer.pipeline)?;
+    Some((pipeline, producer.index, producer.position()))
 }
 
 /// Does what [`push`] could not: claims or grows the lane, restarts after a fork, waits for room.
@@ -203,7 +243,9 @@ fn renew(pipeline: &'static Pipeline) -> Option<NonNull<Producer>> {
         // SAFETY: made by `Box::into_raw` below, owned by this thread alone.
         drop(unsafe { Box::from_raw(held) });
     }
-    let producer = Box::into_raw(Box::new(pipeline.claim_lane()?));
+    let mut producer = pipeline.claim_lane()?;
+    producer.undurable = pipeline.syncs.undurable.as_deref();
+    let producer = Box::into_raw(Box::new(producer));
     PRODUCER.set(producer);
     // Registers the destructor; at the very end of a thread there is none any more, and the lane stays taken.
     let _ = OWNER.try_with(|_| ());

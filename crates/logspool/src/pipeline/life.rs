@@ -123,13 +123,15 @@ fn begin() -> Option<Pipeline> {
     let path = queue_folder();
     let segment = match options.durability {
         Durability::Memory => Segment::in_memory(ring_limit).ok()?,
-        Durability::Process => match Segment::create(&path, ring_limit) {
-            Ok(segment) => segment,
-            Err(error) => {
-                warn_of_memory(&path, &error);
-                Segment::in_memory(ring_limit).ok()?
+        Durability::Process | Durability::Interval | Durability::Checkpoint | Durability::Sync => {
+            match Segment::create(&path, ring_limit) {
+                Ok(segment) => segment,
+                Err(error) => {
+                    warn_of_memory(&path, &error);
+                    Segment::in_memory(ring_limit).ok()?
+                }
             }
-        },
+        }
     };
     let free = segment.home().and_then(|(folder, _)| folder.free_bytes().ok()).unwrap_or(u64::MAX);
     let overflow_bytes = options.overflow_bytes.unwrap_or((free / OVERFLOW_SHARE).min(MAX_OVERFLOW_BYTES));
@@ -155,6 +157,7 @@ fn begin() -> Option<Pipeline> {
         refusals: AtomicU64::new(0),
         fallen_back: AtomicBool::new(false),
         waits: Default::default(),
+        syncs: super::durability::syncs(options),
         number: NUMBER.load(Ordering::Relaxed),
     })
 }
@@ -281,7 +284,10 @@ impl Pipeline {
             }
             let sleeping = &self.segment.header().sleeping;
             sleeping.store(1, Ordering::SeqCst);
-            if self.requested_ticket() == collector.seen_ticket() && !self.leave.load(Ordering::SeqCst) {
+            if self.requested_ticket() == collector.seen_ticket()
+                && self.durable_calls() == collector.seen_calls()
+                && !self.leave.load(Ordering::SeqCst)
+            {
                 sleep_until_woken(sleeping, sleep);
             }
             sleeping.store(0, Ordering::Relaxed);
@@ -301,7 +307,7 @@ impl Pipeline {
         ticket
     }
 
-    fn wait(&self, deadline: Option<Instant>, done: impl Fn() -> bool) -> bool {
+    pub(super) fn wait(&self, deadline: Option<Instant>, done: impl Fn() -> bool) -> bool {
         let mut pause = Duration::from_micros(20);
         loop {
             if done() {
@@ -438,7 +444,7 @@ pub fn after_fork_in_parent() {
     pipeline.resume_writers();
     // Threads that logged while the others were away took their slow way already: let them take it again.
     generation::advance();
-    if pipeline.left_behind() > 0 {
+    if pipeline.left_behind() > 0 || pipeline.undurable().is_some_and(|undurable| undurable.has_waiters()) {
         pipeline.ensure_threads();
     }
 }
@@ -455,8 +461,12 @@ pub fn after_fork_in_child() {}
 pub fn drain(timeout: Duration) -> u64 {
     let Some(pipeline) = existing() else { return 0 };
     pipeline.leave.store(false, Ordering::SeqCst);
-    let done = pipeline.flush_at_end(deadline(Some(timeout)));
+    let deadline = deadline(Some(timeout));
+    let done = pipeline.flush_at_end(deadline);
     let left = if done { 0 } else { pipeline.left_behind() };
+    if done {
+        pipeline.sync_promised(&pipeline.outlets().into_iter().flatten().collect::<Vec<_>>(), deadline);
+    }
     if left == 0 {
         sidecar::leave_all();
         // Files of a spool that stay are removed by the next start, which learns of them from the segment.

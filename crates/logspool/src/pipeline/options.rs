@@ -26,6 +26,14 @@ pub struct Options {
     pub spool_bytes: u64,
     /// Bound of a drain at the end of the process.
     pub shutdown_timeout: Duration,
+    /// How long written records may stay without a sync in the modes `Interval` and `Checkpoint`.
+    pub sync_interval: Duration,
+    /// In the mode `Checkpoint`, the number of accepted records that are not durable with which a call waits.
+    pub checkpoint_every: u64,
+    /// How long a call waits until its record is durable.
+    pub durability_timeout: Duration,
+    /// Level numbers whose calls wait until their record is durable, in any mode but `Memory`.
+    pub durable_levels: Vec<u16>,
     /// Where ERROR and above go when nothing else takes them.
     pub fallback: Fallback,
 }
@@ -43,6 +51,10 @@ impl Default for Options {
             spool_dir: None,
             spool_bytes: 1024 * 1024 * 1024,
             shutdown_timeout: Duration::from_secs(5),
+            sync_interval: Duration::from_secs(1),
+            checkpoint_every: 50,
+            durability_timeout: Duration::from_secs(5),
+            durable_levels: Vec::new(),
             fallback: Fallback::Stderr,
         }
     }
@@ -55,6 +67,14 @@ pub enum Durability {
     Memory,
     /// Lanes on tmpfs: what is queued survives the process.
     Process,
+    /// As `Process`, and sinks are synced every `sync_interval`: a power cut takes what came after the last sync.
+    Interval,
+    /// As `Interval`, and a call that would leave `checkpoint_every` accepted records of the process not durable waits
+    /// for a sync: a power cut takes fewer than that.
+    Checkpoint,
+    /// As `Process`, and each call returns once its record is durable: a power cut takes nothing. Calls of many threads
+    /// share a sync.
+    Sync,
 }
 
 /// Where ERROR and above go when nothing else takes them.
@@ -103,6 +123,9 @@ impl Options {
             ("overflow_bytes", self.overflow_bytes != begun.overflow_bytes),
             ("spool_dir", self.spool_dir != begun.spool_dir),
             ("spool_bytes", self.spool_bytes != begun.spool_bytes),
+            ("sync_interval", self.sync_interval != begun.sync_interval),
+            ("checkpoint_every", self.checkpoint_every != begun.checkpoint_every),
+            ("durable_levels", self.durable_levels != begun.durable_levels),
         ];
         match changed.iter().find(|(_, changed)| *changed) {
             None => Ok(()),
@@ -139,6 +162,16 @@ impl Options {
         if self.spool_dir.is_some() && self.durability == Durability::Memory {
             return Err(OptionsError::Range(
                 "spool_dir needs a durability other than \"memory\": what a spool holds is found by the queue on tmpfs"
+                    .to_owned(),
+            ));
+        }
+        if self.sync_interval.is_zero() || self.checkpoint_every == 0 {
+            return Err(OptionsError::Range("sync_interval and checkpoint_every must be more than 0".to_owned()));
+        }
+        if !self.durable_levels.is_empty() && self.durability == Durability::Memory {
+            return Err(OptionsError::Range(
+                "durable_levels needs a durability other than \"memory\": what a killed process had queued in memory is \
+                 lost"
                     .to_owned(),
             ));
         }

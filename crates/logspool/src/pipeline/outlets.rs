@@ -78,6 +78,7 @@ pub fn open_sink(definition: &SinkDefinition) -> Result<u32, String> {
     }
     let mut outlet =
         Outlet::new(id, definition.clone(), place, sink, pipeline.segment.clone(), pipeline.budget.clone());
+    outlet.set_syncs(pipeline.syncs.clone());
     let is_service = matches!(definition.kind, SinkKind::Service { .. });
     outlet.set_bell(pipeline.spooler.as_ref().map(|spooler| spooler.bell.clone()));
     outlet.is_recoverable = is_service || status.is_some_and(|status| status.is_file());
@@ -153,6 +154,7 @@ pub fn close_sink(sink: u32, timeout: Duration) -> bool {
         }
         outlet.abandon(DropReason::Deadline);
     }
+    pipeline.sync_promised(std::slice::from_ref(&outlet), Some(deadline));
     outlet.ask_to_leave();
     // A writer that sits in a stuck write keeps the descriptor until it comes back.
     while done && outlet.thread_runs() && Instant::now() < deadline {
@@ -214,6 +216,7 @@ pub(super) fn snapshot_of(pipeline: &Pipeline) -> Snapshot {
             definition: outlet.definition.clone(),
             counts: outlet.counts(),
             error: outlet.error().unwrap_or_default(),
+            sync_error: outlet.sync_error().unwrap_or_default(),
             stuck: outlet.is_stuck(now),
             closed: outlet.is_closed(),
             reading: outlet.reading(),
@@ -224,6 +227,7 @@ pub(super) fn snapshot_of(pipeline: &Pipeline) -> Snapshot {
         accepted,
         refused,
         in_lanes,
+        not_durable: pipeline.undurable().map_or_else(Default::default, |undurable| undurable.not_durable()),
         late_records: header.late_records.load(Ordering::Relaxed),
         batches: header.batch.load(Ordering::Relaxed),
         lanes,

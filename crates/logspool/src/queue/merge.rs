@@ -23,9 +23,9 @@ pub struct Share<'a> {
     pub from: u64,
 }
 
-/// Hands the records up to stamp `cut` to `take`, in order, until it breaks.
+/// Hands the records up to stamp `cut` to `take`, each with the index of its lane, in order, until it breaks.
 #[inline]
-pub fn in_order<'a>(shares: &mut [Share<'a>], cut: u64, mut take: impl FnMut(Lying<'a>) -> ControlFlow<()>) {
+pub fn in_order<'a>(shares: &mut [Share<'a>], cut: u64, mut take: impl FnMut(usize, Lying<'a>) -> ControlFlow<()>) {
     let mut order = BinaryHeap::with_capacity(shares.len());
     let enqueue = |order: &mut BinaryHeap<_>, index: usize, share: &mut Share<'a>| {
         if let Some(lying) = share.reader.peek()
@@ -46,7 +46,7 @@ pub fn in_order<'a>(shares: &mut [Share<'a>], cut: u64, mut take: impl FnMut(Lyi
             if stamp > cut || next.is_some_and(|next| (stamp, share.incarnation) > next) {
                 break;
             }
-            let flow = take(lying);
+            let flow = take(share.lane, lying);
             share.reader.pass(lying.head);
             if flow.is_break() {
                 return;

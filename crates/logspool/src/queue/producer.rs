@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::cursor::NOT_GROWN;
 use crate::clock;
+use crate::durable::Undurable;
 use crate::generation;
 use crate::record::{HEAD_BYTES, Head, advance, flags, tag};
 use crate::segment::Segment;
@@ -38,6 +39,8 @@ pub struct Producer {
     pub turn: u64,
     /// Number of the pipeline that the lane belongs to.
     pub pipeline: u64,
+    /// Counts records that are not durable, where calls may wait for that.
+    pub undurable: Option<&'static Undurable>,
     turn_word: &'static AtomicU64,
     lane: *const LaneHead,
     sleeping: *const AtomicU32,
@@ -75,6 +78,7 @@ impl Producer {
         let mut producer = Self {
             turn: generation::turn(),
             pipeline,
+            undurable: None,
             turn_word: generation::word(),
             lane,
             sleeping: &segment.header().sleeping,
@@ -118,6 +122,11 @@ impl Producer {
         let tail = self.lane().consumer.released().max(self.start);
         self.limit = tail + self.bytes;
         self.limit - self.head
+    }
+
+    /// Position after the last record that was pushed.
+    pub fn position(&self) -> u64 {
+        self.head
     }
 
     /// Whether this producer may still be used.

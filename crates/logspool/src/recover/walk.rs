@@ -156,7 +156,7 @@ impl Plan {
                 }
             }
             let mut flow = ControlFlow::Continue(());
-            in_order(&mut shares, u64::MAX, |lying| {
+            in_order(&mut shares, u64::MAX, |_, lying| {
                 flow = visit.record(lying);
                 flow
             });

@@ -8,7 +8,9 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
 use std::os::fd::FromRawFd;
+use std::path::PathBuf;
 
+use super::unsynced::Unsynced;
 use crate::definition::Descriptor;
 use crate::sidecar::SharedFile;
 use crate::sink::{Lines, Sink, SinkError};
@@ -16,8 +18,10 @@ use crate::sink::{Lines, Sink, SinkError};
 /// See the file head.
 #[derive(Debug)]
 pub struct FileSink {
+    path: PathBuf,
     file: File,
     shared: SharedFile,
+    unsynced: Unsynced,
 }
 
 impl FileSink {
@@ -27,7 +31,8 @@ impl FileSink {
     ///
     /// What open(2) or fcntl(2) said.
     pub fn open(path: &str, descriptor: Descriptor) -> io::Result<Self> {
-        Ok(Self { file: open_or_duplicate(path, descriptor)?, shared: SharedFile::default() })
+        let file = open_or_duplicate(path, descriptor)?;
+        Ok(Self { path: path.into(), file, shared: SharedFile::default(), unsynced: Unsynced::default() })
     }
 }
 
@@ -62,7 +67,17 @@ fn duplicate(number: i32) -> io::Result<File> {
 impl Sink for FileSink {
     fn write(&mut self, lines: Lines<'_>) -> Result<usize, SinkError> {
         self.shared.enter(&self.file)?;
-        self.shared.append(&mut self.file, &lines, lines.bytes.len())
+        let count = self.shared.append(&mut self.file, &lines, lines.bytes.len())?;
+        self.unsynced.note(&mut self.file, &lines.bytes[..count]);
+        Ok(count)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.unsynced.sync(&self.file, &self.path)
+    }
+
+    fn keep_unsynced(&mut self) {
+        self.unsynced.keep();
     }
 
     fn shared(&mut self) -> Option<&mut SharedFile> {

@@ -1,7 +1,7 @@
 //! Every sink, one file each. To add one: its file, and one line in [`open`].
 //!
 //! Beside them, what the file sinks share: `named` (a file and its path), `torn` (writes that end inside a
-//! record), `schedule`, `calendar` and `expired` (when rotation by time is due, and what it removes).
+//! record), `unsynced` (what is not durable yet), `schedule`, `calendar` and `expired` (when rotation by time is due, and what it removes).
 
 mod calendar;
 mod console;
@@ -14,6 +14,7 @@ mod schedule;
 mod service;
 mod timed;
 mod torn;
+mod unsynced;
 mod watched;
 
 use std::io;

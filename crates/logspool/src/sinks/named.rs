@@ -8,6 +8,7 @@ use std::io::{self, Seek};
 use std::path::Path;
 
 use super::file;
+use super::unsynced::Unsynced;
 use crate::definition::Descriptor;
 use crate::sidecar::{Identity, SharedFile};
 use crate::sink::{Lines, SinkError};
@@ -21,6 +22,7 @@ pub struct NamedFile {
     is_regular: bool,
     turns: u64,
     shared: SharedFile,
+    unsynced: Unsynced,
 }
 
 impl NamedFile {
@@ -34,7 +36,8 @@ impl NamedFile {
         let metadata = file.metadata()?;
         let (identity, is_regular) = (Identity::of(&metadata), metadata.is_file());
         let shared = SharedFile::default();
-        Ok(Self { path: path.to_owned(), file, identity, is_regular, turns: 0, shared })
+        let unsynced = Unsynced::default();
+        Ok(Self { path: path.to_owned(), file, identity, is_regular, turns: 0, shared, unsynced })
     }
 
     /// Where the file was opened.
@@ -72,7 +75,23 @@ impl NamedFile {
     ///
     /// As [`SinkError::from_write`] sorts them.
     pub fn append(&mut self, lines: &Lines<'_>, part: usize) -> Result<usize, SinkError> {
-        self.shared.append(&mut self.file, lines, part)
+        let count = self.shared.append(&mut self.file, lines, part)?;
+        self.unsynced.note(&mut self.file, &lines.bytes[..count]);
+        Ok(count)
+    }
+
+    /// As [`crate::sink::Sink::sync`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn sync(&mut self) -> io::Result<()> {
+        self.unsynced.sync(&self.file, Path::new(&self.path))
+    }
+
+    /// As [`crate::sink::Sink::keep_unsynced`].
+    pub fn keep_unsynced(&mut self) {
+        self.unsynced.keep();
     }
 
     /// Bytes in the file, whoever wrote them.
@@ -119,6 +138,7 @@ impl NamedFile {
         let identity = Identity::of(&metadata);
         // The old file is open until here, so its inode cannot have been given to the new one.
         if identity != self.identity {
+            self.unsynced.leave(&self.file, Path::new(&self.path));
             self.turns += 1;
             self.shared.follow();
         }

@@ -212,4 +212,12 @@ impl Sink for TimedRotatingFileSink {
     fn turns(&self) -> u64 {
         self.file.turns()
     }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.file.sync()
+    }
+
+    fn keep_unsynced(&mut self) {
+        self.file.keep_unsynced();
+    }
 }

@@ -50,6 +50,14 @@ impl Sink for WatchedFileSink {
         self.file.turns()
     }
 
+    fn sync(&mut self) -> io::Result<()> {
+        self.file.sync()
+    }
+
+    fn keep_unsynced(&mut self) {
+        self.file.keep_unsynced();
+    }
+
     fn shared(&mut self) -> Option<&mut SharedFile> {
         Some(self.file.shared())
     }

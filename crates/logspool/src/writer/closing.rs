@@ -50,6 +50,7 @@ impl Outlet {
         waiting.overflow.finish();
         self.publish_fronts(&waiting);
         drop(waiting);
+        self.settle_all();
         self.changed.notify_all();
     }
 
@@ -63,6 +64,7 @@ impl Outlet {
         if let Ok(mut sink) = self.sink.try_lock() {
             *sink = None;
         }
+        self.settle_all();
         self.note_release();
     }
 

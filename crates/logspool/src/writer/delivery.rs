@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use super::{Outlet, TEXT, Waiting};
 use crate::chunk::Chunk;
 use crate::clock::{monotonic_ns, wall_ns};
+use crate::durable::Outcome;
 use crate::sink::{Courier, Lines, Next, Pace};
 use crate::stats::DropReason;
 
@@ -66,6 +67,7 @@ impl Outlet {
             // tmpfs does not fail to read back what it took; should it, the records are counted.
             waiting.entries.remove(position);
             self.count_dropped(DropReason::Unreadable, counts);
+            self.settle(&[batch], Outcome::Failed);
             self.publish_fronts(&waiting);
         }
     }

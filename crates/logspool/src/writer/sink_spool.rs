@@ -83,6 +83,15 @@ impl SinkSpool {
         Ok(self.spool.next())
     }
 
+    /// Makes durable what was appended.
+    ///
+    /// # Errors
+    ///
+    /// See [`Spool::sync`].
+    pub fn sync(&mut self) -> Result<(), SpoolError> {
+        self.spool.sync().map(|_| ())
+    }
+
     /// Notes that nobody wants back what ends at this number or before.
     pub fn pass(&mut self, end: u64) {
         self.passed = self.passed.max(end);

@@ -13,6 +13,7 @@ use super::entries::{Entry, Spooled};
 use super::sink_spool::{Next, SinkSpool};
 use super::{Outlet, Waiting};
 use crate::clock::monotonic_ns;
+use crate::durable::Outcome;
 use crate::segment::Segment;
 use crate::spool::SpoolError;
 use crate::stats::DropReason;
@@ -158,8 +159,14 @@ impl Outlet {
         match self.overflowing_since.load(Ordering::Relaxed) {
             0 => false,
             1 => true,
+            _ if self.hurries() => true,
             since => self.bell.is_some() && (now.saturating_sub(since) > SPOOL_AFTER_NS || self.budget.is_pressing()),
         }
+    }
+
+    /// Whether calls wait that a spool would let go on.
+    pub(super) fn hurries(&self) -> bool {
+        self.bell.is_some() && self.syncs.has_waiters()
     }
 
     /// Lets the outlet use a spool.
@@ -263,6 +270,7 @@ impl Outlet {
     /// Puts chunks to disk that lie in overflow files. Returns whether there were some.
     fn store(&self, spool: &mut SinkSpool) -> Result<bool, SpoolError> {
         let mut stored = 0;
+        let mut batches = Vec::new();
         while stored < STORE_BYTES {
             let next = {
                 let mut waiting = self.lock();
@@ -288,6 +296,11 @@ impl Outlet {
             waiting.spool.stored_at = monotonic_ns();
             self.publish_fronts(&waiting);
             stored += chunk.bytes.len();
+            batches.push(batch);
+        }
+        if !batches.is_empty() && self.syncs.tracks() {
+            spool.sync()?;
+            self.settle(&batches, Outcome::Durable);
         }
         Ok(stored > 0)
     }

@@ -6,9 +6,11 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use super::delivery::error_number;
+use super::syncing::Due;
 use super::{Outlet, TEXT, Waiting, count};
 use crate::chunk::Chunk;
 use crate::clock::{monotonic_ns, wall_ns};
+use crate::durable::Outcome;
 use crate::meters::{ErrorClass, WRITE_SECONDS};
 use crate::sink::{Lines, Sink, SinkError};
 use crate::stats::DropReason;
@@ -16,6 +18,14 @@ use crate::stats::DropReason;
 /// First and longest pause between two tries of a failed write.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+
+/// What the writer has to do.
+enum Errand {
+    /// Writes this chunk, from this byte on.
+    Write(Arc<Chunk>, usize),
+    /// Syncs.
+    Sync,
+}
 
 impl Outlet {
     /// Asks the writer thread to leave, with the chunk in its hands put back.
@@ -52,7 +62,9 @@ impl Outlet {
     }
 
     fn has_work(&self, waiting: &Waiting) -> bool {
-        !waiting.entries.is_empty() || self.is_done(waiting) && !self.is_closed()
+        !waiting.entries.is_empty()
+            || self.sync_due(waiting, monotonic_ns()) != Due::Never
+            || self.is_done(waiting) && !self.is_closed()
     }
 
     /// Whether its destination confirms what it got.
@@ -77,46 +89,63 @@ impl Outlet {
         if self.is_done(&waiting) && !self.is_closed() {
             // Under the lock: what comes from here on is counted as dropped, as after `release`.
             self.note_closed();
+            let is_unsynced = self.sync_due(&waiting, monotonic_ns()) != Due::Never;
             drop(waiting);
+            if let Some(sink) = sink_slot.as_mut().filter(|_| is_unsynced) {
+                self.sync(sink.as_mut());
+            }
+            self.settle_all();
             *sink_slot = None;
             self.note_release();
         }
     }
 
     fn write_chunks(&self, mut sink: Option<&mut Box<dyn Sink>>) {
-        while let Some((chunk, written)) = self.next_chunk() {
-            match &mut sink {
-                Some(sink) => self.write_chunk(sink.as_mut(), &chunk, written),
-                None => self.abandon(DropReason::SinkClosed),
+        while let Some(errand) = self.next_errand() {
+            match (&mut sink, errand) {
+                (Some(sink), Errand::Write(chunk, written)) => self.write_chunk(sink.as_mut(), &chunk, written),
+                (Some(sink), Errand::Sync) => self.sync(sink.as_mut()),
+                (None, _) => self.abandon(DropReason::SinkClosed),
             }
         }
     }
 
-    /// Waits for the oldest chunk. `None`: the thread is to leave, and is already counted as gone.
-    fn next_chunk(&self) -> Option<(Arc<Chunk>, usize)> {
+    /// Waits for the oldest chunk, or until a sync is due. `None`: the thread is to leave, and is already counted as
+    /// gone.
+    fn next_errand(&self) -> Option<Errand> {
         let mut waiting = self.lock();
         loop {
             if waiting.leave || self.is_done(&waiting) {
                 waiting.thread_runs = false;
                 return None;
             }
+            let due = self.sync_due(&waiting, monotonic_ns());
+            if due == Due::Now {
+                return Some(Errand::Sync);
+            }
             if let Some(entry) = waiting.entries.first() {
                 let written = self.head().offset.load(Ordering::Relaxed) as usize;
                 if let Some(chunk) = &entry.heap {
-                    return Some((chunk.clone(), written));
+                    return Some(Errand::Write(chunk.clone(), written));
                 }
                 let (place, batch, counts) = (entry.place.clone(), entry.batch, entry.counts);
                 drop(waiting);
                 let chunk = place.map(|place| place.read(batch, counts));
                 if let Some(Ok(chunk)) = chunk {
-                    return Some((Arc::new(chunk), written));
+                    return Some(Errand::Write(Arc::new(chunk), written));
                 }
                 // tmpfs does not fail to read back what it took; should it, the records are counted.
                 self.finish(0, Some(DropReason::Unreadable));
                 waiting = self.lock();
                 continue;
             }
-            waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+            waiting = match due {
+                Due::At(then) => {
+                    let pause = Duration::from_nanos(then.saturating_sub(monotonic_ns()));
+                    self.changed.wait_timeout(waiting, pause).unwrap_or_else(PoisonError::into_inner).0
+                }
+                Due::Now | Due::Never => self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner),
+            };
         }
     }
 
@@ -230,6 +259,10 @@ impl Outlet {
         head.batch.store(entry.batch, Ordering::Release);
         head.offset.store(0, Ordering::Release);
         self.note_finished(&mut waiting, &entry);
+        match reason {
+            None => self.note_unsynced(&mut waiting, entry.batch, entry.counts, entry.bytes),
+            Some(_) => self.settle(&[entry.batch], Outcome::Failed),
+        }
         if let Some(mut chunk) = entry.heap.and_then(Arc::into_inner) {
             chunk.bytes.clear();
             chunk.marks.clear();

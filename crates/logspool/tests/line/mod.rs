@@ -73,8 +73,13 @@ pub fn log_around(route: u32, level: u16, message: &str, inside: impl Fn()) -> b
                 std::ptr::copy_nonoverlapping(message.as_ptr(), place.add(5), message.len());
             }
         });
-        if pushed == Push::Accepted {
-            return true;
+        match pushed {
+            Push::Accepted => return true,
+            Push::Undurable => {
+                pipeline::await_durable(level);
+                return true;
+            }
+            Push::NoRoom => {}
         }
         if pipeline::make_room(level, 5 + message.len(), Waiter::Thread, &mut waited) != Room::Retry {
             return false;

@@ -1,0 +1,414 @@
+//! Which accepted records are not durable yet, and the calls that wait for theirs.
+//!
+//! Beside the line, from *queue* to *writer*: the collector enters each batch before a sink gets it, split by lane,
+//! with the sinks that each lane's records went to. A sink takes itself off when it has synced the batch (or when its
+//! destination has confirmed it), so a lane's share is durable when no sink is left. A share says nothing about other
+//! lanes: who logs to a healthy file does not wait for the stalled pipe of another thread.
+//!
+//! A process that lets no call wait has none of this.
+//!
+//! Atomics outside `queue` and `stats`: the credit of `checkpoint`, which every call of that mode looks at, and the
+//! two words by which callers get the collector and the writers going.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::segment::layout::{LEVEL_CLASSES, MAX_LANES, MAX_SINKS, level_class};
+use crate::stats::{self, PerLevel};
+
+/// One bit for the place of each sink.
+pub type Sinks = u128;
+
+const _: () = assert!(MAX_SINKS <= Sinks::BITS as usize);
+
+/// Shares that are remembered as not durable, for calls that have not looked yet.
+///
+/// Chosen: a call looks within a turn of its thread; far more threads than lanes would have to be late.
+const REMEMBERED: usize = 4 * MAX_LANES;
+
+/// A waiting call looks after the native threads so often: they leave for a fork of another thread.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Which calls wait.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wait {
+    /// Those of certain levels only.
+    Levels,
+    /// Those that would leave this many accepted records of the process not durable.
+    Checkpoint(u64),
+    /// All.
+    Every,
+}
+
+/// What one lane has in one batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Share {
+    /// Index of the lane.
+    pub lane: usize,
+    /// First position.
+    pub from: u64,
+    /// Position after the last.
+    pub to: u64,
+    /// Records.
+    pub records: u32,
+    /// Sinks that still have to make it durable.
+    pub sinks: Sinks,
+}
+
+/// What became of a batch at one sink.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is durable there.
+    Durable,
+    /// It was given up, or a sync failed for good.
+    Failed,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Pending {
+    share: Share,
+    failed: bool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Per lane: how far it was batched.
+    batched: Vec<u64>,
+    /// Per lane: shares that are not settled, by the position after their last.
+    pending: Vec<BTreeMap<u64, Pending>>,
+    /// Lanes and ends of the shares of each batch that is not settled.
+    batches: BTreeMap<u64, Vec<(usize, u64)>>,
+    /// Lane, first and last position of shares that were settled without being durable.
+    failed: VecDeque<(usize, u64, u64)>,
+}
+
+/// See the file head.
+#[derive(Debug)]
+pub struct Undurable {
+    wait: Wait,
+    levels: Vec<u16>,
+    /// Records whose push has begun; one that is refused is taken off again.
+    begun: AtomicU64,
+    /// Records that are durable or given up.
+    settled: AtomicU64,
+    /// Calls that wait now.
+    waiting: AtomicU32,
+    /// Calls that ever began to wait.
+    calls: AtomicU64,
+    /// Calls that returned although their record was not durable.
+    not_durable: [AtomicU64; LEVEL_CLASSES],
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Undurable {
+    /// Nothing was logged yet. Calls of `levels` wait besides.
+    pub fn new(wait: Wait, levels: Vec<u16>) -> Self {
+        Self {
+            wait,
+            levels,
+            begun: AtomicU64::new(0),
+            settled: AtomicU64::new(0),
+            waiting: AtomicU32::new(0),
+            calls: AtomicU64::new(0),
+            not_durable: Default::default(),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A push begins. Before it: a record that is durable was counted, however long its thread is kept from telling.
+    pub fn begin(&self) {
+        self.begun.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// The push found no room.
+    pub fn take_back(&self) {
+        self.begun.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Whether a call whose record was pushed has to wait. Never blocks.
+    pub fn must_wait(&self, level: u16) -> bool {
+        self.waits_for_itself(level) || !self.has_credit()
+    }
+
+    fn waits_for_itself(&self, level: u16) -> bool {
+        self.wait == Wait::Every || self.levels.contains(&level)
+    }
+
+    /// Whether fewer records than the mode allows are not durable.
+    fn has_credit(&self) -> bool {
+        let Wait::Checkpoint(every) = self.wait else { return true };
+        // In this order: what is settled in between makes the difference too large, never too small.
+        let settled = self.settled.load(Ordering::SeqCst);
+        self.begun.load(Ordering::SeqCst).saturating_sub(settled) < every
+    }
+
+    /// Whether a call waits now: then sinks are to be synced.
+    pub fn has_waiters(&self) -> bool {
+        // SeqCst: a writer that sees none goes to sleep, and the caller that comes then has it woken by the collector.
+        self.waiting.load(Ordering::SeqCst) > 0
+    }
+
+    /// Moves whenever a call begins to wait.
+    pub fn calls(&self) -> u64 {
+        self.calls.load(Ordering::SeqCst)
+    }
+
+    /// Calls that returned although their record was not durable.
+    pub fn not_durable(&self) -> PerLevel {
+        stats::read(&self.not_durable)
+    }
+
+    /// Enters a batch, before any sink gets it.
+    pub fn enter(&self, batch: u64, shares: impl Iterator<Item = Share>) {
+        let mut state = self.lock();
+        let State { batched, pending, batches, .. } = &mut *state;
+        let mut ends = Vec::new();
+        let mut settled = 0;
+        for share in shares {
+            if batched.len() <= share.lane {
+                batched.resize(share.lane + 1, 0);
+                pending.resize_with(share.lane + 1, BTreeMap::new);
+            }
+            batched[share.lane] = share.to;
+            if share.sinks == 0 {
+                settled += u64::from(share.records);
+                continue;
+            }
+            pending[share.lane].insert(share.to, Pending { share, failed: false });
+            ends.push((share.lane, share.to));
+        }
+        if !ends.is_empty() {
+            batches.insert(batch, ends);
+        }
+        self.settled.fetch_add(settled, Ordering::SeqCst);
+        if settled > 0 {
+            self.changed.notify_all();
+        }
+    }
+
+    /// The sink in place `slot` is done with these batches.
+    pub fn settle(&self, slot: usize, batches: impl Iterator<Item = u64>, outcome: Outcome) {
+        let mut state = self.lock();
+        for batch in batches {
+            self.settle_one(&mut state, slot, batch, outcome);
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// The sink in place `slot` will make nothing durable any more.
+    pub fn forget_sink(&self, slot: usize) {
+        let batches: Vec<u64> = self.lock().batches.keys().copied().collect();
+        self.settle(slot, batches.into_iter(), Outcome::Failed);
+    }
+
+    fn settle_one(&self, state: &mut State, slot: usize, batch: u64, outcome: Outcome) {
+        let State { pending, batches, failed, .. } = state;
+        let Some(ends) = batches.get_mut(&batch) else { return };
+        let bit: Sinks = 1 << slot;
+        let mut settled = 0;
+        ends.retain(|(lane, to)| {
+            let Some(found) = pending[*lane].get_mut(to) else { return false };
+            if found.share.sinks & bit == 0 {
+                return true;
+            }
+            found.share.sinks &= !bit;
+            found.failed |= outcome == Outcome::Failed;
+            if found.share.sinks != 0 {
+                return true;
+            }
+            settled += u64::from(found.share.records);
+            if found.failed {
+                failed.push_back((*lane, found.share.from, *to));
+                if failed.len() > REMEMBERED {
+                    failed.pop_front();
+                }
+            }
+            pending[*lane].remove(to);
+            false
+        });
+        if ends.is_empty() {
+            batches.remove(&batch);
+        }
+        self.settled.fetch_add(settled, Ordering::SeqCst);
+    }
+
+    /// Waits until the record that ends at `position` of a lane is durable, or the mode lets its call return.
+    ///
+    /// `look_after` is called at once and then now and again: it has the collector and the writers going. Returns
+    /// whether that came true before `deadline`; where not, the call is counted.
+    pub fn wait(
+        &self,
+        lane: usize,
+        position: u64,
+        level: u16,
+        deadline: Option<Instant>,
+        look_after: impl Fn(),
+    ) -> bool {
+        let for_itself = self.waits_for_itself(level);
+        let returns = |state: &State| {
+            let own = state.outcome(lane, position);
+            if own.is_none() && !for_itself && self.has_credit() { Some(Outcome::Durable) } else { own }
+        };
+        // Under the lock, as everything below: the writer that settles the record meanwhile is waited for.
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        // Before `look_after` looks whether the collector sleeps, which looks at `calls` before it does so.
+        fence(Ordering::SeqCst);
+        look_after();
+        let mut state = self.lock();
+        let outcome = loop {
+            if let Some(outcome) = returns(&state) {
+                break Some(outcome);
+            }
+            let left = deadline.map_or(LOOK, |deadline| deadline.saturating_duration_since(Instant::now()));
+            if left.is_zero() {
+                break None;
+            }
+            let (guard, timeout) =
+                self.changed.wait_timeout(state, left.min(LOOK)).unwrap_or_else(PoisonError::into_inner);
+            state = guard;
+            if timeout.timed_out() {
+                drop(state);
+                look_after();
+                state = self.lock();
+            }
+        };
+        drop(state);
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+        let durable = outcome == Some(Outcome::Durable);
+        if !durable {
+            self.not_durable[level_class(level)].fetch_add(1, Ordering::Relaxed);
+        }
+        durable
+    }
+}
+
+impl State {
+    /// What became of the record that ends at `position` of a lane. `None`: that is not known yet.
+    fn outcome(&self, lane: usize, position: u64) -> Option<Outcome> {
+        if self.batched.get(lane).is_none_or(|batched| *batched < position) {
+            return None;
+        }
+        let covers = |from: u64, to: u64| from < position && position <= to;
+        if let Some((to, found)) = self.pending[lane].range(position..).next()
+            && covers(found.share.from, *to)
+        {
+            return None;
+        }
+        let failed = self.failed.iter().any(|(other, from, to)| *other == lane && covers(*from, *to));
+        Some(if failed { Outcome::Failed } else { Outcome::Durable })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOON: Duration = Duration::from_secs(20);
+
+    fn share(lane: usize, from: u64, to: u64, sinks: Sinks) -> Share {
+        Share { lane, from, to, records: 1, sinks }
+    }
+
+    fn outcome(undurable: &Undurable, lane: usize, position: u64) -> Option<Outcome> {
+        undurable.lock().outcome(lane, position)
+    }
+
+    #[test]
+    fn a_share_is_durable_when_each_of_its_sinks_has_synced_it() {
+        let undurable = Undurable::new(Wait::Every, Vec::new());
+        assert_eq!(None, outcome(&undurable, 0, 8), "not batched yet");
+        undurable.enter(1, [share(0, 0, 8, 0b11), share(1, 0, 16, 0b10)].into_iter());
+        assert_eq!(None, outcome(&undurable, 0, 8));
+        undurable.settle(1, [1].into_iter(), Outcome::Durable);
+
+        assert_eq!(None, outcome(&undurable, 0, 8), "the other sink has it still");
+        assert_eq!(Some(Outcome::Durable), outcome(&undurable, 1, 16));
+        undurable.settle(0, [1].into_iter(), Outcome::Durable);
+        assert_eq!(Some(Outcome::Durable), outcome(&undurable, 0, 8));
+        assert!(undurable.lock().batches.is_empty());
+    }
+
+    #[test]
+    fn a_later_batch_of_another_lane_does_not_wait_for_an_earlier_one() {
+        let undurable = Undurable::new(Wait::Every, Vec::new());
+        undurable.enter(1, [share(0, 0, 8, 0b1)].into_iter());
+        undurable.enter(2, [share(1, 0, 8, 0b10)].into_iter());
+        undurable.settle(1, [2].into_iter(), Outcome::Durable);
+
+        assert_eq!(None, outcome(&undurable, 0, 8));
+        assert_eq!(Some(Outcome::Durable), outcome(&undurable, 1, 8));
+    }
+
+    #[test]
+    fn a_record_that_one_sink_could_not_sync_is_not_durable() {
+        let undurable = Undurable::new(Wait::Every, Vec::new());
+        undurable.enter(1, [share(0, 0, 8, 0b11)].into_iter());
+        undurable.enter(2, [share(0, 8, 16, 0b11)].into_iter());
+        undurable.settle(0, [1].into_iter(), Outcome::Failed);
+        undurable.settle(0, [2].into_iter(), Outcome::Durable);
+        undurable.settle(1, [1, 2].into_iter(), Outcome::Durable);
+
+        assert_eq!(Some(Outcome::Failed), outcome(&undurable, 0, 8));
+        assert_eq!(Some(Outcome::Durable), outcome(&undurable, 0, 16));
+        assert!(!undurable.wait(0, 8, 20, Some(Instant::now() + SOON), || {}));
+        assert!(undurable.wait(0, 16, 20, Some(Instant::now() + SOON), || {}));
+        assert_eq!([0, 0, 1, 0, 0, 0], undurable.not_durable());
+    }
+
+    #[test]
+    fn a_sink_that_is_gone_holds_nobody() {
+        let undurable = Undurable::new(Wait::Every, Vec::new());
+        undurable.enter(1, [share(0, 0, 8, 0b100)].into_iter());
+        undurable.enter(2, [share(1, 0, 8, 0b1)].into_iter());
+        undurable.forget_sink(2);
+
+        assert_eq!(Some(Outcome::Failed), outcome(&undurable, 0, 8));
+        assert_eq!(None, outcome(&undurable, 1, 8));
+    }
+
+    #[test]
+    fn a_checkpoint_waits_with_the_record_that_would_be_one_too_many() {
+        let undurable = Undurable::new(Wait::Checkpoint(3), vec![50]);
+        undurable.begin();
+        undurable.begin();
+        assert!(!undurable.must_wait(20));
+        assert!(undurable.must_wait(50), "its level asks for it");
+        undurable.begin();
+        assert!(undurable.must_wait(20));
+        undurable.take_back();
+        assert!(!undurable.must_wait(20));
+        undurable.begin();
+
+        undurable.enter(1, [share(0, 0, 8, 1)].into_iter());
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| undurable.wait(1, 24, 20, Some(Instant::now() + SOON), || {}));
+            while !undurable.has_waiters() {
+                std::thread::yield_now();
+            }
+            // Another lane's record: the credit is what counts.
+            undurable.settle(0, [1].into_iter(), Outcome::Durable);
+            assert!(waits.join().unwrap());
+        });
+        assert_eq!([0; LEVEL_CLASSES], undurable.not_durable());
+    }
+
+    #[test]
+    fn a_call_that_waits_too_long_is_counted_once() {
+        let undurable = Undurable::new(Wait::Every, Vec::new());
+        undurable.enter(1, [share(0, 0, 8, 1)].into_iter());
+
+        assert!(!undurable.wait(0, 8, 40, Some(Instant::now() + Duration::from_millis(1)), || {}));
+        assert_eq!([0, 0, 0, 0, 1, 0], undurable.not_durable());
+        assert!(!undurable.has_waiters());
+    }
+}

@@ -1,0 +1,219 @@
+//! What a file took and is not known to be durable: how file sinks are synced, and what they do when that fails.
+//!
+//! A failed fdatasync is final for that file description: the kernel has marked the pages as clean, so a second one
+//! would succeed without anything on the disk. So the bytes that were written since the last sync are kept here with
+//! their places; after a failure they are written again through a new description of the same file and synced through
+//! that one, once, and later syncs go through it too. The descriptor that lines are written to stays as it is: it may
+//! share its position with the program's own.
+//!
+//! What cannot be synced (a FIFO, a terminal, a device) is durable when it is written: there is no disk behind it.
+//! A file that has a new name is only there after a power cut when its folder was synced too.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Seek};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// See the file head.
+#[derive(Debug, Default)]
+pub struct Unsynced {
+    /// Whether bytes are kept.
+    keeps: bool,
+    /// Where bytes lie in the file, and what they are.
+    pieces: Vec<(u64, Vec<u8>)>,
+    /// What is synced instead of the descriptor that is written to.
+    through: Option<File>,
+    /// Why a file that was left could not be synced.
+    failure: Option<io::Error>,
+    is_folder_synced: bool,
+    /// Whether it cannot be synced.
+    cannot: bool,
+    /// Whether files were left as they were: nothing was kept of them.
+    left: bool,
+}
+
+impl Unsynced {
+    /// Keeps what is written from here on until it is durable.
+    pub fn keep(&mut self) {
+        self.keeps = true;
+    }
+
+    /// Takes note that `bytes` were just written to `file`.
+    pub fn note(&mut self, file: &mut File, bytes: &[u8]) {
+        if !self.keeps || self.cannot {
+            return;
+        }
+        let Ok(end) = file.stream_position() else {
+            // No place in it: a FIFO.
+            self.cannot = true;
+            return;
+        };
+        let start = end.saturating_sub(bytes.len() as u64);
+        match self.pieces.last_mut() {
+            Some((from, piece)) if *from + piece.len() as u64 == start => piece.extend_from_slice(bytes),
+            _ => self.pieces.push((start, bytes.to_vec())),
+        }
+    }
+
+    /// Makes everything written to `file` durable.
+    ///
+    /// # Errors
+    ///
+    /// What the system said the second time, or about a file that was left before. Nobody knows then what of it is on
+    /// the disk, and no later sync tells.
+    pub fn sync(&mut self, file: &File, path: &Path) -> io::Result<()> {
+        let earlier = self.failure.take();
+        let now = self.sync_file(file, path);
+        self.pieces.clear();
+        earlier.map_or(now, Err)
+    }
+
+    /// Another file is gone over to: what this one has is synced before.
+    pub fn leave(&mut self, file: &File, path: &Path) {
+        if !self.keeps {
+            self.left |= !self.cannot;
+        } else if let Err(error) = self.sync_file(file, path) {
+            self.failure = Some(error);
+        }
+        self.pieces.clear();
+        self.through = None;
+        self.is_folder_synced = false;
+        self.cannot = false;
+    }
+
+    fn sync_file(&mut self, file: &File, path: &Path) -> io::Result<()> {
+        if self.cannot {
+            return Ok(());
+        }
+        let described = self.through.as_ref().unwrap_or(file);
+        let synced = if std::mem::take(&mut self.left) { sync_all_files(described) } else { described.sync_data() };
+        match synced {
+            Ok(()) => {}
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOTSUP)) => {
+                self.cannot = true;
+                return Ok(());
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return self.sync_file(file, path),
+            Err(error) if !self.keeps => {
+                self.through = open_anew(file).ok();
+                return Err(error);
+            }
+            Err(_) => self.write_again(file)?,
+        }
+        if !self.is_folder_synced {
+            sync_folder(path)?;
+            self.is_folder_synced = true;
+        }
+        Ok(())
+    }
+
+    fn write_again(&mut self, file: &File) -> io::Result<()> {
+        let anew = open_anew(file)?;
+        // Replaced first: the old description is not asked again, whatever comes now.
+        let anew = &*self.through.insert(anew);
+        let end = anew.metadata()?.len();
+        // What somebody has cut off meanwhile is not wanted any more.
+        for (start, piece) in self.pieces.iter().filter(|(start, piece)| start + piece.len() as u64 <= end) {
+            anew.write_all_at(piece, *start)?;
+        }
+        anew.sync_data()
+    }
+}
+
+/// Another description of an open file, whatever its name is by now. It does not append: so `pwrite` writes at its
+/// offset.
+fn open_anew(file: &File) -> io::Result<File> {
+    OpenOptions::new().write(true).open(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+/// Syncs a file with all others of its file system: those that were left lie there too, under whatever names.
+fn sync_all_files(file: &File) -> io::Result<()> {
+    // SAFETY: syncfs checks the descriptor itself.
+    if unsafe { libc::syncfs(file.as_raw_fd()) } < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Makes the name of a file durable.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // A folder that may be written and not read cannot be opened; the file's own sync has to do then.
+    let Ok(folder) = File::open(folder) else { return Ok(()) };
+    match folder.sync_all() {
+        Err(error) if !matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOTSUP)) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_written_again_at_its_place_behind_the_back_of_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let append = || OpenOptions::new().append(true).create(true).open(&path).unwrap();
+        let (mut ours, mut theirs) = (append(), append());
+        let mut unsynced = Unsynced::default();
+        unsynced.keep();
+        for _ in 0..2 {
+            ours.write_all(b"ours\n").unwrap();
+            unsynced.note(&mut ours, b"ours\n");
+        }
+        theirs.write_all(b"theirs\n").unwrap();
+        ours.write_all(b"ours too\n").unwrap();
+        unsynced.note(&mut ours, b"ours too\n");
+        assert_eq!(2, unsynced.pieces.len());
+        // As a disk that has lost what was on its way to it.
+        let lost = [0; 26];
+        OpenOptions::new().write(true).open(&path).unwrap().write_all_at(&lost[..10], 0).unwrap();
+
+        unsynced.write_again(&ours).unwrap();
+        ours.write_all(b"last\n").unwrap();
+        unsynced.sync(&ours, &path).unwrap();
+        assert_eq!("ours\nours\ntheirs\nours too\nlast\n", std::fs::read_to_string(&path).unwrap());
+        assert!(unsynced.pieces.is_empty() && unsynced.through.is_some());
+    }
+
+    #[test]
+    fn what_somebody_has_cut_off_is_not_brought_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let mut file = OpenOptions::new().append(true).create(true).open(&path).unwrap();
+        let mut unsynced = Unsynced::default();
+        unsynced.keep();
+        file.write_all(b"gone\n").unwrap();
+        unsynced.note(&mut file, b"gone\n");
+        file.set_len(0).unwrap();
+
+        unsynced.write_again(&file).unwrap();
+        assert_eq!(0, std::fs::metadata(&path).unwrap().len());
+    }
+
+    #[test]
+    fn what_cannot_be_synced_counts_as_durable() {
+        let (_reader, writer) = io::pipe().unwrap();
+        let mut file = File::from(std::os::fd::OwnedFd::from(writer));
+        let mut unsynced = Unsynced::default();
+        assert!(unsynced.sync(&file, Path::new("/nowhere/pipe")).is_ok());
+
+        let mut keeping = Unsynced::default();
+        keeping.keep();
+        keeping.note(&mut file, b"a line\n");
+        assert!(keeping.sync(&file, Path::new("/nowhere/pipe")).is_ok());
+        assert!(keeping.pieces.is_empty());
+    }
+
+    #[test]
+    fn a_file_that_could_not_be_synced_when_it_was_left_shows_with_the_next_sync() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let file = File::create(&path).unwrap();
+        let mut unsynced = Unsynced { failure: Some(io::Error::from_raw_os_error(libc::EIO)), ..Unsynced::default() };
+
+        assert_eq!(Some(libc::EIO), unsynced.sync(&file, &path).unwrap_err().raw_os_error());
+        assert!(unsynced.sync(&file, &path).is_ok());
+    }
+}

@@ -1,0 +1,437 @@
+//! When a sink is synced, and what that says about its batches.
+//!
+//! One sync is for everything that was written before it, never one for each record while records wait: the writer
+//! looks here between two chunks and before it goes to sleep. Nothing counts as durable before its sync has returned.
+//! Where a destination confirms what it got, a batch is durable when it has arrived.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::{Outlet, Waiting};
+use crate::clock::monotonic_ns;
+use crate::durable::{Outcome, Undurable};
+use crate::meters::WRITE_SECONDS;
+use crate::segment::layout::{LEVEL_CLASSES, Table};
+use crate::sink::Sink;
+
+/// Bytes that are written and not synced, at most: they are kept in memory for the case that the sync fails.
+///
+/// Chosen: a sync of so much is bound by the disk, not by its latency; half syncs a fast program more often, double
+/// keeps more memory and makes those who wait behind a burst wait longer.
+const MOST_BYTES: usize = 4 * 1024 * 1024;
+
+/// How long a call that waits may be kept waiting by records that come all the time.
+///
+/// Chosen: a few syncs of a common disk; half shares a sync among fewer calls, double shows in their time.
+const MOST_NS: u64 = 5_000_000;
+
+/// A sync that has not come back for so long shows as a sink that is stuck. Chosen: as for a service that is silent.
+const STUCK_NS: u64 = super::SILENT_NS;
+
+/// When a sink is synced of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SyncRule {
+    /// When somebody waits for it.
+    Asked,
+    /// So long after the oldest write since the last sync, besides.
+    Every(Duration),
+    /// Whenever its queue has run empty.
+    Always,
+}
+
+/// How a sink is made durable; the same for all sinks of a process.
+#[derive(Debug, Clone)]
+pub struct Syncs {
+    /// Of itself.
+    pub rule: SyncRule,
+    /// The calls that wait, where some do.
+    pub undurable: Option<Arc<Undurable>>,
+}
+
+impl Syncs {
+    /// Whether batches are remembered until they are synced.
+    pub fn tracks(&self) -> bool {
+        self.rule != SyncRule::Asked || self.undurable.is_some()
+    }
+
+    /// Whether calls wait.
+    pub fn has_waiters(&self) -> bool {
+        self.undurable.as_ref().is_some_and(|undurable| undurable.has_waiters())
+    }
+}
+
+/// What was written to a sink since its last sync.
+#[derive(Debug, Default)]
+pub(super) struct Unsynced {
+    batches: Vec<u64>,
+    counts: [u64; LEVEL_CLASSES],
+    bytes: usize,
+    /// When the oldest of it was written.
+    since: u64,
+    /// Syncs that were asked for, by number, the newest that was answered, and the newest that failed.
+    requested: u64,
+    answered: u64,
+    failed: u64,
+}
+
+/// When the next sync is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Due {
+    Now,
+    At(u64),
+    Never,
+}
+
+impl Outlet {
+    /// Says how it is made durable. Before its first chunk.
+    pub fn set_syncs(&mut self, syncs: Syncs) {
+        if syncs.tracks()
+            && let Ok(Some(sink)) = self.sink.get_mut().map(|sink| sink.as_mut())
+        {
+            sink.keep_unsynced();
+        }
+        self.syncs = syncs;
+    }
+
+    /// When its writer has to sync.
+    pub(super) fn sync_due(&self, waiting: &Waiting, now: u64) -> Due {
+        let unsynced = &waiting.unsynced;
+        if waiting.dead {
+            return Due::Never;
+        }
+        if unsynced.requested > unsynced.answered || unsynced.bytes >= MOST_BYTES {
+            return Due::Now;
+        }
+        if unsynced.batches.is_empty() {
+            return Due::Never;
+        }
+        if self.syncs.rule == SyncRule::Always || self.syncs.has_waiters() {
+            let late = unsynced.since + MOST_NS;
+            return if waiting.entries.is_empty() || now >= late { Due::Now } else { Due::At(late) };
+        }
+        let SyncRule::Every(interval) = self.syncs.rule else { return Due::Never };
+        let then = unsynced.since + interval.as_nanos() as u64;
+        if now >= then { Due::Now } else { Due::At(then) }
+    }
+
+    /// Takes note that a batch is written.
+    pub(super) fn note_unsynced(&self, waiting: &mut Waiting, batch: u64, counts: [u32; LEVEL_CLASSES], bytes: usize) {
+        if !self.syncs.tracks() {
+            return;
+        }
+        if self.confirms {
+            return self.settle(&[batch], Outcome::Durable);
+        }
+        let unsynced = &mut waiting.unsynced;
+        if unsynced.batches.is_empty() {
+            unsynced.since = monotonic_ns();
+        }
+        unsynced.batches.push(batch);
+        unsynced.bytes += bytes;
+        unsynced.counts.iter_mut().zip(counts).for_each(|(total, count)| *total += u64::from(count));
+    }
+
+    /// Tells the calls that wait what became of some batches here.
+    pub(super) fn settle(&self, batches: &[u64], outcome: Outcome) {
+        if let Some(undurable) = &self.syncs.undurable {
+            undurable.settle(Table::Sinks.slot(self.id), batches.iter().copied(), outcome);
+        }
+    }
+
+    /// Nothing here will become durable any more.
+    pub(super) fn settle_all(&self) {
+        if let Some(undurable) = &self.syncs.undurable {
+            undurable.forget_sink(Table::Sinks.slot(self.id));
+        }
+    }
+
+    /// Syncs everything that is written by now. Called by the writer, which holds the sink.
+    pub(super) fn sync(&self, sink: &mut dyn Sink) {
+        let (asked, unsynced) = {
+            let mut waiting = self.lock();
+            let asked = waiting.unsynced.requested;
+            let taken = std::mem::take(&mut waiting.unsynced);
+            waiting.unsynced = Unsynced {
+                requested: taken.requested,
+                answered: taken.answered,
+                failed: taken.failed,
+                ..Unsynced::default()
+            };
+            (asked, taken)
+        };
+        let start = monotonic_ns();
+        self.syncing_since.store(start, Ordering::Relaxed);
+        let result = sink.sync();
+        self.syncing_since.store(0, Ordering::Relaxed);
+        let outcome = match &result {
+            Ok(()) => Outcome::Durable,
+            Err(error) => {
+                self.sync_error.store(error.raw_os_error().unwrap_or(libc::EIO), Ordering::Relaxed);
+                for (counter, count) in self.meters.not_durable.iter().zip(unsynced.counts) {
+                    counter.fetch_add(count, Ordering::Relaxed);
+                }
+                Outcome::Failed
+            }
+        };
+        let end = monotonic_ns();
+        self.meters.sync_seconds.observe(&WRITE_SECONDS, end.saturating_sub(start) as f64 / 1e9);
+        self.settle(&unsynced.batches, outcome);
+        let mut waiting = self.lock();
+        // The disk was waited for, not a write.
+        waiting.finished_at = waiting.finished_at.max(end);
+        waiting.unsynced.answered = waiting.unsynced.answered.max(asked);
+        if outcome == Outcome::Failed {
+            waiting.unsynced.failed = asked;
+        }
+    }
+
+    /// The error of the last sync that failed for good.
+    pub fn sync_error(&self) -> Option<String> {
+        match self.sync_error.load(Ordering::Relaxed) {
+            0 => None,
+            number => Some(std::io::Error::from_raw_os_error(number).to_string()),
+        }
+    }
+
+    /// Whether a sync hangs.
+    pub(super) fn hangs_in_sync(&self, now: u64) -> bool {
+        let since = self.syncing_since.load(Ordering::Relaxed);
+        since != 0 && now.saturating_sub(since) > STUCK_NS
+    }
+
+    /// Whether something is written and its sync still to come.
+    pub fn is_unsynced(&self) -> bool {
+        let unsynced = &self.lock().unsynced;
+        !unsynced.batches.is_empty() || unsynced.requested > unsynced.answered
+    }
+
+    /// Asks for a sync of everything that is written by now. Returns its number, for [`Outlet::synced`], and whether a
+    /// writer thread must be started. `None`: the sink is closed, or durable is what it was told to be.
+    pub fn request_sync(&self) -> Option<(u64, bool)> {
+        if self.confirms || self.is_closed() {
+            return None;
+        }
+        let mut waiting = self.lock();
+        if waiting.dead {
+            return None;
+        }
+        waiting.unsynced.requested += 1;
+        let number = waiting.unsynced.requested;
+        let start = !waiting.thread_runs && !waiting.leave;
+        waiting.thread_runs |= start;
+        drop(waiting);
+        self.changed.notify_all();
+        Some((number, start))
+    }
+
+    /// What became of a requested sync: whether everything is durable. `None`: it is still to come.
+    pub fn synced(&self, number: u64) -> Option<bool> {
+        let waiting = self.lock();
+        let unsynced = &waiting.unsynced;
+        let gone = waiting.dead || self.is_closed();
+        (unsynced.answered >= number || gone).then_some(unsynced.failed < number && unsynced.answered >= number)
+    }
+
+    /// A call has begun to wait: has an idle writer look whether that is for something it wrote. Returns whether a
+    /// writer thread must be started.
+    pub fn nudge(&self) -> bool {
+        let mut waiting = self.lock();
+        if waiting.unsynced.batches.is_empty() {
+            return false;
+        }
+        let start = !waiting.thread_runs && !waiting.leave;
+        waiting.thread_runs |= start;
+        drop(waiting);
+        self.changed.notify_all();
+        start
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::io;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::time::Instant;
+
+    use super::*;
+    use crate::definition::{Descriptor, SinkDefinition, SinkKind};
+    use crate::durable::{Share, Wait};
+    use crate::chunk::Chunk;
+    use crate::overflow::Budget;
+    use crate::segment::Segment;
+    use crate::sink::{Lines, SinkError};
+
+    /// A sink whose syncs end when and as the test says.
+    struct Scripted {
+        begun: Sender<usize>,
+        results: Receiver<io::Result<()>>,
+        written: usize,
+    }
+
+    impl Sink for Scripted {
+        fn write(&mut self, lines: Lines<'_>) -> Result<usize, SinkError> {
+            self.written += 1;
+            Ok(lines.bytes.len())
+        }
+
+        fn sync(&mut self) -> io::Result<()> {
+            self.begun.send(self.written).unwrap();
+            self.results.recv_timeout(DEADLINE).unwrap()
+        }
+    }
+
+    struct Stage {
+        outlet: Outlet,
+        undurable: Arc<Undurable>,
+        begun: Receiver<usize>,
+        results: Sender<io::Result<()>>,
+    }
+
+    const DEADLINE: Duration = Duration::from_secs(20);
+
+    /// Lets the writer leave, also when the test fails.
+    struct Leave<'a>(&'a Outlet);
+
+    impl Drop for Leave<'_> {
+        fn drop(&mut self) {
+            self.0.ask_to_leave();
+        }
+    }
+
+    fn stage(rule: SyncRule, wait: Wait) -> Stage {
+        let (begins, begun) = channel();
+        let (results, ends) = channel();
+        let definition = SinkDefinition { kind: SinkKind::Null, descriptor: Descriptor::Open };
+        let sink = Box::new(Scripted { begun: begins, results: ends, written: 0 });
+        let segment = Arc::new(Segment::in_memory(None).unwrap());
+        let mut outlet = Outlet::new(1, definition, None, sink, segment, Arc::new(Budget::new(0)));
+        let undurable = Arc::new(Undurable::new(wait, Vec::new()));
+        outlet.set_syncs(Syncs { rule, undurable: Some(undurable.clone()) });
+        Stage { outlet, undurable, begun, results }
+    }
+
+    impl Stage {
+        fn push(&self, batch: u64) {
+            let (from, to) = (8 * (batch - 1), 8 * batch);
+            self.undurable.enter(batch, [Share { lane: 0, from, to, records: 1, sinks: 0b10 }].into_iter());
+            let mut chunk = Chunk { batch, bytes: b"a line\n".to_vec(), ..Chunk::default() };
+            chunk.marks.push(crate::sink::Mark { end: 7, level: 20, class: 2, seconds: 0 });
+            chunk.counts[2] = 1;
+            self.outlet.push(chunk, 0);
+        }
+
+        /// As a call that waits for the record of a batch. `None`: it would wait still.
+        fn look(&self, batch: u64) -> bool {
+            let deadline = Some(Instant::now() + Duration::from_millis(1));
+            self.undurable.wait(0, 8 * batch, 20, deadline, || {})
+        }
+
+        fn wait(&self, batch: u64) -> bool {
+            self.undurable.wait(0, 8 * batch, 20, Some(Instant::now() + DEADLINE), || {
+                let _ = self.outlet.nudge();
+            })
+        }
+
+        fn runs<T>(&self, test: impl FnOnce() -> T) -> T {
+            let outlet = &self.outlet;
+            std::thread::scope(|scope| {
+                scope.spawn(|| outlet.run(|| ()));
+                let _leave = Leave(outlet);
+                test()
+            })
+        }
+    }
+
+    #[test]
+    fn nothing_is_durable_before_its_sync_has_returned_and_what_waits_shares_the_next() {
+        let stage = stage(SyncRule::Always, Wait::Every);
+        stage.push(1);
+        stage.runs(|| {
+            assert_eq!(1, stage.begun.recv_timeout(DEADLINE).unwrap());
+            assert!(!stage.look(1), "it is written, and its sync is under way");
+            for batch in 2..=5 {
+                stage.push(batch);
+            }
+            stage.results.send(Ok(())).unwrap();
+            assert!(stage.wait(1));
+
+            assert_eq!(5, stage.begun.recv_timeout(DEADLINE).unwrap(), "one sync for the four that waited");
+            assert!(!stage.look(2), "they were written behind the first sync");
+            stage.results.send(Ok(())).unwrap();
+            (2..=5).for_each(|batch| assert!(stage.wait(batch)));
+        });
+        assert_eq!(2, stage.outlet.reading().sync_seconds.count);
+        assert_eq!([0; LEVEL_CLASSES], stage.outlet.reading().not_durable);
+    }
+
+    #[test]
+    fn records_whose_sync_failed_for_good_are_counted_and_hold_nobody() {
+        let stage = stage(SyncRule::Always, Wait::Every);
+        stage.push(1);
+        stage.runs(|| {
+            stage.begun.recv_timeout(DEADLINE).unwrap();
+            stage.results.send(Err(io::Error::from_raw_os_error(libc::EIO))).unwrap();
+            assert!(!stage.wait(1));
+            stage.push(2);
+            stage.begun.recv_timeout(DEADLINE).unwrap();
+            stage.results.send(Ok(())).unwrap();
+            assert!(stage.wait(2), "the next one is not touched by it");
+        });
+
+        assert_eq!([0, 0, 1, 0, 0, 0], stage.undurable.not_durable());
+        assert_eq!([0, 0, 1, 0, 0, 0], stage.outlet.reading().not_durable);
+        assert_eq!(2, stage.outlet.counts().written[2], "both are written");
+    }
+
+    #[test]
+    fn an_idle_writer_syncs_what_it_wrote_when_a_call_begins_to_wait() {
+        let stage = stage(SyncRule::Asked, Wait::Checkpoint(1));
+        stage.push(1);
+        stage.undurable.begin();
+        stage.runs(|| {
+            let written = Instant::now() + DEADLINE;
+            while stage.outlet.counts().written[2] == 0 && Instant::now() < written {
+                std::thread::yield_now();
+            }
+            assert!(stage.begun.try_recv().is_err(), "nobody has asked");
+            stage.results.send(Ok(())).unwrap();
+            assert!(stage.wait(1));
+        });
+    }
+
+    #[test]
+    fn a_requested_sync_is_answered_with_what_became_of_it() {
+        let stage = stage(SyncRule::Asked, Wait::Checkpoint(100));
+        stage.push(1);
+        stage.runs(|| {
+            let mut results = VecDeque::from([Err(io::Error::from_raw_os_error(libc::EIO)), Ok(())]);
+            for expected in [false, true] {
+                let (number, _) = stage.outlet.request_sync().unwrap();
+                stage.begun.recv_timeout(DEADLINE).unwrap();
+                assert_eq!(None, stage.outlet.synced(number));
+                stage.results.send(results.pop_front().unwrap()).unwrap();
+                let end = Instant::now() + DEADLINE;
+                while stage.outlet.synced(number).is_none() && Instant::now() < end {
+                    std::thread::yield_now();
+                }
+                assert_eq!(Some(expected), stage.outlet.synced(number));
+            }
+        });
+    }
+
+    #[test]
+    fn a_retired_sink_is_synced_before_it_is_closed() {
+        let stage = stage(SyncRule::Every(Duration::from_secs(3600)), Wait::Levels);
+        stage.push(1);
+        stage.outlet.close_when_written(7);
+        stage.outlet.answer(7);
+        stage.results.send(Ok(())).unwrap();
+        stage.outlet.run(|| ());
+
+        assert_eq!(1, stage.begun.try_recv().unwrap());
+        assert!(stage.wait(1));
+        assert!(stage.outlet.is_closed());
+    }
+}

@@ -1,0 +1,61 @@
+//! Mode `Checkpoint`: never more than N-1 accepted records of returned calls are not durable.
+
+mod line;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use line::{DEADLINE, begin, file_sink, log, route_to};
+use logspool::pipeline::{self, Durability, Options};
+
+const EVERY: u64 = 10;
+
+fn options() -> Options {
+    // So long that only calls sync.
+    let sync_interval = Duration::from_secs(3600);
+    Options { durability: Durability::Checkpoint, checkpoint_every: EVERY, sync_interval, ..Options::default() }
+}
+
+fn syncs() -> u64 {
+    pipeline::snapshot().unwrap().sinks.iter().map(|sink| sink.reading.sync_seconds.count).sum()
+}
+
+fn lines(path: &Path) -> usize {
+    std::fs::read_to_string(path).unwrap().lines().count()
+}
+
+#[test]
+fn every_nth_call_waits_and_nine_of_ten_do_not() {
+    begin(options());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("checkpoint.log");
+    let route = route_to("checkpoint", file_sink(&path));
+    let returned = AtomicU64::new(0);
+
+    // One thread: the credit is exact.
+    for index in 1..=EVERY * 20 {
+        assert!(log(route, 20, &format!("record {index}")));
+        returned.store(index, Ordering::Relaxed);
+        assert_eq!(index / EVERY, syncs(), "record {index}");
+        if index % EVERY == 0 {
+            assert_eq!(index as usize, lines(&path), "all of them are written by then");
+        }
+    }
+    // Many threads together have no more than one has.
+    let before = syncs();
+    std::thread::scope(|scope| {
+        for thread in 0..16 {
+            scope
+                .spawn(move || (0..EVERY * 10).for_each(|index| assert!(log(route, 20, &format!("{thread} {index}")))));
+        }
+    });
+    let total = (EVERY * 180) as usize;
+    assert!(lines(&path) > total - EVERY as usize, "{} of {total}", lines(&path));
+    let shared = syncs() - before;
+    assert!((1..=160).contains(&shared), "{shared} syncs");
+
+    assert!(pipeline::flush_durable(None, Some(DEADLINE)));
+    assert_eq!(total, lines(&path));
+    assert_eq!(0, pipeline::snapshot().unwrap().not_durable.iter().sum::<u64>());
+}

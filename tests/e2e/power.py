@@ -1,0 +1,69 @@
+"""A disk whose power can be cut: an ext4 image on a loop device, and its shutdown without a last write."""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+
+#: EXT4_IOC_SHUTDOWN, `_IOR('X', 125, __u32)`, and its flag for "write nothing any more, not even the journal".
+_SHUTDOWN = 2 << 30 | 4 << 16 | ord("X") << 8 | 125
+_NO_LOG_FLUSH = 2
+
+_IMAGE_BYTES = 64 * 1024 * 1024
+_TOOLS = ("mkfs.ext4", "losetup", "mount", "umount")
+
+
+def _run(*command: object) -> None:
+    subprocess.run([str(word) for word in command], check=True, capture_output=True, timeout=60)
+
+
+class Disk:
+    """The mounted image."""
+
+    def __init__(self, folder: Path) -> None:
+        self._image, self.mount = folder / "disk.img", folder / "disk"
+        with self._image.open("wb") as image:
+            image.truncate(_IMAGE_BYTES)
+        self.mount.mkdir()
+        _run("mkfs.ext4", "-q", self._image)
+
+    def plug_in(self) -> None:
+        """Mount it. Raises CalledProcessError where this is not allowed."""
+        _run("mount", "-o", "loop", self._image, self.mount)
+
+    def cut(self) -> None:
+        """Let nothing reach the disk any more that was not there already."""
+        folder = os.open(self.mount, os.O_RDONLY)
+        try:
+            fcntl.ioctl(folder, _SHUTDOWN, struct.pack("I", _NO_LOG_FLUSH))
+        finally:
+            os.close(folder)
+
+    def unplug(self) -> None:
+        """Unmount it; everybody who had files open is gone by now."""
+        _run("umount", self.mount)
+
+
+@contextlib.contextmanager
+def disk(folder: Path):
+    """Give a disk that is plugged in, or skip the test with the reason."""
+    missing = [tool for tool in _TOOLS if not shutil.which(tool, path=f"{os.environ['PATH']}:/usr/sbin:/sbin")]
+    if os.geteuid() != 0:
+        pytest.skip("cutting the power of a disk needs root: it mounts a loop device")
+    if missing:
+        pytest.skip(f"cutting the power of a disk needs {', '.join(missing)}")
+    os.environ["PATH"] += ":/usr/sbin:/sbin"
+    made = Disk(folder)
+    try:
+        made.plug_in()
+    except subprocess.CalledProcessError as error:
+        pytest.skip(f"a loop device cannot be mounted here: {error.stderr.decode().strip()}")
+    try:
+        yield made
+    finally:
+        subprocess.run(["umount", made.mount], capture_output=True)

@@ -1,0 +1,101 @@
+"""What is synced, as the system sees it: a rotated file too; a sync that fails is made good, or its records counted."""
+
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from suite import programs
+
+pytestmark = pytest.mark.real
+
+PROGRAM = """\
+import logging, sys, time
+import logspool
+logging.basicConfig(filename="app.log", level=logging.INFO, format="%(message)s")
+logspool.install(durability="sync", durability_timeout=60.0)
+log = logging.getLogger("app")
+began = time.monotonic()
+for number in range(10):
+    log.info("record %d", number)
+stats = logspool.stats()
+sink = next(iter(stats.sinks.values()))
+print(
+    sum(row.not_durable for row in stats.levels.values()), sink.total("not_durable"), logspool.health().status,
+    time.monotonic() - began < 30,
+)
+"""
+
+
+def run(folder, queue_dir, program: str, *options: str) -> list[str]:
+    """Run a program under strace. Return what it printed; its calls stand in the file `trace`."""
+    strace = shutil.which("strace")
+    if strace is None:
+        pytest.skip("needs strace, which shows fdatasync(2) and makes it fail")
+    ran = subprocess.run(
+        [strace, "-f", "-qq", "-o", str(folder / "trace"), *options, sys.executable, "-c", program],
+        env=programs.environment(programs.INSTALLED, queue_dir),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    if ran.returncode and "ptrace" in ran.stderr:
+        pytest.skip(f"strace cannot trace here: {ran.stderr.strip()}")
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout.split()
+
+
+def failing(folder, queue_dir, which: str) -> tuple[list[str], list[str]]:
+    """Run the program with the syncs `which` failing. Return what it printed and its lines."""
+    inject = ("-e", "trace=fdatasync", "-e", f"inject=fdatasync:error=EIO:when={which}")
+    printed = run(folder, queue_dir, PROGRAM, *inject)
+    return printed, (folder / "app.log").read_text().splitlines()
+
+
+EXPECTED = [f"record {number}" for number in range(10)]
+
+
+def test_a_sync_that_fails_once_is_made_good(tmp_path, queue_dir):
+    printed, lines = failing(tmp_path, queue_dir, "3")
+
+    assert printed == ["0", "0", "ok", "True"]
+    assert lines == EXPECTED, "what was written again stands where it stood"
+    failed = [line for line in (tmp_path / "trace").read_text().splitlines() if "EIO" in line]
+    assert len(failed) == 1
+
+
+def test_syncs_that_fail_for_good_are_counted_and_raise_nothing(tmp_path, queue_dir):
+    printed, lines = failing(tmp_path, queue_dir, "5+")
+
+    assert printed == ["6", "6", "degraded", "True"]
+    assert lines == EXPECTED
+
+
+ROTATING = """\
+import logging, logging.handlers
+import logspool
+handler = logging.handlers.RotatingFileHandler("app.log", maxBytes=100, backupCount=9)
+handler.setFormatter(logging.Formatter("%(message)s"))
+log = logging.getLogger("app")
+log.setLevel(1)
+log.addHandler(handler)
+logspool.install(durability="interval", sync_interval=3600.0)
+for number in range(3):
+    log.info("record %60d", number)
+    logspool.flush()
+print(logspool.flush(level="durable"))
+"""
+
+
+def test_a_rotated_file_is_synced_before_the_next_one_is_written(tmp_path, queue_dir):
+    printed = run(tmp_path, queue_dir, ROTATING, "-y", "-e", "trace=fdatasync,fsync,write,rename")
+
+    assert printed == ["True"]
+    calls = []
+    for line in (tmp_path / "trace").read_text().splitlines():
+        call = line.split(maxsplit=1)[1]
+        if "app.log" in call and (call.startswith("fdatasync") or "record" in call):
+            calls.append(call.split("(")[0])
+    assert calls == ["write", "fdatasync"] * 3
