@@ -27,6 +27,11 @@ pub struct Config {
     /// A text file that gets a line for each record as well. It has no transactions: after a crash its last lines may be
     /// missing or doubled.
     pub file: Option<PathBuf>,
+    /// Queue folders of programs on this machine, `/dev/shm/logspool-UID`: what killed programs left there is delivered
+    /// without another start of theirs. Each has mode 0700 and belongs to the user of the service; a service that runs as
+    /// root may adopt those of others, and keeps everything of theirs in its own stores.
+    #[schemars(with = "Vec<String>")]
+    pub adopt: Vec<PathBuf>,
     /// Listen beyond this machine without TLS and without a token. Whoever reaches the port may then write records, and
     /// read them over HTTP.
     pub insecure: bool,
@@ -52,6 +57,7 @@ impl Default for Config {
             http: HttpAddress::On(SocketAddr::from(([127, 0, 0, 1], 9080))),
             store: vec![StoreAddress::Sqlite(PathBuf::from("logspool-data"))],
             file: None,
+            adopt: Vec::new(),
             insecure: false,
             limits: Limits::default(),
             retention: Retention::default(),

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod address;
+pub mod adopt;
 pub mod batch;
 pub mod cli;
 mod clock;

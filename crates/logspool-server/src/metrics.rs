@@ -52,6 +52,7 @@ pub struct Metrics {
     pub records_dropped: Count,
     rejected: Counters,
     dropped: Counters,
+    adopted: Counters,
     frames: Counters,
     closed: Counters,
     connections: Gauge,
@@ -147,6 +148,7 @@ impl Default for Metrics {
         let rejected = counters("frames_rejected", "frames that no decoder could read; each became a record");
         let closed = counters("connections_closed", "connections that the service closed, by reason");
         let dropped = counters("records_dropped", "records given up, by reason");
+        let adopted = counters("records_adopted", "records of dead programs that were delivered, by where they went");
         let stored = counters("records_stored", "records committed, by store");
         let repeated = counters("records_repeated", "records that came again and were known, by store");
         let missing = counters("records_missing", "records that their senders say are gone, by store");
@@ -172,6 +174,7 @@ impl Default for Metrics {
             records_dropped: Count::default(),
             rejected,
             dropped,
+            adopted,
             frames,
             closed,
             connections,
@@ -221,6 +224,11 @@ impl Metrics {
     pub fn drop_records(&self, reason: &'static str, records: usize) {
         self.records_dropped.add(records as u64);
         self.dropped.get_or_create(&[("reason", reason.to_owned())]).inc_by(records as u64);
+    }
+
+    /// Counts records of dead programs.
+    pub fn adopt(&self, to: &'static str, records: u64) {
+        self.adopted.get_or_create(&[("to", to.to_owned())]).inc_by(records);
     }
 
     /// Counts from now on what the kernel drops at this port.

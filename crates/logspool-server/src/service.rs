@@ -10,6 +10,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
 use crate::address::{Listen, Place};
+use crate::adopt::Adoption;
 use crate::config::Config;
 use crate::http;
 use crate::intake::{Intake, Writers};
@@ -29,6 +30,7 @@ pub struct Service {
     config: Config,
     intake: Arc<Intake>,
     writers: Writers,
+    adoption: Option<Adoption>,
     identity: Option<Identity>,
     access: http::Access,
     stop: watch::Sender<bool>,
@@ -80,7 +82,12 @@ impl Service {
             addresses.push(listener.address.clone());
             tasks.spawn(listener.serve(shared.clone(), room.clone()));
         }
-        Ok(Self { addresses, config, intake, writers, identity, access, stop, tasks })
+        // Last: whoever is adopted may be told apart from those who connect by the addresses.
+        let adoption = match &config.adopt[..] {
+            [] => None,
+            folders => Some(Adoption::start(folders, &addresses, config.limits.frame_bytes, &intake)?),
+        };
+        Ok(Self { addresses, config, intake, writers, adoption, identity, access, stop, tasks })
     }
 
     /// Takes over what can change while it runs: certificates, tokens and names. The rest of the configuration is
@@ -113,13 +120,22 @@ impl Service {
     pub async fn stop(mut self) -> Result<(), String> {
         let until = Instant::now() + Duration::from_secs(self.config.limits.shutdown_seconds);
         self.stop.send_replace(true);
+        if let Some(adoption) = &mut self.adoption {
+            adoption.stop();
+        }
         let ended = async { while self.tasks.join_next().await.is_some() {} };
         let in_time = tokio::time::timeout_at(until.into(), ended).await.is_ok();
         self.tasks.abort_all();
         self.intake.close();
         let writers = self.writers;
+        let adoption = self.adoption;
         let stored = tokio::task::spawn_blocking(move || {
-            writers.finish(until.saturating_duration_since(Instant::now()).max(Duration::from_millis(100)))
+            let stored =
+                writers.finish(until.saturating_duration_since(Instant::now()).max(Duration::from_millis(100)));
+            if let Some(adoption) = adoption {
+                adoption.finish(until);
+            }
+            stored
         });
         let stored = stored.await.unwrap_or(false);
         match self.intake.unheard() {

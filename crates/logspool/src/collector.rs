@@ -287,7 +287,9 @@ impl Collector {
         let text = format!("{} records dropped: the queue was full", refusals - self.refusals_told);
         self.refusals_told = refusals;
         self.told_at = now;
+        self.filling.is_telling = true;
         self.renderer.tell(&mut Open { filling: &mut self.filling, pipeline, sinks: 0 }, &text, clock::wall_ns());
+        self.filling.is_telling = false;
     }
 
     fn publish(&mut self, pipeline: &Pipeline, number: u64, ranges: Vec<LaneRange>, tally: Tally) {
@@ -313,8 +315,12 @@ impl Collector {
 
     fn hand_over(&mut self, pipeline: &Pipeline, number: u64) {
         let now = clock::monotonic_ns();
+        let told = std::mem::take(&mut self.filling.told);
         for (outlet, mut chunk) in self.filling.take_all() {
             chunk.batch = number;
+            if told.contains(&outlet.id) {
+                outlet.note_told();
+            }
             if outlet.relieve(now) == Capacity::Saturated {
                 pipeline.fall_back(&outlet, &chunk);
                 outlet.drop_chunk(&chunk, DropReason::OverflowFull);
@@ -389,6 +395,9 @@ impl Collector {
 struct Filling {
     known: Vec<Option<Arc<Outlet>>>,
     chunks: Vec<Option<Chunk>>,
+    /// Whether a message of the line's own is being added, and the sinks whose chunks have one.
+    is_telling: bool,
+    told: Vec<u32>,
 }
 
 impl Filling {
@@ -409,11 +418,14 @@ impl Filling {
             self.refresh(pipeline);
         }
         let outlet = self.known.get(slot)?.as_ref().filter(|outlet| outlet.id == sink)?;
+        if self.is_telling {
+            self.told.push(sink);
+        }
         Some(self.chunks[slot].get_or_insert_with(|| outlet.spare_chunk()))
     }
 
     fn take_all(&mut self) -> impl Iterator<Item = (Arc<Outlet>, Chunk)> {
-        let Self { known, chunks } = self;
+        let Self { known, chunks, .. } = self;
         known.iter().zip(chunks).filter_map(|(outlet, chunk)| Some((outlet.clone()?, chunk.take()?)))
     }
 }

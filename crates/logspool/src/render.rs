@@ -166,10 +166,8 @@ impl Renderer {
 impl Renderer {
     /// Adds a message of logspool's own, at WARNING, to every sink that had records.
     pub fn tell(&mut self, chunks: &mut impl Chunks, message: &str, time_ns: i64) {
-        let mut values = Encoder::new();
-        values.context_str(tag::MESSAGE, message);
-        let values = Values::new(&values.bytes);
-        let view = RecordView { time_ns, level: WARNING, logger: "logspool", site: None, values };
+        let values = message_alone(message);
+        let view = told(Values::new(&values.bytes), time_ns);
         for (sink, format) in &self.newest_format {
             let Some(Slot::Ready(_, compiled)) = self.formats.get_mut(*format as usize) else { continue };
             let Some(chunk) = chunks.chunk(*sink) else { continue };
@@ -177,6 +175,26 @@ impl Renderer {
             mark(chunk, WARNING, time_ns);
         }
     }
+}
+
+/// Adds a message of logspool's own, at WARNING, to a chunk.
+pub fn tell(chunk: &mut Chunk, format: &FormatSpec, message: &str, time_ns: i64) {
+    let values = message_alone(message);
+    if let Ok(format) = Format::compile(format) {
+        let view = told(Values::new(&values.bytes), time_ns);
+        let _ = format.render(&view, &mut RenderState::default(), &mut chunk.bytes);
+        mark(chunk, WARNING, time_ns);
+    }
+}
+
+fn message_alone(message: &str) -> Encoder {
+    let mut values = Encoder::new();
+    values.context_str(tag::MESSAGE, message);
+    values
+}
+
+fn told(values: Values<'_>, time_ns: i64) -> RecordView<'_> {
+    RecordView { time_ns, level: WARNING, logger: "logspool", site: None, values }
 }
 
 /// Number of the blob that a record of [`flags::BLOB`] refers to.

@@ -117,6 +117,11 @@ pub trait Sink: Send {
 /// Contract: called from one thread at a time. Batches arrive in the order in which they were taken, and each is kept,
 /// whatever happens to the way, until then.
 pub trait Courier: Send {
+    /// How its records are told apart on the other side, where they are numbered: from 1, each by one more.
+    fn stream(&self) -> Option<Stream> {
+        None
+    }
+
     /// Whether it can take another batch.
     fn has_room(&self) -> bool;
 
@@ -128,6 +133,15 @@ pub trait Courier: Send {
 
     /// Waits for the other side, at most for `longest`. Called after [`Next::Answer`].
     fn wait(&self, longest: Duration);
+}
+
+/// A stream of numbered records: what one sink of one process sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stream {
+    /// Random.
+    pub id: u128,
+    /// Begins with the stream, and is not 0. Numbers count within it.
+    pub epoch: u64,
 }
 
 /// Whether a courier may wait for more records before it sets out.

@@ -84,11 +84,24 @@ const HEAP_BYTES: usize = 1024 * 1024;
 /// Value of the batch words when there is no such entry.
 pub const NONE: u64 = u64::MAX;
 
+/// What has to be noted before a batch goes to a sink that numbers its records, see `delivery.rs`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Order {
+    /// Records of the sink were dropped directly before it.
+    follows_dropped: bool,
+    /// Its last record is a message of the line's own, which no lane holds.
+    is_told: bool,
+}
+
 #[derive(Debug)]
 struct Waiting {
     entries: Entries,
     /// So many of them, from the front, are in the hands of the sink's courier.
     taken: usize,
+    /// What is known of the next batch.
+    order: Order,
+    /// The number that the last record has which arrived.
+    number: u64,
     overflow: Overflow,
     spool: SpoolState,
     leave: bool,
@@ -173,6 +186,10 @@ impl Outlet {
         budget: Arc<Budget>,
     ) -> Self {
         let overflow = Overflow::new(segment.clone(), budget.clone(), id);
+        let stream = sink.courier().and_then(|courier| courier.stream());
+        if let Some(stream) = stream {
+            segment.sink(Table::Sinks.slot(id)).begin_stream(stream.id, stream.epoch);
+        }
         Self {
             id,
             definition,
@@ -190,6 +207,8 @@ impl Outlet {
             waiting: Mutex::new(Waiting {
                 entries: Entries::default(),
                 taken: 0,
+                order: Order::default(),
+                number: 0,
                 overflow,
                 spool: SpoolState::default(),
                 leave: false,
@@ -294,6 +313,7 @@ impl Outlet {
         }
         self.meters.batch_records.observe(&BATCH_RECORDS, chunk.marks.len() as f64);
         let bytes = chunk.bytes.len();
+        let order = std::mem::take(&mut waiting.order);
         waiting.entries.push(Entry {
             batch: chunk.batch,
             counts: chunk.counts,
@@ -302,6 +322,7 @@ impl Outlet {
             heap: Some(Arc::new(chunk)),
             place: None,
             spool_end: None,
+            order,
         });
         self.publish_fronts(&waiting);
         let start = !waiting.thread_runs;
@@ -313,10 +334,16 @@ impl Outlet {
 
     /// Counts a batch's records for this sink as dropped without queueing them.
     pub fn drop_chunk(&self, chunk: &Chunk, reason: DropReason) {
-        let _waiting = self.lock();
+        let mut waiting = self.lock();
+        waiting.order = Order { follows_dropped: true, is_told: false };
         count(&self.head().accepted, chunk.counts);
         self.count_dropped(reason, chunk.counts);
         self.settle(&[chunk.batch], Outcome::Failed);
+    }
+
+    /// Says that the last record of the next chunk is a message of the line's own.
+    pub fn note_told(&self) {
+        self.lock().order.is_told = true;
     }
 
     fn count_dropped(&self, reason: DropReason, counts: [u32; LEVEL_CLASSES]) {

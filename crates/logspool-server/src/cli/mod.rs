@@ -3,6 +3,7 @@
 mod ask;
 mod check;
 mod query;
+mod recover;
 mod serve;
 mod stats;
 mod tail;
@@ -32,6 +33,7 @@ enum Command {
     Tail(tail::Arguments),
     Stats(stats::Arguments),
     CheckConfig(check::Arguments),
+    Recover(recover::Arguments),
     /// Print the completions of a shell.
     ///
     /// For bash: `logspool completions bash > /etc/bash_completion.d/logspool`.
@@ -39,7 +41,7 @@ enum Command {
         /// The shell.
         shell: Shell,
     },
-    /// What the Python package does: `run`, `doctor`, `recover`.
+    /// What the Python package does: `run`, `doctor`.
     #[command(external_subcommand)]
     Python(Vec<OsString>),
 }
@@ -100,6 +102,7 @@ pub fn main() -> ExitCode {
         Command::Tail(arguments) => tail::run(&arguments),
         Command::Stats(arguments) => stats::run(&arguments),
         Command::CheckConfig(arguments) => check::run(&arguments),
+        Command::Recover(arguments) => recover::run(&arguments),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Arguments::command(), "logspool", &mut io::stdout());
             Ok(())
@@ -121,7 +124,7 @@ pub fn main() -> ExitCode {
 }
 
 /// Words of the Python package.
-const PYTHON_WORDS: [&str; 3] = ["run", "doctor", "recover"];
+const PYTHON_WORDS: [&str; 2] = ["run", "doctor"];
 
 /// Becomes `python -m logspool` where that knows the word.
 fn hand_over(arguments: &[OsString]) -> Result<(), Failure> {

@@ -37,6 +37,9 @@ pub(super) struct Arguments {
     /// Where HTTP is served, HOST:PORT, or "off".
     #[arg(long, value_name = "ADDRESS")]
     http: Option<HttpAddress>,
+    /// Deliver what killed programs left in this queue folder (/dev/shm/logspool-UID). May be repeated.
+    #[arg(long, value_name = "DIR")]
+    adopt: Vec<PathBuf>,
     /// Listen beyond this machine without TLS and tokens.
     #[arg(long)]
     insecure: bool,
@@ -59,6 +62,9 @@ impl Arguments {
         }
         if self.file.is_some() {
             config.file.clone_from(&self.file);
+        }
+        if !self.adopt.is_empty() {
+            config.adopt.clone_from(&self.adopt);
         }
         config.insecure |= self.insecure;
         Ok(config)

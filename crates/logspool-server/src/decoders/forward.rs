@@ -313,6 +313,22 @@ impl<'a> Message<'a> {
     }
 }
 
+/// Reads one entry of a message that our own client made.
+///
+/// # Errors
+///
+/// It is none, or more than one.
+pub fn entry<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Record<'a>, ForwardError> {
+    let (reader, tag) = (Reader::new(bytes), Cow::Borrowed(""));
+    let Limits { items, expanded, .. } = *limits;
+    let mut records = Records { reader, left: None, is_bare: false, keeps_tag: false, tag, items, budget: expanded };
+    let record = records.entry().map_err(|problem| problem.at(records.reader.at()))?;
+    match records.reader.is_at_end() {
+        true => Ok(record),
+        false => Err(Problem::Unexpected("the end of the entry").at(records.reader.at())),
+    }
+}
+
 /// The records of a message. After an error there are no more.
 #[derive(Debug, Clone)]
 pub struct Records<'a> {

@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt;
 use super::image::sink_offset;
 use super::leftover::Leftover;
 use crate::segment::folder::Folder;
-use crate::segment::layout::{Header, SinkHead};
+use crate::segment::layout::{Header, NO_BATCH, Numbered, SinkHead};
 use crate::spool::pointer;
 
 /// See the file head.
@@ -128,6 +128,23 @@ impl<'a> Claim<'a> {
     /// What the system said.
     pub fn note_batch(&self, sink: usize, batch: u64) -> io::Result<()> {
         self.set_word(sink_offset(sink) + offset_of!(SinkHead, batch) as u64, batch)
+    }
+
+    /// Notes that a batch is wholly out, the last record up to there under `number`: as [`SinkHead::note_arrival`].
+    ///
+    /// # Errors
+    ///
+    /// What the system said.
+    pub fn note_arrival(&self, sink: usize, batch: u64, number: u64) -> io::Result<()> {
+        let head = sink_offset(sink);
+        let pair = |index: usize| offset_of!(SinkHead, numbered) + index * size_of::<Numbered>();
+        let word = |offset: usize| self.word(head as usize + offset);
+        let is_first = word(pair(0) + offset_of!(Numbered, batch))? == word(offset_of!(SinkHead, batch))?;
+        let spare = head + pair(usize::from(is_first)) as u64;
+        self.set_word(spare + offset_of!(Numbered, batch) as u64, NO_BATCH)?;
+        self.set_word(spare + offset_of!(Numbered, number) as u64, number)?;
+        self.set_word(spare + offset_of!(Numbered, batch) as u64, batch)?;
+        self.note_batch(sink, batch)
     }
 
     /// Notes that nothing of a sink is left.

@@ -2,31 +2,35 @@
 //!
 //! Each wanted sink gets, in this order: its overflow entries and the batches of the manifests by number, then
 //! what was never batched. How far it came is noted in the segment after every append, for a log file before the
-//! sidecar is left.
+//! sidecar is left. The records for a service are numbered on from the last one that is noted as arrived: those that the
+//! dead process had sent get the numbers that they had (`writer/delivery.rs` says why).
 
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use super::adopt::{Adopter, Taken};
 use super::claim::Claim;
 use super::decoded::Decoded;
-use super::image::{Image, SinkPlace};
+use super::image::{Image, Numbering, SinkPlace};
 use super::progress::Progress;
 use super::spilled::Spilled;
 use super::target::{Piece, Target};
 use super::walk::{Damage, REST, Visit};
 use crate::blob::MAX_BLOB_BYTES;
 use crate::chunk::Chunk;
+use crate::clock;
+use crate::format::FormatSpec;
 use crate::queue::reader::Lying;
 use crate::record::Values;
-use crate::render::{Chunks, Definitions, Renderer};
+use crate::render::{self, Chunks, Definitions, Renderer};
 use crate::segment::folder::Folder;
 use crate::segment::layout::Table;
 use crate::sidecar::Origin;
-use crate::sink::Mark;
+use crate::sink::{Mark, Stream};
 
 /// Lines of one sink that are held in memory.
 ///
@@ -60,6 +64,10 @@ pub struct Output {
     pub bytes: u64,
     /// What stopped it.
     pub error: Option<io::Error>,
+    /// How its records are numbered: by now the number of the last one before `chunk`.
+    numbering: Option<Numbering>,
+    /// Whether the adopter takes its records, instead of its target.
+    pub is_taken: bool,
     target: Option<Target>,
     chunk: Chunk,
     /// Bytes of the batch's chunk that were rendered before `chunk`.
@@ -68,10 +76,25 @@ pub struct Output {
 
 impl Output {
     /// An output that has not begun.
-    pub fn new(id: u32, path: PathBuf) -> Self {
+    pub fn new(id: u32, path: PathBuf, numbering: Option<Numbering>) -> Self {
         let (records, bytes, base) = (0, 0, 0);
         let sink = Table::Sinks.slot(id);
-        Self { sink, id, path, records, bytes, error: None, target: None, chunk: Chunk::default(), base }
+        let chunk = Chunk::default();
+        Self { sink, id, path, records, bytes, error: None, numbering, is_taken: false, target: None, chunk, base }
+    }
+
+    /// One whose records the adopter takes.
+    pub fn taken(id: u32, path: PathBuf) -> Self {
+        Self { is_taken: true, ..Self::new(id, path, None) }
+    }
+
+    /// Passes over so many records that are not there.
+    fn leave_out(&mut self, records: u32) {
+        if let Some(numbering) = &mut self.numbering {
+            numbering.number += u64::from(records);
+            // A service takes numbers with a gap before them only where a connection begins.
+            self.target = None;
+        }
     }
 
     /// Opens its target, once, and waits until nobody else is at work there: from then on only the newest recoverer of
@@ -81,6 +104,9 @@ impl Output {
     ///
     /// As for [`Target::open`]; when a writer stays at work.
     pub fn open(&mut self, folder: &Folder, claim: &Claim<'_>) -> io::Result<()> {
+        if self.is_taken {
+            return Ok(());
+        }
         self.target(folder, claim)?.visit()
     }
 
@@ -89,7 +115,8 @@ impl Output {
             let folder = folder.path().to_owned();
             let (name, path) = (claim.leftover.name.clone(), self.path.clone());
             let origin = Origin { folder, name, uuid: claim.uuid()?, sink: self.id, path };
-            self.target = Some(Target::open(&self.path, origin)?);
+            let stream = self.numbering.map(|numbering| numbering.stream);
+            self.target = Some(Target::open(&self.path, origin, stream)?);
         }
         Ok(self.target.as_mut().expect("just opened"))
     }
@@ -100,6 +127,7 @@ pub struct Delivery<'a> {
     folder: &'a Folder,
     claim: &'a Claim<'a>,
     decoded: &'a Decoded,
+    adopter: Option<&'a dyn Adopter>,
     progress: Progress,
     outputs: Vec<Output>,
     source: Source<'a>,
@@ -119,11 +147,26 @@ pub struct Outcome {
 
 impl<'a> Delivery<'a> {
     /// A delivery to `outputs`.
-    pub fn new(folder: &'a Folder, claim: &'a Claim<'a>, decoded: &'a Decoded, outputs: Vec<Output>) -> Self {
+    pub fn new(
+        folder: &'a Folder,
+        claim: &'a Claim<'a>,
+        decoded: &'a Decoded,
+        mut outputs: Vec<Output>,
+        adopter: Option<&'a dyn Adopter>,
+    ) -> Self {
+        // They were opened before it was read again how far each came.
+        for output in &mut outputs {
+            let told = decoded.progress.numbering(output.sink);
+            output.numbering = match output.is_taken {
+                true => Some(told.unwrap_or_else(|| decoded.image.numbering_by_adoption(output.sink))),
+                false => output.numbering.and(told),
+            };
+        }
         Self {
             folder,
             claim,
             decoded,
+            adopter,
             progress: decoded.progress.clone(),
             outputs,
             source: Source { folder, claim, image: &decoded.image, read: RefCell::default() },
@@ -165,14 +208,17 @@ impl<'a> Delivery<'a> {
                     self.append(at, entry.batch);
                     self.pass(at, entry.batch);
                 }
-                Err(_) => self.damage.records += u64::from(entry.marks),
+                Err(_) => {
+                    self.damage.records += u64::from(entry.marks);
+                    self.outputs[at].leave_out(entry.marks);
+                }
             }
         }
     }
 
     /// Appends what an output holds of a batch, and notes it.
     fn append(&mut self, at: usize, batch: u64) {
-        let Self { folder, claim, progress, outputs, .. } = self;
+        let Self { folder, claim, adopter, progress, outputs, .. } = self;
         let output = &mut outputs[at];
         let chunk = std::mem::take(&mut output.chunk);
         let base = output.base;
@@ -189,14 +235,37 @@ impl<'a> Delivery<'a> {
                 progress.note_offset(sink, batch, reached);
                 claim.note_offset(sink, reached)
             };
-            let piece = Piece { chunk: &chunk, batch, base, written: written as usize };
-            let appended = begun.and_then(|()| output.target(folder, claim)?.append(&piece, claim, &mut note));
+            let number = output.numbering.map(|numbering| numbering.number + 1);
+            let piece = Piece { chunk: &chunk, batch, number, base, written: written as usize };
+            let appended = begun.and_then(|()| match (&adopter, output.numbering) {
+                (Some(adopter), Some(numbering)) if output.is_taken => {
+                    claim.check()?;
+                    hand_over(*adopter, &output.path, numbering.stream, &piece)?;
+                    note(piece.chunk.bytes.len())
+                }
+                _ => output.target(folder, claim)?.append(&piece, claim, &mut note),
+            });
             output.error = appended.err();
             output.bytes += reached.saturating_sub(base + written);
             let is_out = |mark: &&Mark| u64::from(mark.end) > written && base + u64::from(mark.end) <= reached;
             output.records += chunk.marks.iter().filter(is_out).count() as u64;
         }
+        if let Some(numbering) = &mut output.numbering {
+            numbering.number += chunk.marks.len() as u64;
+        }
         output.base = base + length;
+    }
+
+    /// Adds what the dead process had to tell behind the current batch, if it may have sent it. How many records it told
+    /// of went with the process.
+    fn tell_again(&mut self, at: usize) {
+        let Self { outputs, progress, decoded, claim, batch, .. } = self;
+        let output = &mut outputs[at];
+        let is_told = output.numbering.is_some_and(|numbering| numbering.told == *batch);
+        if is_told && output.error.is_none() && progress.lacks(output.sink, *batch, &decoded.spilled) {
+            let format = FormatSpec::entry(claim.leftover.pid());
+            render::tell(&mut output.chunk, &format, "records dropped: the queue was full", clock::wall_ns());
+        }
     }
 
     /// Notes that a batch is wholly out, unless its output was stopped. A note that cannot be written stops the output:
@@ -206,7 +275,11 @@ impl<'a> Delivery<'a> {
         let held = std::mem::replace(&mut output.base, 0) > 0;
         if held && batch != REST && output.error.is_none() {
             self.progress.note_batch(output.sink, batch);
-            output.error = self.claim.check().and_then(|()| self.claim.note_batch(output.sink, batch)).err();
+            let noted = self.claim.check().and_then(|()| match output.numbering {
+                Some(numbering) => self.claim.note_arrival(output.sink, batch, numbering.number),
+                None => self.claim.note_batch(output.sink, batch),
+            });
+            output.error = noted.err();
         }
     }
 }
@@ -235,6 +308,7 @@ impl Visit for Delivery<'_> {
             let piece_bytes = match (self.batch, &output.target) {
                 // Never handed to a writer, so no kill tore it.
                 (REST, _) => REST_PIECE_BYTES,
+                _ if output.is_taken => PIECE_BYTES,
                 (_, Some(target)) if target.has_begun() => PIECE_BYTES,
                 _ => FIRST_PIECE_BYTES,
             };
@@ -247,6 +321,7 @@ impl Visit for Delivery<'_> {
 
     fn end(&mut self) -> ControlFlow<()> {
         for at in 0..self.outputs.len() {
+            self.tell_again(at);
             if !self.outputs[at].chunk.marks.is_empty() {
                 self.append(at, self.batch);
             }
@@ -254,6 +329,20 @@ impl Visit for Delivery<'_> {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// Hands what is left of a piece to the adopter, record by whole record.
+fn hand_over(adopter: &dyn Adopter, place: &Path, stream: Stream, piece: &Piece<'_>) -> io::Result<()> {
+    let Piece { chunk, written, .. } = *piece;
+    let index = chunk.marks.partition_point(|mark| mark.end as usize <= written);
+    let start = if index == 0 { 0 } else { chunk.marks[index - 1].end as usize };
+    let first = piece.number.unwrap_or(1) + index as u64;
+    let marks: Vec<Mark> =
+        chunk.marks[index..].iter().map(|mark| Mark { end: mark.end - start as u32, ..*mark }).collect();
+    if marks.is_empty() {
+        return Ok(());
+    }
+    adopter.take(&Taken { place, stream, first, bytes: &chunk.bytes[start..], marks: &marks })
 }
 
 /// The outputs that lack the current batch.

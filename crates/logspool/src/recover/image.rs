@@ -13,9 +13,10 @@ use crate::definition::SinkDefinition;
 use crate::record::{Value, Values};
 use crate::segment::MAX_RING_TOTAL;
 use crate::segment::layout::{
-    DEFINITION_BYTES, DEFINITIONS, Header, INDEXES, LANES, LaneHead, MAGIC, MAJOR, MAX_LANES, MAX_POINTS, POINTS,
-    RINGS, SINKS, SinkHead, Table,
+    DEFINITION_BYTES, DEFINITIONS, Header, INDEXES, LANES, LaneHead, MAGIC, MAJOR, MAX_LANES, MAX_POINTS, Numbered,
+    POINTS, RINGS, SINKS, SinkHead, Table,
 };
+use crate::sink::Stream;
 
 /// Why a segment cannot be read at all.
 #[derive(Debug)]
@@ -41,7 +42,23 @@ pub struct Checkpoint {
     pub overflowed: u64,
     /// Whether nothing of the sink is left to deliver.
     pub closed: bool,
+    /// How the service knows the records of the sink, where the process told it.
+    pub numbering: Option<Numbering>,
 }
+
+/// How the records of a sink are numbered on their way to a service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Numbering {
+    /// Their stream.
+    pub stream: Stream,
+    /// Number of the last record up to the last batch that has arrived.
+    pub number: u64,
+    /// See [`SinkHead::told`].
+    pub told: u64,
+}
+
+/// Numbers beyond are nobody's: they leave no room to count on.
+const MAX_NUMBER: u64 = u64::MAX / 2;
 
 /// See the file head.
 #[derive(Debug)]
@@ -180,7 +197,36 @@ impl Image {
             writing: field(offset_of!(SinkHead, writing)),
             overflowed: field(offset_of!(SinkHead, overflowed_batch)),
             closed: field(offset_of!(SinkHead, closed)) == 1,
+            numbering: self.numbering(id),
         }
+    }
+
+    fn numbering(&self, id: usize) -> Option<Numbering> {
+        let field = |offset: usize| self.word(sink_offset(id) + offset as u64);
+        let half = |index: usize| u128::from(field(offset_of!(SinkHead, stream) + index * size_of::<u64>()));
+        let stream = Stream { id: half(1) << 64 | half(0), epoch: field(offset_of!(SinkHead, epoch)) };
+        let number = self.number(id).filter(|_| stream.epoch != 0)?;
+        Some(Numbering { stream, number, told: field(offset_of!(SinkHead, told)) })
+    }
+
+    /// How an adopter knows the records of a sink that told no stream: by the segment's identity and its own, from the
+    /// first that is left.
+    pub fn numbering_by_adoption(&self, id: usize) -> Numbering {
+        let at = offset_of!(Header, uuid);
+        let uuid = u128::from_ne_bytes(self.fixed[at..at + 16].try_into().expect("sixteen bytes"));
+        let stream = Stream { id: uuid ^ u128::from(self.sink_id(id)), epoch: 1 };
+        Numbering { stream, number: self.number(id).unwrap_or(0), told: 0 }
+    }
+
+    /// Number of the last record that is noted as arrived.
+    fn number(&self, id: usize) -> Option<u64> {
+        let field = |offset: usize| self.word(sink_offset(id) + offset as u64);
+        let batch = field(offset_of!(SinkHead, batch));
+        let pair = (0..2).map(|index| offset_of!(SinkHead, numbered) + index * size_of::<Numbered>());
+        pair.filter(|pair| field(pair + offset_of!(Numbered, batch)) == batch)
+            .map(|pair| field(pair + offset_of!(Numbered, number)))
+            .next()
+            .filter(|number| *number <= MAX_NUMBER)
     }
 
     /// The items of a definition's tuple. `None`: no such id, or it points out of its place.
@@ -259,4 +305,47 @@ fn lane_offset(index: u32) -> u64 {
 /// Offset of a sink's head.
 pub fn sink_offset(id: usize) -> u64 {
     SINKS + (id * size_of::<SinkHead>()) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+    use std::sync::atomic::Ordering;
+
+    use super::*;
+    use crate::segment::Segment;
+
+    #[test]
+    fn a_kill_between_any_two_stores_of_an_arrival_leaves_a_batch_with_its_own_number() {
+        let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
+        let segment = Segment::create(folder.path(), None).unwrap();
+        let entries = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+        let path = entries.into_iter().find(|path| path.extension().is_some_and(|kind| kind == "seg")).unwrap();
+        let now = || {
+            let checkpoint = Image::copy(&File::open(&path).unwrap()).unwrap().checkpoint(3);
+            (checkpoint.batch, checkpoint.numbering)
+        };
+        let stream = Stream { id: 5 << 64 | 6, epoch: 7 };
+        let known = |number| Some(Numbering { stream, number, told: 0 });
+        let head = segment.sink(3);
+        assert_eq!((0, None), now(), "an older core tells nothing");
+        head.begin_stream(stream.id, stream.epoch);
+        assert_eq!((0, known(0)), now());
+
+        let mut before = (0, known(0));
+        for (batch, number) in [(4, 10), (5, 12), (9, 13), (9, 13), (10, 20)] {
+            let after = (batch, known(number));
+            for (step, (word, value)) in head.steps_of_arrival(batch, number).into_iter().enumerate() {
+                word.store(value, Ordering::Release);
+                assert_eq!(if step < 3 { before } else { after }, now(), "after step {step} to {batch}");
+            }
+            before = after;
+        }
+        head.begin_anew(11);
+        assert_eq!((11, None), now());
+        head.begin_stream(stream.id, stream.epoch);
+        assert_eq!((11, known(0)), now());
+        segment.remove_files();
+    }
 }

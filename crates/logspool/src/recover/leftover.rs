@@ -111,9 +111,7 @@ impl Leftover {
 
     fn add(&mut self, folder: &Folder, file_name: &str, kind: Kind) {
         let Ok(status) = folder.status(file_name) else { return };
-        // SAFETY: geteuid has no preconditions and cannot fail.
-        let user = unsafe { libc::geteuid() };
-        if status.st_mode & libc::S_IFMT != libc::S_IFREG || status.st_uid != user {
+        if status.st_mode & libc::S_IFMT != libc::S_IFREG || status.st_uid != folder.owner() {
             return;
         }
         let bytes = status.st_blocks as u64 * 512;

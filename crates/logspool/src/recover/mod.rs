@@ -23,13 +23,14 @@
 //! - A segment is touched only under its owner's lock, and every step that delivers checks the generation.
 //! - Lock files of this process are never opened: closing one would drop the lock.
 //!
-//! What a dead process had for a service is sent in a stream of its own: it arrives at least once, and twice only what
-//! the service had got, and the process not yet heard so.
+//! What a dead process had for a service goes on in its stream, from the oldest batch that the process did not know to
+//! have arrived, each record under the number that it had or would have had: the service has it once. Where the segment
+//! tells no stream (an older core made it), the rest is sent in a stream of its own: at least once.
 //!
 //! Spools on disk are part of what a dead process left; after a reboot they are all of it (`spools.rs`).
-//! Not here: adoption of other users' segments.
 //! Times are shown in this process's time zone, not in that of the dead one.
 
+mod adopt;
 mod claim;
 mod decoded;
 mod delivery;
@@ -46,6 +47,7 @@ mod survey;
 mod target;
 mod walk;
 
+pub use adopt::{Adopter, Taken, adopt, check as check_adoption};
 pub use orphan::{Condition, MAX_ORPHAN_BYTES, Orphan, Pending, Place, Retention, scan};
 pub use report::{Delivered, Kept, Reason, Removed, Report};
 pub use run::{Options, Undeliverable, Want, recover, recover_as};

@@ -1,6 +1,6 @@
 //! How far each sink of a dead process has come: its checkpoint, moved on by what is delivered.
 
-use super::image::{Checkpoint, Image};
+use super::image::{Checkpoint, Image, Numbering};
 use super::spilled::Spilled;
 use super::walk::{Damage, Plan, REST};
 use crate::segment::layout::MAX_SINKS;
@@ -22,6 +22,7 @@ impl Progress {
                 damage.bytes += size_of::<u64>() as u64;
                 checkpoint.batch = 0;
                 checkpoint.writing = 0;
+                checkpoint.numbering = None;
             }
             if !checkpoint.closed {
                 damage.add(spilled.missing(id, checkpoint.batch, checkpoint.overflowed));
@@ -51,6 +52,11 @@ impl Progress {
     /// Whether a batch of a sink was begun.
     pub fn is_begun(&self, sink: usize, batch: u64) -> bool {
         self.checkpoints[sink].writing == batch
+    }
+
+    /// How the records of a sink are numbered, and the number of the last one that has arrived.
+    pub fn numbering(&self, sink: usize) -> Option<Numbering> {
+        self.checkpoints[sink].numbering
     }
 
     /// Notes that `offset` bytes of a batch's chunk are out.

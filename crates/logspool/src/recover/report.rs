@@ -30,6 +30,8 @@ pub struct Delivered {
     pub records: u64,
     /// Bytes appended.
     pub bytes: u64,
+    /// Whether an [`Adopter`](super::Adopter) took them instead.
+    pub taken: bool,
 }
 
 /// Files of one dead process that stay.
@@ -111,8 +113,8 @@ pub enum Reason {
 impl Report {
     /// Adds what another recovery did.
     pub fn add(&mut self, other: Self) {
-        for Delivered { path, records, bytes } in other.delivered {
-            self.add_delivered(path, records, bytes);
+        for Delivered { path, records, bytes, taken } in other.delivered {
+            self.add_delivered(path, records, bytes, taken);
         }
         self.kept.extend(other.kept);
         self.removed.extend(other.removed);
@@ -125,13 +127,13 @@ impl Report {
         self.delivered.iter().map(|delivered| delivered.records).sum()
     }
 
-    pub(super) fn add_delivered(&mut self, path: PathBuf, records: u64, bytes: u64) {
-        match self.delivered.iter_mut().find(|delivered| delivered.path == path) {
+    pub(super) fn add_delivered(&mut self, path: PathBuf, records: u64, bytes: u64, taken: bool) {
+        match self.delivered.iter_mut().find(|delivered| delivered.path == path && delivered.taken == taken) {
             Some(delivered) => {
                 delivered.records += records;
                 delivered.bytes += bytes;
             }
-            None if records > 0 || bytes > 0 => self.delivered.push(Delivered { path, records, bytes }),
+            None if records > 0 || bytes > 0 => self.delivered.push(Delivered { path, records, bytes, taken }),
             None => {}
         }
     }

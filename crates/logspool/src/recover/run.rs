@@ -4,6 +4,7 @@ use std::io::{self, ErrorKind};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
+use super::adopt::Adopter;
 use super::at_work;
 use super::claim::Claim;
 use super::decoded::Decoded;
@@ -30,6 +31,8 @@ pub enum Want {
     Leave,
     /// It is appended.
     Append,
+    /// The [`Adopter`] takes it; where there is none it stays.
+    Take,
     /// A segment made before this time (nanoseconds since the epoch) loses it, as the file lost what it held: it was
     /// opened anew. Of a later segment it is appended.
     DoneAway(i64),
@@ -67,15 +70,29 @@ pub fn recover(folder: &Path, want: impl Fn(&Path) -> bool, options: Options) ->
 /// As for [`recover`].
 pub fn recover_as(folder: &Path, want: impl Fn(&Path) -> Want, options: Options) -> io::Result<Report> {
     let _at_work = at_work();
-    let folder = match Folder::open_existing(folder) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Report::default()),
-        opened => opened?,
-    };
+    match Folder::open_existing(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Report::default()),
+        opened => run(&opened?, want, options, None),
+    }
+}
+
+/// A recovery of an open folder, while no other is at work in this process.
+pub(super) fn run(
+    folder: &Folder,
+    want: impl Fn(&Path) -> Want,
+    options: Options,
+    adopter: Option<&dyn Adopter>,
+) -> io::Result<Report> {
     let torn_before = sidecar::torn_lines();
-    let mut recovery = Recovery { folder: &folder, want, options, report: Report::default() };
-    for leftover in leftover::list(&folder)? {
-        let reasons = match leftover.owner(&folder) {
+    let mut recovery = Recovery { folder, want, options, adopter, report: Report::default() };
+    for leftover in leftover::list(folder)? {
+        if adopter.is_some_and(|adopter| !adopter.looks_at(&leftover.name)) {
+            continue;
+        }
+        let reasons = match leftover.owner(folder) {
             Owner::Alive => continue,
+            // A lock that is made here would be in the way of its user.
+            _ if !leftover.lock && !folder.is_own() => vec![Reason::OwnerUnknown],
             Owner::Unknown => vec![Reason::OwnerUnknown],
             // A start is never refused because of what an earlier run left, whatever that is.
             Owner::Dead => match catch_unwind(AssertUnwindSafe(|| recovery.settle(&leftover))) {
@@ -89,9 +106,11 @@ pub fn recover_as(folder: &Path, want: impl Fn(&Path) -> Want, options: Options)
         }
     }
     let mut report = recovery.report;
-    sidecar::sweep(&folder)?;
+    if folder.is_own() {
+        sidecar::sweep(folder)?;
+    }
     report.torn_lines = sidecar::torn_lines() - torn_before;
-    let cap = cap(&folder);
+    let cap = cap(folder);
     let mut taken = 0_u64;
     for kept in report.kept.iter_mut().rev() {
         taken = taken.saturating_add(kept.bytes);
@@ -104,6 +123,7 @@ struct Recovery<'a, W> {
     folder: &'a Folder,
     want: W,
     options: Options,
+    adopter: Option<&'a dyn Adopter>,
     report: Report,
 }
 
@@ -119,10 +139,12 @@ impl<W: Fn(&Path) -> Want> Recovery<'_, W> {
             Err(Illegible::Broken(why)) => return Ok(vec![Reason::Unreadable { why }]),
         };
         claim.begin()?;
-        let judge = |id: u32| self.judge(&decoded, id);
-        match sidecar::settle(self.folder, &leftover.name, judge) {
-            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(vec![Reason::InWork]),
-            settled => settled?,
+        if self.folder.is_own() {
+            let judge = |id: u32| self.judge(&decoded, id);
+            match sidecar::settle(self.folder, &leftover.name, judge) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(vec![Reason::InWork]),
+                settled => settled?,
+            }
         }
         let mut damage = decoded.survey.damage;
         let mut reasons = Vec::new();
@@ -135,10 +157,16 @@ impl<W: Fn(&Path) -> Want> Recovery<'_, W> {
                         self.report.done_away += records;
                         claim.close(sink)?;
                     }
-                    Want::Append | Want::DoneAway(_) => {
-                        outputs.push(Output::new(decoded.image.sink_id(sink), path));
+                    Want::Append | Want::DoneAway(_) if self.folder.is_own() => {
+                        let numbering = decoded.progress.numbering(sink);
+                        outputs.push(Output::new(decoded.image.sink_id(sink), path, numbering));
                     }
-                    Want::Leave => reasons.push(Reason::Unwanted { path, records }),
+                    Want::Take if self.adopter.is_some() => {
+                        outputs.push(Output::taken(decoded.image.sink_id(sink), path));
+                    }
+                    Want::Leave | Want::Take | Want::Append | Want::DoneAway(_) => {
+                        reasons.push(Reason::Unwanted { path, records })
+                    }
                 },
                 Place::Gone(sink) => gone.push(Reason::Undeliverable { sink, records }),
                 Place::Unknown => damage.records = damage.records.saturating_add(records),
@@ -151,7 +179,7 @@ impl<W: Fn(&Path) -> Want> Recovery<'_, W> {
             if let Some(segment) = claim.segment() {
                 decoded.refresh(segment)?;
             }
-            let outcome = Delivery::new(self.folder, &claim, &decoded, outputs).run();
+            let outcome = Delivery::new(self.folder, &claim, &decoded, outputs, self.adopter).run();
             // The survey has seen some of the same records.
             let more = outcome.damage.records.saturating_sub(decoded.survey.damage.records);
             damage.records = damage.records.saturating_add(more);
@@ -182,7 +210,7 @@ impl<W: Fn(&Path) -> Want> Recovery<'_, W> {
         let Some((Some(path), _)) = place else { return Verdict::Finish };
         match (self.want)(Path::new(&path)) {
             Want::DoneAway(before) if decoded.image.created_ns() < before => Verdict::TakeBack,
-            Want::Append | Want::DoneAway(_) => Verdict::Finish,
+            Want::Append | Want::DoneAway(_) | Want::Take => Verdict::Finish,
             Want::Leave => Verdict::Leave,
         }
     }
@@ -204,8 +232,8 @@ impl<W: Fn(&Path) -> Want> Recovery<'_, W> {
         outputs: Vec<Output>,
         reasons: &mut Vec<Reason>,
     ) -> io::Result<()> {
-        for Output { sink, path, records, bytes, error, .. } in outputs {
-            self.report.add_delivered(path.clone(), records, bytes);
+        for Output { sink, path, records, bytes, error, is_taken, .. } in outputs {
+            self.report.add_delivered(path.clone(), records, bytes, is_taken);
             match error {
                 None => claim.close(sink)?,
                 Some(error) => {

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 
 use super::leftover::Leftover;
 use super::walk::Damage;
@@ -68,7 +68,9 @@ impl Spilled {
         for (at, (sink, number)) in files.iter().enumerate() {
             let name = leftover.overflow_name(*sink, *number);
             let file = folder.open_file(&name)?;
-            let file_bytes = file.metadata()?.len();
+            let status = file.metadata()?;
+            // Of a file with holes, what has memory: nothing longer is read into ours.
+            let file_bytes = status.len().min(status.blocks() * 512);
             spilled.names.push(name);
             let end = spilled.index_file(&file, file_bytes, *sink);
             let has_successor = files.get(at + 1).is_some_and(|(next, _)| next == sink);
@@ -77,6 +79,11 @@ impl Spilled {
             } else {
                 spilled.behind.insert(*sink, file_bytes - end);
             }
+        }
+        if leftover.spool && !folder.is_own() {
+            // Nothing that another user's files name is opened.
+            let why = format!("records of it lie in a spool of user {}: recover them as that user", folder.owner());
+            return Err(io::Error::new(ErrorKind::PermissionDenied, why));
         }
         if leftover.spool
             && let Some(path) = pointer::read(folder, &leftover.name)?

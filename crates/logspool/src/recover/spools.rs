@@ -102,9 +102,9 @@ impl Process<'_> {
             return Ok(Outcome::Stays(Reason::Unwanted { path: place, records: count(path)? }));
         }
         let mut spool = SinkSpool::open_left(path)?;
-        let mut delivered = Delivered { path: place.clone(), records: 0, bytes: 0 };
+        let mut delivered = Delivered { path: place.clone(), records: 0, bytes: 0, taken: false };
         let result = deliver(&mut spool, &place, &mut delivered);
-        self.report.add_delivered(place.clone(), delivered.records, delivered.bytes);
+        self.report.add_delivered(place.clone(), delivered.records, delivered.bytes, false);
         Ok(match result {
             Ok(()) => Outcome::Empty,
             Err(error) => Outcome::Stays(Reason::Unwritable { path: place, error: error.to_string(), records: 0 }),

@@ -1,5 +1,6 @@
 //! What a dead process wrote to. A log file: whole lines are appended, a torn end is mended first. A service: its
-//! records are sent in a stream of their own.
+//! records are sent in the stream of the dead process, under their numbers; where it did not tell these, in a stream of
+//! their own.
 //!
 //! A kill in the middle of a write leaves the beginning of a line. The sidecar says whose it is, and it is completed
 //! before anything else is appended. Where there was no sidecar: where that beginning is one of a record that is about
@@ -14,13 +15,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::claim::Claim;
-use crate::address::ServiceAddress;
 use crate::blob::MAX_BLOB_BYTES;
 use crate::chunk::Chunk;
-use crate::definition::{Descriptor, SinkDefinition, SinkKind};
 use crate::sidecar::{self, Identity, Origin, SharedFile};
-use crate::sink::{Lines, Sink, SinkError};
-use crate::sinks;
+use crate::sink::{Lines, Sink, SinkError, Stream};
+use crate::sinks::service::ServiceSink;
 
 /// Bytes of the file's end that are looked at, and more where they hold no line end.
 ///
@@ -40,7 +39,7 @@ pub enum Target {
     /// A log file.
     File(Box<LogFile>),
     /// A service.
-    Service(Box<dyn Sink>),
+    Service(Box<ServiceSink>),
 }
 
 /// A log file that is appended to.
@@ -61,6 +60,8 @@ pub struct Piece<'a> {
     pub chunk: &'a Chunk,
     /// Their batch.
     pub batch: u64,
+    /// Number of the first of them, where they have numbers.
+    pub number: Option<u64>,
     /// Bytes of the batch's lines before them.
     pub base: u64,
     /// Bytes of them that are out already.
@@ -96,18 +97,23 @@ enum Before {
 }
 
 impl Target {
-    /// Opens a file, making it where it is missing, or makes a stream to a service, which need not be there.
+    /// Opens a file, making it where it is missing, or a way to a service, which need not be there. `stream` is the one
+    /// to go on with.
     ///
     /// # Errors
     ///
     /// As for [`LogFile::open`].
-    pub fn open(place: &Path, origin: Origin) -> io::Result<Self> {
+    pub fn open(place: &Path, origin: Origin, stream: Option<Stream>) -> io::Result<Self> {
         let Some(address) = place.to_str().and_then(|text| text.parse().ok()) else {
             let mut file = LogFile::open(place)?;
             file.shared.attend(origin);
             return Ok(Self::File(Box::new(file)));
         };
-        Self::open_service(address)
+        let sink = match stream {
+            Some(stream) => ServiceSink::resume(address, stream),
+            None => ServiceSink::new(address)?,
+        };
+        Ok(Self::Service(Box::new(sink)))
     }
 
     /// Waits until nobody else writes to a log file, and finishes what a dead writer began.
@@ -141,7 +147,7 @@ impl Target {
             Self::File(file) => file.append(piece, || claim.check(), note),
             Self::Service(sink) => {
                 claim.check()?;
-                send(sink.as_mut(), piece.chunk, piece.written)?;
+                send(sink, piece)?;
                 note(piece.chunk.bytes.len())
             }
         }
@@ -155,13 +161,8 @@ impl Target {
     pub fn open_alone(place: &Path) -> io::Result<Self> {
         match place.to_str().and_then(|text| text.parse().ok()) {
             None => LogFile::open(place).map(|file| Self::File(Box::new(file))),
-            Some(address) => Self::open_service(address),
+            Some(address) => Ok(Self::Service(Box::new(ServiceSink::new(address)?))),
         }
-    }
-
-    fn open_service(address: ServiceAddress) -> io::Result<Self> {
-        let definition = SinkDefinition { kind: SinkKind::Service { address }, descriptor: Descriptor::Open };
-        sinks::open(&definition).map(Self::Service)
     }
 
     /// Delivers a whole chunk. Only whoever has the lock of its spool may do that.
@@ -170,12 +171,10 @@ impl Target {
     ///
     /// What the system said.
     pub fn append_alone(&mut self, chunk: &Chunk) -> io::Result<()> {
+        let piece = Piece { chunk, batch: chunk.batch, number: None, base: 0, written: 0 };
         match self {
-            Self::File(file) => {
-                let piece = Piece { chunk, batch: chunk.batch, base: 0, written: 0 };
-                file.append(&piece, || Ok(()), &mut |_| Ok(()))
-            }
-            Self::Service(sink) => send(sink.as_mut(), chunk, 0),
+            Self::File(file) => file.append(&piece, || Ok(()), &mut |_| Ok(())),
+            Self::Service(sink) => send(sink, &piece),
         }
     }
 
@@ -204,20 +203,31 @@ impl std::fmt::Debug for Target {
     }
 }
 
-/// Sends what is left of a chunk, record by whole record, and waits until it is confirmed.
-fn send(sink: &mut dyn Sink, chunk: &Chunk, written: usize) -> io::Result<()> {
-    let Some(first) = records(chunk, written).next() else { return Ok(()) };
-    let index = chunk.marks.partition_point(|mark| mark.end as usize <= written);
+/// Sends what is left of a piece, record by whole record, and waits until it is confirmed.
+fn send(sink: &mut ServiceSink, piece: &Piece<'_>) -> io::Result<()> {
+    let chunk = piece.chunk;
+    let Some(first) = records(chunk, piece.written).next() else { return Ok(()) };
+    let index = chunk.marks.partition_point(|mark| mark.end as usize <= piece.written);
+    if let Some(number) = piece.number {
+        sink.number_from(number + index as u64);
+    }
     let lines = Lines { bytes: &chunk.bytes[first.start..], marks: &chunk.marks[index..], before: first.start };
     let give_up = Instant::now() + CONFIRM_LIMIT;
     loop {
         match sink.write(lines) {
             Ok(_) => return Ok(()),
-            Err(SinkError::Retry(error)) if error.kind() == ErrorKind::WouldBlock && Instant::now() < give_up => {}
+            Err(SinkError::Retry(error)) if may_be_tried_again(&error) && Instant::now() < give_up => {}
             // One that is not there is not waited for.
             Err(error) => return Err(error.into_io_error()),
         }
     }
+}
+
+/// Whether the service has not answered yet, or ended the connection: it does that to the older of two that send one
+/// stream, and the dead process's may be read later than this one.
+fn may_be_tried_again(error: &io::Error) -> bool {
+    use ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof, WouldBlock};
+    matches!(error.kind(), WouldBlock | UnexpectedEof | ConnectionReset | ConnectionAborted | BrokenPipe)
 }
 
 impl LogFile {

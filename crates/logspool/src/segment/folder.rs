@@ -18,6 +18,7 @@ pub struct Folder {
     handle: File,
     path: PathBuf,
     made_here: bool,
+    owner: u32,
 }
 
 /// The folder when none is configured.
@@ -75,7 +76,51 @@ impl Folder {
             );
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
         }
-        Ok(Self { handle, path: path.to_owned(), made_here: false })
+        Ok(Self { handle, path: path.to_owned(), made_here: false, owner: user })
+    }
+
+    /// Opens the folder of any user, as far as this process may: only the superuser may open those of others.
+    ///
+    /// # Errors
+    ///
+    /// As [`Folder::open_existing`]; when the name is that of another user's folder.
+    pub fn open_of_any_user(path: &Path) -> io::Result<Self> {
+        use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+        let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
+        let handle = File::options().read(true).custom_flags(flags).open(path)?;
+        let status = handle.metadata()?;
+        let (owner, mode) = (status.uid(), status.mode() & 0o7777);
+        let refuse = |why: String| Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+        if mode & 0o077 != 0 {
+            return refuse(format!(
+                "others may enter it (mode {mode:04o}; mend: chmod 700, once nobody else wrote there)"
+            ));
+        }
+        // SAFETY: geteuid has no preconditions and cannot fail.
+        let user = unsafe { libc::geteuid() };
+        if owner != user && user != 0 {
+            return refuse(format!(
+                "it belongs to user {owner}, and this is user {user} (mend: run as that user, or as root)"
+            ));
+        }
+        let named = path.file_name().and_then(|name| name.to_str()?.strip_prefix("logspool-")?.parse().ok());
+        if named.is_some_and(|named: u32| named != owner) {
+            return refuse(format!(
+                "it belongs to user {owner}, not to the one that it is named after (mend: remove it)"
+            ));
+        }
+        Ok(Self { handle, path: path.to_owned(), made_here: false, owner })
+    }
+
+    /// The user whose folder it is.
+    pub fn owner(&self) -> u32 {
+        self.owner
+    }
+
+    /// Whether it is that of this process's user.
+    pub fn is_own(&self) -> bool {
+        // SAFETY: geteuid has no preconditions and cannot fail.
+        self.owner == unsafe { libc::geteuid() }
     }
 
     /// Its descriptor, for calls in a signal handler.

@@ -19,6 +19,9 @@
 //! when a lane gets it. So a full tmpfs is an error at that moment, never a SIGBUS later.
 //! Numbers are in native byte order: a segment never leaves its host.
 //!
+//! A head of a sink whose service confirms what it got also tells how the records on their way to it are numbered, so
+//! that a recoverer can go on where the process was killed: see [`SinkHead::epoch`]. Segments of before have zeros there.
+//!
 //! Room is left for several cores (a wheel and a C++ library) in one process: they find the segment by its
 //! name, claim lanes and ids by compare-and-swap, and exactly one of them holds [`Header::collector`].
 //! A core that finds another [`Header::major`] makes a segment of its own.
@@ -186,21 +189,68 @@ pub struct SinkHead {
     pub written: [AtomicU64; LEVEL_CLASSES],
     /// Records given up, per reason.
     pub dropped: [[AtomicU64; LEVEL_CLASSES]; DROPS],
+    /// Id of the stream that the sink sends, its low half first.
+    pub stream: [AtomicU64; 2],
+    /// Epoch of the stream. 0: the sink sends none, or the process does not tell.
+    pub epoch: AtomicU64,
+    /// The number that the last record up to a batch has in the stream. The one that names `batch` counts.
+    pub numbered: [Numbered; 2],
+    /// Last batch that was handed to the service with one record more than its lanes hold: a message of the line's own,
+    /// behind all others. Everything before it has arrived by then.
+    pub told: AtomicU64,
 }
+
+/// Number of the last record up to a batch.
+#[repr(C)]
+pub struct Numbered {
+    /// That batch, or [`NO_BATCH`].
+    pub batch: AtomicU64,
+    /// The number; records are numbered from 1.
+    pub number: AtomicU64,
+}
+
+/// No batch has this number, in [`Numbered::batch`].
+pub const NO_BATCH: u64 = u64::MAX;
 
 impl SinkHead {
     /// Makes the head that of another sink, which begins behind `batch`.
     ///
     /// At no moment does it say that a batch up to there is not written.
     pub fn begin_anew(&self, batch: u64) {
-        self.batch.store(batch, Ordering::Release);
-        for word in [&self.writing, &self.offset, &self.overflowed_batch, &self.bytes_written, &self.errors] {
+        self.epoch.store(0, Ordering::Release);
+        self.note_arrival(batch, 0);
+        for word in [&self.writing, &self.offset, &self.overflowed_batch, &self.bytes_written, &self.errors, &self.told]
+        {
             word.store(0, Ordering::Release);
         }
         for counter in self.accepted.iter().chain(&self.written).chain(self.dropped.iter().flatten()) {
             counter.store(0, Ordering::Relaxed);
         }
         self.closed.store(0, Ordering::Release);
+    }
+
+    /// Notes which stream the sink sends. Call it before a record of it goes anywhere.
+    pub fn begin_stream(&self, id: u128, epoch: u64) {
+        self.stream[0].store(id as u64, Ordering::Release);
+        self.stream[1].store((id >> 64) as u64, Ordering::Release);
+        // Last: it says that the id is there.
+        self.epoch.store(epoch, Ordering::Release);
+    }
+
+    /// Notes that all batches up to `batch` have arrived, the last record of them under `number`.
+    ///
+    /// The pair is written where it does not count yet; the store to `batch` makes it count, and the other one not.
+    pub fn note_arrival(&self, batch: u64, number: u64) {
+        for (word, value) in self.steps_of_arrival(batch, number) {
+            word.store(value, Ordering::Release);
+        }
+    }
+
+    /// The stores of [`note_arrival`](Self::note_arrival), in their order.
+    pub(crate) fn steps_of_arrival(&self, batch: u64, number: u64) -> [(&AtomicU64, u64); 4] {
+        let now = self.batch.load(Ordering::Relaxed);
+        let spare = &self.numbered[usize::from(self.numbered[0].batch.load(Ordering::Relaxed) == now)];
+        [(&spare.batch, NO_BATCH), (&spare.number, number), (&spare.batch, batch), (&self.batch, batch)]
     }
 }
 

@@ -11,7 +11,7 @@ mod named;
 mod null;
 mod rotating;
 mod schedule;
-mod service;
+pub(crate) mod service;
 mod timed;
 mod torn;
 mod unsynced;

@@ -4,6 +4,8 @@
 //! way at a time. After a lost connection all that are not acked are sent again, oldest first, under the same ids, so
 //! that a receiver can tell what it has: `stream/epoch/first-last`, where a stream is what one sink of one process
 //! sends, and records are numbered from 1 within an epoch. A stream that ends with nothing open says so.
+//! A recoverer goes on with the stream of a dead process, under the numbers that its records had or would have had. It
+//! does not end it: the service has to know of it for as long as something of the dead process may still be on its way.
 //!
 //! Over TLS the same bytes go, once the service is known (`service/tls.rs`); a build without the feature `tls` has none.
 //!
@@ -21,8 +23,8 @@ use std::io;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::address::ServiceAddress;
-use crate::sink::{Carried, Courier, Lines, Next, Pace, Sink, SinkError};
-use chunk::{Chunk, Packing, StreamName};
+use crate::sink::{Carried, Courier, Lines, Next, Pace, Sink, SinkError, Stream};
+use chunk::{Chunk, Packing};
 use connection::Connection;
 
 /// Bytes of entries at which a chunk is closed, and that it does not exceed unless one record is longer. Specified.
@@ -50,7 +52,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 pub struct ServiceSink {
     address: ServiceAddress,
     packing: Packing,
-    stream: StreamName,
+    stream: Stream,
+    /// Whether somebody else began the stream.
+    is_resumed: bool,
     /// Number of the first record of the chunk that gathers.
     first: u64,
     gathered: Vec<u8>,
@@ -79,11 +83,31 @@ impl ServiceSink {
     ///
     /// When the system has no random numbers.
     pub fn new(address: ServiceAddress) -> io::Result<Self> {
+        let epoch = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_nanos() as u64);
+        Ok(Self::of(address, Stream { id: u128::from_ne_bytes(random()?), epoch: epoch.max(1) }))
+    }
+
+    /// Goes on with the stream of a dead process, behind whose records [`number_from`](Self::number_from) says.
+    #[allow(dead_code, reason = "test programs that take this file in recover nothing")]
+    pub fn resume(address: ServiceAddress, stream: Stream) -> Self {
+        let mut sink = Self::of(address, stream);
+        sink.is_resumed = true;
+        sink
+    }
+
+    /// Gives the next record this number. Everything taken before has arrived.
+    #[allow(dead_code, reason = "as above")]
+    pub fn number_from(&mut self, number: u64) {
+        debug_assert!(self.window.is_empty() && self.gathered_batches == 0, "what is on its way has its numbers");
+        self.first = number;
+    }
+
+    fn of(address: ServiceAddress, stream: Stream) -> Self {
         let now = Instant::now();
-        let epoch = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
-        Ok(Self {
+        Self {
             packing: if address.is_local() { Packing::Plain } else { Packing::Gzip },
-            stream: StreamName { id: format!("{:032x}", u128::from_ne_bytes(random()?)), epoch },
+            stream,
+            is_resumed: false,
             address,
             first: 1,
             gathered: Vec::new(),
@@ -97,7 +121,7 @@ impl ServiceSink {
             moved_at: now,
             next_try: now,
             pause: FIRST_PAUSE,
-        })
+        }
     }
 
     /// Closes the chunk that gathers, if it is time and the window has room.
@@ -112,7 +136,7 @@ impl ServiceSink {
         if self.window.is_empty() {
             self.moved_at = Instant::now();
         }
-        let id = self.stream.chunk(self.first, self.gathered_records);
+        let id = chunk::id(self.stream, self.first, self.gathered_records);
         let (records, batches) = (self.gathered_records, self.gathered_batches);
         self.window.push_back(Chunk::new(id, &self.gathered, records, batches, self.packing));
         self.first += records;
@@ -198,6 +222,10 @@ impl ServiceSink {
 }
 
 impl Courier for ServiceSink {
+    fn stream(&self) -> Option<Stream> {
+        Some(self.stream)
+    }
+
     fn has_room(&self) -> bool {
         self.gathered.len() < CHUNK_BYTES.start && self.window.len() <= WINDOW
     }
@@ -290,9 +318,9 @@ impl Sink for ServiceSink {
 impl Drop for ServiceSink {
     /// Tells the service that nothing comes any more, if it has everything.
     fn drop(&mut self) {
-        let is_done = self.window.is_empty() && self.gathered_batches == 0 && self.first > 1;
+        let is_done = self.window.is_empty() && self.gathered_batches == 0 && self.first > 1 && !self.is_resumed;
         if let Some(connection) = self.connection.take().filter(|_| is_done) {
-            connection.finish(&chunk::end(&self.stream.chunk(self.first, 0)));
+            connection.finish(&chunk::end(&chunk::id(self.stream, self.first, 0)));
         }
     }
 }

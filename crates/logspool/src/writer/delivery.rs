@@ -1,12 +1,17 @@
 //! The writer thread of a sink whose destination confirms later what it got: a batch stays queued, and counts as
 //! queued, until it has arrived.
+//!
+//! A recoverer gives the records of a dead process the numbers that they had on their way: those behind the last one
+//! noted as arrived, in the order of the batches. It cannot know of batches that were dropped, nor that a batch ended with
+//! a message of the line's own. So such a place is not passed before everything in front of it has arrived, and is noted
+//! in the segment first: at most one of them lies between what has arrived and what was sent, and it is known.
 
 use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{Outlet, TEXT, Waiting};
+use super::{Order, Outlet, TEXT, Waiting};
 use crate::chunk::Chunk;
 use crate::clock::{monotonic_ns, wall_ns};
 use crate::durable::Outcome;
@@ -46,9 +51,12 @@ impl Outlet {
                 return Errand::Leave;
             }
             let position = waiting.taken;
-            let Some(entry) = waiting.entries.get(position).filter(|_| has_room) else { return Errand::Carry };
+            let Some(entry) = waiting.entries.get(position).filter(|_| has_room && waiting.may_take()) else {
+                return Errand::Carry;
+            };
             if let Some(chunk) = &entry.heap {
                 let chunk = chunk.clone();
+                self.note_order(&waiting);
                 waiting.taken += 1;
                 return Errand::Take(chunk);
             }
@@ -61,14 +69,28 @@ impl Outlet {
                 continue;
             }
             if let Some(Ok(chunk)) = chunk {
+                self.note_order(&waiting);
                 waiting.taken += 1;
                 return Errand::Take(Arc::new(chunk));
             }
             // tmpfs does not fail to read back what it took; should it, the records are counted.
             waiting.entries.remove(position);
+            let Waiting { entries, order, .. } = &mut *waiting;
+            entries.get_mut(position).map_or(order, |next| &mut next.order).follows_dropped = true;
             self.count_dropped(DropReason::Unreadable, counts);
             self.settle(&[batch], Outcome::Failed);
             self.publish_fronts(&waiting);
+        }
+    }
+
+    /// Notes what a recoverer has to know before the next batch goes.
+    fn note_order(&self, waiting: &Waiting) {
+        let Some(entry) = waiting.entries.get(waiting.taken) else { return };
+        if entry.order.follows_dropped {
+            self.head().note_arrival(entry.batch - 1, waiting.number);
+        }
+        if entry.order.is_told {
+            self.head().told.store(entry.batch, Ordering::Release);
         }
     }
 
@@ -77,7 +99,9 @@ impl Outlet {
     }
 
     fn carry(&self, courier: &mut dyn Courier, on_arrival: &impl Fn()) {
-        let pace = if self.notify.load(Ordering::Relaxed) { Pace::Hurry } else { Pace::Gather };
+        // What waits behind a place that has to be noted is not worth gathering for.
+        let hurries = self.notify.load(Ordering::Relaxed) || !self.lock().may_take();
+        let pace = if hurries { Pace::Hurry } else { Pace::Gather };
         let carried = courier.carry(pace);
         if let Some(error) = &carried.error {
             self.note(error);
@@ -113,7 +137,7 @@ impl Outlet {
     /// Waits until then, for another batch, or until somebody begins to wait for everything.
     fn rest(&self, until: Option<Instant>, has_room: bool, pace: Pace) {
         let waiting = self.lock();
-        let has_more = has_room && waiting.entries.get(waiting.taken).is_some();
+        let has_more = has_room && waiting.entries.get(waiting.taken).is_some() && waiting.may_take();
         let hurries = pace == Pace::Gather && self.notify.load(Ordering::Relaxed);
         if has_more || hurries || self.is_over(&waiting) {
             return;
@@ -128,6 +152,13 @@ impl Outlet {
     }
 }
 
+impl Waiting {
+    /// Whether the next batch needs nothing noted, or nothing is on its way.
+    fn may_take(&self) -> bool {
+        self.taken == 0 || self.entries.get(self.taken).is_none_or(|entry| entry.order == Order::default())
+    }
+}
+
 /// The number that stands for an error in the statistics, also where the system gave none.
 pub(super) fn error_number(error: &io::Error) -> i32 {
     error.raw_os_error().unwrap_or(match error.kind() {
@@ -138,4 +169,102 @@ pub(super) fn error_number(error: &io::Error) -> i32 {
         io::ErrorKind::NotFound => libc::EHOSTUNREACH,
         _ => libc::EIO,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::definition::{Descriptor, SinkDefinition, SinkKind};
+    use crate::overflow::Budget;
+    use crate::segment::Segment;
+    use crate::sink::{Carried, Mark, Sink, SinkError, Stream};
+
+    /// What was noted when a batch was taken: the last batch that has arrived, its number, the one with a message.
+    type Noted = (u64, u64, u64);
+
+    /// Everything that it takes arrives at once.
+    struct Swift {
+        segment: Arc<Segment>,
+        taken: Arc<Mutex<Vec<(String, Noted)>>>,
+        on_the_way: usize,
+    }
+
+    impl Courier for Swift {
+        fn stream(&self) -> Option<Stream> {
+            Some(Stream { id: 7, epoch: 9 })
+        }
+        fn has_room(&self) -> bool {
+            true
+        }
+        fn take(&mut self, lines: Lines<'_>) {
+            let head = self.segment.sink(1);
+            let batch = head.batch.load(Ordering::Relaxed);
+            let counts = head.numbered.iter().find(|pair| pair.batch.load(Ordering::Relaxed) == batch).unwrap();
+            let noted = (batch, counts.number.load(Ordering::Relaxed), head.told.load(Ordering::Relaxed));
+            self.taken.lock().unwrap().push((String::from_utf8(lines.bytes.to_vec()).unwrap(), noted));
+            self.on_the_way += 1;
+        }
+        fn carry(&mut self, _: Pace) -> Carried {
+            Carried { arrived: std::mem::take(&mut self.on_the_way), error: None, next: Next::Idle }
+        }
+        fn wait(&self, _: Duration) {}
+    }
+
+    impl Sink for Swift {
+        fn write(&mut self, _: Lines<'_>) -> Result<usize, SinkError> {
+            unreachable!("it is a courier")
+        }
+        fn courier(&mut self) -> Option<&mut dyn Courier> {
+            Some(self)
+        }
+    }
+
+    /// Two records.
+    fn chunk(batch: u64) -> Chunk {
+        let mark = |end| Mark { end, level: 20, class: 2, seconds: 0 };
+        Chunk {
+            batch,
+            bytes: format!("{batch}\n").into_bytes(),
+            marks: vec![mark(1), mark(2)],
+            counts: [0, 0, 2, 0, 0, 0],
+        }
+    }
+
+    #[test]
+    fn nothing_passes_what_was_dropped_or_told_before_it_is_noted() {
+        let segment = Arc::new(Segment::in_memory(None).unwrap());
+        let taken = Arc::default();
+        let sink = Box::new(Swift { segment: segment.clone(), taken: Arc::clone(&taken), on_the_way: 0 });
+        let definition = SinkDefinition { kind: SinkKind::Null, descriptor: Descriptor::Open };
+        let outlet = Outlet::new(1, definition, None, sink, segment, Arc::new(Budget::new(0)));
+        for batch in [1, 2, 3, 4, 5, 6, 7] {
+            match batch {
+                3 | 4 => outlet.drop_chunk(&chunk(batch), DropReason::OverflowFull),
+                _ => {
+                    if batch == 6 {
+                        outlet.note_told();
+                    }
+                    outlet.push(chunk(batch), 0);
+                }
+            }
+        }
+        outlet.close_when_written(1);
+        outlet.answer(1);
+        outlet.run(|| ());
+
+        let expected = [("1", (0, 0, 0)), ("2", (0, 0, 0)), ("5", (4, 4, 0)), ("6", (5, 6, 6)), ("7", (5, 6, 6))];
+        let expected = expected.map(|(batch, noted)| (format!("{batch}\n"), noted));
+        assert_eq!(expected[..], taken.lock().unwrap()[..]);
+        let head = outlet.head();
+        assert_eq!(
+            (7, 9, 7),
+            (
+                head.batch.load(Ordering::Relaxed),
+                head.epoch.load(Ordering::Relaxed),
+                head.stream[0].load(Ordering::Relaxed)
+            )
+        );
+    }
 }

@@ -7,9 +7,10 @@
 //! place come before those that have none; nothing of `front` has neither a place nor a copy in the spool while there
 //! is a backlog.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use super::Order;
 use crate::chunk::Chunk;
 use crate::overflow::Place;
 use crate::segment::layout::LEVEL_CLASSES;
@@ -32,6 +33,8 @@ pub struct Entry {
     pub place: Option<Place>,
     /// The number behind it in the spool.
     pub spool_end: Option<u64>,
+    /// What has to be noted before it goes to a sink that numbers its records.
+    pub order: Order,
 }
 
 /// What lies in the spool alone.
@@ -63,6 +66,8 @@ pub enum Spooled {
 pub struct Entries {
     front: VecDeque<Entry>,
     backlog: Backlog,
+    /// Of chunks of the backlog, by batch, where there is something to note.
+    orders: BTreeMap<u64, Order>,
     rest: VecDeque<Entry>,
     /// So many of `rest`, from its beginning, have a place.
     stored: usize,
@@ -103,6 +108,15 @@ impl Entries {
     pub fn get(&self, position: usize) -> Option<&Entry> {
         match self.front.get(position) {
             None if self.backlog.chunks == 0 => self.rest.get(position - self.front.len()),
+            entry => entry,
+        }
+    }
+
+    /// As [`Entries::get`].
+    pub fn get_mut(&mut self, position: usize) -> Option<&mut Entry> {
+        let before = self.front.len();
+        match self.front.get_mut(position) {
+            None if self.backlog.chunks == 0 => self.rest.get_mut(position - before),
             entry => entry,
         }
     }
@@ -285,6 +299,9 @@ impl Entries {
         }
         let entry = self.rest.pop_front().expect("it was looked at");
         self.stored -= 1;
+        if entry.order != Order::default() {
+            self.orders.insert(batch, entry.order);
+        }
         self.overflow_bytes -= entry.bytes as u64;
         take(&mut self.queued, entry.counts);
         add(&mut self.spooled, entry.counts);
@@ -299,6 +316,7 @@ impl Entries {
     /// Takes the oldest chunk of the backlog back.
     pub fn load(&mut self, chunk: Chunk, end: u64) {
         let bytes = chunk.bytes.len();
+        let order = self.orders.remove(&chunk.batch).unwrap_or_default();
         self.shrink_backlog(bytes, chunk.batch);
         self.loaded_bytes += bytes;
         self.front.push_back(Entry {
@@ -309,6 +327,7 @@ impl Entries {
             heap: Some(Arc::new(chunk)),
             place: None,
             spool_end: Some(end),
+            order,
         });
     }
 
@@ -329,6 +348,10 @@ impl Entries {
             *total -= lost;
         }
         self.backlog = Backlog::default();
+        self.orders.clear();
+        if let Some(next) = self.rest.front_mut() {
+            next.order.follows_dropped = true;
+        }
         lost
     }
 

@@ -256,9 +256,9 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
+    use crate::chunk::Chunk;
     use crate::definition::{Descriptor, SinkDefinition, SinkKind};
     use crate::durable::{Share, Wait};
-    use crate::chunk::Chunk;
     use crate::overflow::Budget;
     use crate::segment::Segment;
     use crate::sink::{Lines, SinkError};

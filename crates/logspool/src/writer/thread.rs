@@ -256,7 +256,12 @@ impl Outlet {
         }
         // Release: a recoverer that reads this batch finds the counters of it too. Before `offset` goes back: a kill
         // between the two must not leave a batch that seems not begun.
-        head.batch.store(entry.batch, Ordering::Release);
+        if self.confirms {
+            waiting.number += entry.counts.iter().copied().map(u64::from).sum::<u64>();
+            head.note_arrival(entry.batch, waiting.number);
+        } else {
+            head.batch.store(entry.batch, Ordering::Release);
+        }
         head.offset.store(0, Ordering::Release);
         self.note_finished(&mut waiting, &entry);
         match reason {

@@ -21,7 +21,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 pub use line::{DEADLINE, file_sink, log, route_to};
-use logspool::definition::{Descriptor, RotationRules, SinkDefinition, SinkKind};
+use logspool::definition::{Descriptor, RotationRules, RouteDefinition, SinkDefinition, SinkKind, Target};
+use logspool::format::FormatSpec;
 use logspool::pipeline::{self, Options};
 use logspool::recover;
 
@@ -43,6 +44,12 @@ pub enum Task {
     LogLittle,
     /// Logs short lines without end, with a spool behind little room on tmpfs.
     LogSpooled,
+    /// Logs short lines without end to the service whose address is the target.
+    LogToService,
+    /// The same with no room for what the service does not take: records are refused.
+    LogToServiceTight,
+    /// The same with little room, and to a file: records are dropped, so that the file gets its own.
+    LogToServiceBeside,
     /// Logs ten lines to a pipe that is full.
     LogToConsole,
     /// Logs a thousand lines, reports them, and drains when it is told to.
@@ -53,13 +60,16 @@ pub enum Task {
     Scan,
 }
 
-const TASKS: [Task; 10] = [
+const TASKS: [Task; 13] = [
     Task::Log,
     Task::LogLarge,
     Task::LogRotating,
     Task::LogTwice,
     Task::LogLittle,
     Task::LogSpooled,
+    Task::LogToService,
+    Task::LogToServiceTight,
+    Task::LogToServiceBeside,
     Task::LogToConsole,
     Task::LogAndWait,
     Task::Recover,
@@ -81,6 +91,13 @@ impl Scene {
         let files = tempfile::tempdir().unwrap();
         let target = files.path().join("app.log");
         Self { queue, files, target }
+    }
+
+    /// With a service as the target.
+    pub fn with_service() -> Self {
+        let mut scene = Self::new();
+        scene.target = format!("unix://{}", scene.files.path().join("service").display()).into();
+        scene
     }
 
     pub fn second_target(&self) -> PathBuf {
@@ -293,10 +310,16 @@ pub fn child_main() {
     }
     // The little one's segment is small, so that thousands of copies are cheap.
     let queue_total_bytes = (task == Task::LogLittle).then_some(1024 * 1024);
-    let mut options = Options { queue_dir: Some(queue.clone()), queue_total_bytes, ..Options::default() };
+    let overflow_bytes = match task {
+        Task::LogToServiceTight => Some(0),
+        Task::LogToServiceBeside => Some(256 * 1024),
+        Task::LogSpooled => Some(1024 * 1024),
+        _ => None,
+    };
+    let mut options =
+        Options { queue_dir: Some(queue.clone()), queue_total_bytes, overflow_bytes, ..Options::default() };
     if task == Task::LogSpooled {
-        (options.overflow_bytes, options.spool_dir) = (Some(1024 * 1024), Some(spool_folder(&target)));
-        options.spool_bytes = 32 * 1024 * 1024;
+        (options.spool_dir, options.spool_bytes) = (Some(spool_folder(&target)), 32 * 1024 * 1024);
     }
     pipeline::configure(options).unwrap();
     match task {
@@ -320,8 +343,15 @@ pub fn child_main() {
             assert_eq!(0, pipeline::drain(DEADLINE));
         }
         _ => {
-            let sink = if task == Task::LogRotating { rotating_sink(&target) } else { file_sink(&target) };
-            let route = route_to("killed", sink);
+            let route = match task {
+                Task::LogToService | Task::LogToServiceTight => route_to_service(&target, None),
+                Task::LogToServiceBeside => {
+                    let beside = target.to_str().and_then(|address| address.strip_prefix("unix://")).unwrap();
+                    route_to_service(&target, Some(&second_target(Path::new(beside))))
+                }
+                Task::LogRotating => route_to("killed", rotating_sink(&target)),
+                _ => route_to("killed", file_sink(&target)),
+            };
             let second = (task == Task::LogTwice).then(|| route_to("second", file_sink(&second_target(&target))));
             let threads = (first_thread..first_thread + THREADS)
                 .map(|thread| std::thread::spawn(move || log_without_end(task, route, second, thread)));
@@ -339,6 +369,15 @@ fn rotating_sink(path: &Path) -> u32 {
     let rules = RotationRules::Together;
     let kind = SinkKind::RotatingFile { path, max_bytes, backup_count, terminator_chars, rules };
     pipeline::open_sink(&SinkDefinition { kind, descriptor: Descriptor::Open }).unwrap()
+}
+
+fn route_to_service(address: &Path, file: Option<&Path>) -> u32 {
+    let kind = SinkKind::Service { address: address.to_str().unwrap().parse().unwrap() };
+    let sink = pipeline::open_sink(&SinkDefinition { kind, descriptor: Descriptor::Open }).unwrap();
+    let format = pipeline::define_format(&FormatSpec::entry(std::process::id())).unwrap();
+    let mut targets = vec![Target { sink, format, min_level: 0 }];
+    targets.extend(file.map(|file| Target { sink: file_sink(file), format, min_level: 0 }));
+    pipeline::define_route(&RouteDefinition { logger: "killed".to_owned(), targets }).unwrap()
 }
 
 fn log_without_end(task: Task, route: u32, second: Option<u32>, thread: u32) {

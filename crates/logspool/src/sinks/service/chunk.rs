@@ -6,6 +6,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use crate::msgpack::{push_array, push_bool, push_int, push_map, push_text};
+use crate::sink::Stream;
 
 /// The tag of everything that is sent, by which foreign receivers route.
 const TAG: &str = "logspool";
@@ -25,20 +26,9 @@ pub enum Packing {
     Gzip,
 }
 
-/// What the sink of one process sends.
-#[derive(Debug)]
-pub struct StreamName {
-    /// Random: 32 digits.
-    pub id: String,
-    /// Begins with the stream; a stream that lost count would begin a later one.
-    pub epoch: u64,
-}
-
-impl StreamName {
-    /// The id of a chunk of so many records from number `first` on.
-    pub fn chunk(&self, first: u64, records: u64) -> String {
-        format!("{}/{}/{first}-{}", self.id, self.epoch, first + records - 1)
-    }
+/// The id of a chunk of so many records of a stream from number `first` on.
+pub fn id(stream: Stream, first: u64, records: u64) -> String {
+    format!("{:032x}/{}/{first}-{}", stream.id, stream.epoch, first + records - 1)
 }
 
 /// A chunk on its way.
@@ -141,11 +131,11 @@ mod tests {
 
     #[test]
     fn a_chunk_names_its_records_and_holds_its_entries() {
-        let stream = StreamName { id: "5".repeat(32), epoch: 7 };
-        let id = format!("{}/7/11-13", "5".repeat(32));
-        let chunk = Chunk::new(stream.chunk(11, 3), b"entries", 3, 1, Packing::Plain);
+        let stream = Stream { id: 0x55, epoch: 7 };
+        let expected = format!("{}55/7/11-13", "0".repeat(30));
+        let chunk = Chunk::new(id(stream, 11, 3), b"entries", 3, 1, Packing::Plain);
 
-        assert_eq!((b"entries".to_vec(), owned(&[("chunk", &id), ("size", "Int(3)")])), options(&chunk.bytes));
+        assert_eq!((b"entries".to_vec(), owned(&[("chunk", &expected), ("size", "Int(3)")])), options(&chunk.bytes));
     }
 
     #[test]
@@ -162,9 +152,9 @@ mod tests {
 
     #[test]
     fn the_end_of_a_stream_is_an_empty_chunk_behind_the_last_one() {
-        let stream = StreamName { id: "a".to_owned(), epoch: 1 };
-        let expected = owned(&[("chunk", "a/1/14-13"), ("size", "Int(0)"), ("end", "Bool(true)")]);
+        let expected_id = format!("{}a/1/14-13", "0".repeat(31));
+        let expected = owned(&[("chunk", &expected_id), ("size", "Int(0)"), ("end", "Bool(true)")]);
 
-        assert_eq!((Vec::new(), expected), options(&end(&stream.chunk(14, 0))));
+        assert_eq!((Vec::new(), expected), options(&end(&id(Stream { id: 10, epoch: 1 }, 14, 0))));
     }
 }

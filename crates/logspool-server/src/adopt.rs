@@ -1,0 +1,340 @@
+//! Adoption: what dead programs of this machine left in their queue folders gets where it was meant to go, without
+//! another start of theirs.
+//!
+//! One thread looks into the folders once a second. What belongs to whom, who is dead and who else is at work there is the
+//! business of the core (`logspool::recover`); this file says where records go and is the taker of those for this
+//! service. They pass the intake like chunks of a connection, in the stream of the dead client and under its numbers, so
+//! the watermark keeps them from being stored twice, whatever of them had come before.
+//!
+//! | records for | of this user's programs | of another user's (as root) |
+//! |---|---|---|
+//! | this service | into its stores | into its stores |
+//! | another service | sent there | into the stores of this one |
+//! | a file | appended to it | into the stores: no path of another user is ever opened |
+//! | a terminal or pipe | given up | given up |
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use logspool::address::ServiceAddress;
+use logspool::recover::{self, Adopter, Reason, Report, Taken, Want};
+use tokio::runtime::Handle;
+
+use crate::address::{Listen, Place};
+use crate::batch::Batch;
+use crate::decoders::forward::{self, ChunkId};
+use crate::delivery::{self, Chunk, Outcome};
+use crate::intake::Intake;
+use crate::record::Record;
+use crate::sources::forward::FRAMES;
+use crate::sources::framing::Protocol;
+use crate::sources::reading::{Peer, Reader};
+use crate::value::Value;
+
+/// How often the folders are looked at.
+///
+/// Chosen: a person who looks for the last words of a program finds them; half would wake an idle machine twice as often.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// First and longest pause before what had to be left is looked at again: reading it costs a copy of some megabytes.
+const PAUSES: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(60));
+
+/// The logger of records that were lines for a file.
+pub const ADOPTED: &str = "logspool.adopted";
+
+/// The thread that adopts.
+#[derive(Debug)]
+pub struct Adoption {
+    /// Dropped, the thread ends.
+    stop: Option<Sender<()>>,
+    thread: JoinHandle<()>,
+}
+
+impl Adoption {
+    /// Begins to adopt what is in `folders`. `listeners` tell which addresses are those of this service.
+    ///
+    /// # Errors
+    ///
+    /// Which folder cannot be adopted, why, and the mend; no thread can be started.
+    pub fn start(
+        folders: &[PathBuf],
+        listeners: &[Listen],
+        frame_bytes: usize,
+        intake: &Arc<Intake>,
+    ) -> Result<Self, String> {
+        let mut looks = Vec::new();
+        for folder in folders {
+            check(folder)?;
+            looks.push(Look {
+                folder: folder.clone(),
+                listeners: listeners.to_vec(),
+                record_bytes: frame_bytes.saturating_mul(FRAMES),
+                intake: intake.clone(),
+                runtime: Handle::current(),
+                left: Mutex::default(),
+                trouble: String::new(),
+            });
+        }
+        let (stop, stopped) = mpsc::channel::<()>();
+        let run = move || {
+            loop {
+                looks.iter_mut().for_each(Look::look);
+                if stopped.recv_timeout(INTERVAL) != Err(RecvTimeoutError::Timeout) {
+                    return;
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("adopt".to_owned()).spawn(run);
+        let thread = thread.map_err(|error| format!("cannot start the thread that adopts: {error}"))?;
+        Ok(Self { stop: Some(stop), thread })
+    }
+
+    /// Lets it begin nothing new.
+    pub fn stop(&mut self) {
+        self.stop = None;
+    }
+
+    /// Waits for its end, at most until then: what it had not finished another one does again.
+    pub fn finish(mut self, until: Instant) {
+        self.stop();
+        while !self.thread.is_finished() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+/// Whether a folder can be adopted. One that is named as the programs of a user name theirs may be missing: they make it.
+fn check(folder: &Path) -> Result<(), String> {
+    let shown = folder.display();
+    let why = match recover::check_adoption(folder) {
+        Ok(()) => return Ok(()),
+        Err(error) => error,
+    };
+    let is_made_by_programs = folder
+        .file_name()
+        .and_then(|name| name.to_str()?.strip_prefix("logspool-")?.parse::<u32>().ok())
+        .is_some_and(|_| folder.parent().is_some_and(Path::is_dir));
+    match why.kind() {
+        ErrorKind::NotFound if is_made_by_programs => {
+            tracing::info!("nothing to adopt in {shown} yet: no program has made it");
+            Ok(())
+        }
+        ErrorKind::NotFound => Err(format!(
+            "cannot adopt {shown}: there is no such folder (mend: make it with mode 0700, or name the queue folder of the \
+             programs, /dev/shm/logspool-UID)"
+        )),
+        ErrorKind::NotADirectory => Err(format!(
+            "cannot adopt {shown}: it is no folder (mend: name the queue folder of the programs, /dev/shm/logspool-UID)"
+        )),
+        _ => Err(format!("cannot adopt {shown}: {why}")),
+    }
+}
+
+/// One folder.
+struct Look {
+    folder: PathBuf,
+    listeners: Vec<Listen>,
+    record_bytes: usize,
+    intake: Arc<Intake>,
+    runtime: Handle,
+    /// What had to be left, by name.
+    left: Mutex<HashMap<String, Left>>,
+    /// What was said last of the folder.
+    trouble: String,
+}
+
+/// What had to be left.
+#[derive(Debug, Clone, Default)]
+struct Left {
+    again: Option<Instant>,
+    pause: Duration,
+    said: String,
+}
+
+impl Look {
+    fn look(&mut self) {
+        match recover::adopt(&self.folder, self) {
+            Ok(report) => {
+                self.trouble.clear();
+                self.tell(&report);
+            }
+            // Programs remove it when the last of them ends.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => {
+                let trouble = error.to_string();
+                if trouble != self.trouble {
+                    tracing::error!("cannot adopt {}: {trouble}", self.folder.display());
+                    self.trouble = trouble;
+                }
+            }
+        }
+    }
+
+    fn tell(&self, report: &Report) {
+        let from = self.folder.display();
+        let metrics = &self.intake.metrics;
+        for delivered in &report.delivered {
+            let (records, path) = (delivered.records, delivered.path.display());
+            let is_sent = service_address(&delivered.path).is_some();
+            let (to, what) = match (delivered.taken, is_sent) {
+                (true, _) => ("store", "stored"),
+                (false, true) => ("service", "sent"),
+                (false, false) => ("file", "appended"),
+            };
+            metrics.adopt(to, records);
+            tracing::info!("adopted from {from}: {records} records for {path} {what}");
+        }
+        for removed in report.removed.iter().filter(|removed| removed.discarded > 0) {
+            metrics.adopt("nowhere", removed.discarded);
+            let (records, pid) = (removed.discarded, removed.pid);
+            tracing::warn!("adopted from {from}: {records} records of process {pid} for its terminal or pipe given up");
+        }
+        if report.torn_lines > 0 {
+            tracing::warn!("adopted from {from}: {} lines torn by a kill ended", report.torn_lines);
+        }
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        // Due, and not left again: it is gone, or in the hands of somebody else.
+        left.retain(|name, left| {
+            left.again.is_some_and(|again| again > now) || report.kept.iter().any(|kept| kept.name == *name)
+        });
+        for kept in &report.kept {
+            if kept.reasons == [Reason::InWork] {
+                continue;
+            }
+            let left = left.entry(kept.name.clone()).or_default();
+            left.pause = (left.pause * 2).clamp(PAUSES.0, PAUSES.1);
+            left.again = Some(now + left.pause);
+            let mut said = String::new();
+            for reason in &kept.reasons {
+                let _ = write!(said, "; {reason}");
+            }
+            if said != left.said {
+                tracing::warn!("left in {from} what process {} had queued{said}", kept.pid);
+                left.said = said;
+            }
+        }
+    }
+
+    /// The records as a batch.
+    fn batch(&self, taken: &Taken<'_>) -> Batch {
+        let mut reader = Reader::new(Protocol::Forward, Peer::Local, &self.intake.metrics);
+        let is_entry = service_address(taken.place).is_some();
+        let limits = forward::Limits { frame: self.record_bytes, ..forward::Limits::default() };
+        for (bytes, mark) in taken.records() {
+            if bytes.len() > self.record_bytes {
+                reader.reject(bytes, &format!("it is longer than {} bytes", self.record_bytes));
+            } else if is_entry {
+                match forward::entry(bytes, &limits) {
+                    Ok(record) => reader.push(&record),
+                    Err(error) => reader.reject(bytes, &error.to_string()),
+                }
+            } else {
+                let line = String::from_utf8_lossy(bytes.strip_suffix(b"\n").unwrap_or(bytes));
+                let path = taken.place.to_string_lossy();
+                reader.push(&Record {
+                    time_ns: mark.seconds.checked_mul(1_000_000_000),
+                    level: mark.level,
+                    logger: Cow::Borrowed(ADOPTED),
+                    message: line,
+                    fields: vec![(Cow::Borrowed("path"), Value::Text(path))],
+                    ..Record::default()
+                });
+            }
+        }
+        reader.batch
+    }
+}
+
+impl Adopter for Look {
+    fn looks_at(&self, name: &str) -> bool {
+        let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        left.get(name).and_then(|left| left.again).is_none_or(|again| again <= Instant::now())
+    }
+
+    fn want(&self, place: &Path) -> Want {
+        let is_ours = service_address(place)
+            .is_some_and(|address| self.listeners.iter().any(|listener| leads_to(&address, listener)));
+        if is_ours { Want::Take } else { Want::Append }
+    }
+
+    fn take(&self, taken: &Taken<'_>) -> io::Result<()> {
+        let batch = self.batch(taken);
+        let last = taken.first + batch.len() as u64 - 1;
+        let id = format!("{:032x}/{}/{}-{last}", taken.stream.id, taken.stream.epoch, taken.first);
+        let Some(ChunkId { stream, epoch, first, last }) = ChunkId::parse(&id) else {
+            return Err(io::Error::new(ErrorKind::InvalidData, format!("its stream has an odd number: {id}")));
+        };
+        let place = delivery::Place::Opening;
+        let chunk = Chunk { stream: stream.to_owned(), epoch, first, last, place, end: false };
+        // What the dead client has on its way is refused from here on; all of it is here too.
+        let fence = self.intake.take_stream(stream);
+        let outcome = self.runtime.block_on(async {
+            let outcome = self.intake.submit(batch, Some((chunk, fence))).await;
+            outcome.await
+        });
+        match outcome {
+            Ok(Outcome::Committed) => Ok(()),
+            Ok(Outcome::Refused) => Err(io::Error::other("another sender has its stream at the moment")),
+            Err(_) => Err(io::Error::other("the service ends")),
+        }
+    }
+}
+
+fn service_address(place: &Path) -> Option<ServiceAddress> {
+    place.to_str()?.parse().ok()
+}
+
+/// Whether what a client sends to this address comes to this listener. Names are not looked up, but for `localhost`:
+/// where it cannot be told, the records are sent, and come by the network.
+fn leads_to(address: &ServiceAddress, listener: &Listen) -> bool {
+    if listener.protocol.is_some_and(|protocol| protocol != Protocol::Forward) {
+        return false;
+    }
+    let at_port = |host: &str, port: u16, at: &SocketAddr| {
+        let host = if host == "localhost" { Some(IpAddr::V4(Ipv4Addr::LOCALHOST)) } else { host.parse().ok() };
+        let reaches = |host: IpAddr| host == at.ip() || at.ip().is_unspecified() && host.is_loopback();
+        port == at.port() && host.is_some_and(reaches)
+    };
+    match (address, &listener.at) {
+        (ServiceAddress::Tcp { host, port }, Place::Tcp(at)) => at_port(host, *port, at),
+        (ServiceAddress::Tls { host, port, .. }, Place::Tls(at)) => at_port(host, *port, at),
+        (ServiceAddress::Unix { path }, Place::Unix(at)) => {
+            std::path::absolute(at).is_ok_and(|at| at == Path::new(path))
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_this_service_are_told_from_others() {
+        for (expected, address, listener) in [
+            (true, "tcp://127.0.0.1:9020", "tcp://127.0.0.1:9020"),
+            (true, "tcp://localhost:9020", "tcp://127.0.0.1:9020"),
+            (true, "tcp://127.0.0.1:9020", "tcp://0.0.0.0:9020?protocol=forward"),
+            (true, "unix:///run/logspool.sock", "unix:///run/logspool.sock"),
+            (true, "tls://127.0.0.1:9443", "tls://127.0.0.1:9443"),
+            (false, "tcp://127.0.0.1:9021", "tcp://127.0.0.1:9020"),
+            (false, "tcp://192.0.2.1:9020", "tcp://0.0.0.0:9020"),
+            (false, "tcp://logs:9020", "tcp://127.0.0.1:9020"),
+            (false, "tcp://127.0.0.1:9020", "tls://127.0.0.1:9020"),
+            (false, "tcp://127.0.0.1:9020", "tcp://127.0.0.1:9020?protocol=http"),
+            (false, "unix:///run/other.sock", "unix:///run/logspool.sock"),
+        ] {
+            let (client, service) = (address.parse().unwrap(), listener.parse().unwrap());
+            assert_eq!(expected, leads_to(&client, &service), "{address} to {listener}");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! `logspool recover`.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use logspool::recover::{self, Options, Undeliverable};
+use logspool::segment::folder;
+
+use super::Failure;
+
+/// Deliver what killed programs left.
+///
+/// Records for files are appended to them, those for services are sent. Those for terminals and pipes of the dead
+/// programs are given up. Says what went where; the exit code is 1 when something stays, with the reasons on stderr.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// The queue folder of the programs. Default: LOGSPOOL_QUEUE_DIR, else /dev/shm/logspool-UID.
+    #[arg(value_name = "DIR")]
+    folder: Option<PathBuf>,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let configured = || std::env::var_os("LOGSPOOL_QUEUE_DIR").filter(|path| !path.is_empty()).map(PathBuf::from);
+    let folder = arguments.folder.clone().or_else(configured).unwrap_or_else(folder::default_path);
+    let options = Options { undeliverable: Undeliverable::Discard };
+    let report = recover::recover(&folder, |_| true, options).map_err(|error| {
+        let why = format!("cannot recover {}: {error}", folder.display());
+        Failure::Failed(match error.kind() {
+            io::ErrorKind::NotADirectory => {
+                format!("{why} (mend: name the queue folder of the programs, /dev/shm/logspool-UID)")
+            }
+            _ => why,
+        })
+    })?;
+    let mut out = io::stdout().lock();
+    for delivered in &report.delivered {
+        writeln!(out, "{} written to {}", counted(delivered.records, "record"), delivered.path.display())?;
+    }
+    let discarded: u64 = report.removed.iter().map(|removed| removed.discarded).sum();
+    if discarded > 0 {
+        writeln!(out, "{} given up: for terminals and pipes that are gone", counted(discarded, "record"))?;
+    }
+    if report.torn_lines > 0 {
+        let lines = counted(report.torn_lines, "line");
+        writeln!(out, "{lines} torn by a kill ended: their rest could not be told")?;
+    }
+    if report.delivered.is_empty() && discarded == 0 && report.kept.is_empty() {
+        writeln!(out, "nothing to deliver")?;
+    }
+    out.flush()?;
+    for kept in &report.kept {
+        let reasons: Vec<String> = kept.reasons.iter().map(ToString::to_string).collect();
+        eprintln!("error: {} stays: {}", kept.name, reasons.join("; "));
+    }
+    if report.kept.is_empty() { Ok(()) } else { Err(Failure::Said) }
+}
+
+fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}

@@ -1,0 +1,226 @@
+//! Processes killed at a random moment on their way to a service: recovery goes on with their stream, and the service has
+//! each record once.
+//!
+//! `LOGSPOOL_KILLS` sets the rounds of each kind, `LOGSPOOL_SEED` repeats a run.
+
+mod orphan;
+mod service;
+
+use std::collections::{HashMap, HashSet};
+use std::mem::offset_of;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use logspool::recover;
+use logspool::segment::layout::{DROPS, LEVEL_CLASSES, SINKS, SinkHead};
+use orphan::exact::judge;
+use orphan::{Dice, Scene, Task};
+use service::{Answer, Service};
+
+#[test]
+fn child_process() {
+    orphan::child_main();
+}
+
+fn rounds() -> u32 {
+    std::env::var("LOGSPOOL_KILLS").map_or(20, |rounds| rounds.parse().unwrap())
+}
+
+/// What becomes of the service while records come.
+#[derive(Debug, Clone, Copy)]
+enum Weather {
+    /// It answers.
+    Fair,
+    /// It takes everything, and answers now and then.
+    Slow,
+    /// It takes everything, and cuts connections instead of answering.
+    Cutting,
+    /// It goes away and comes again.
+    Restarting,
+    /// It goes away for good.
+    Gone,
+}
+
+/// Gives the service its weather until it is over.
+fn blow(service: &mut Service, weather: Weather, is_over: &AtomicBool) {
+    let pause = || std::thread::sleep(Duration::from_millis(3));
+    if matches!(weather, Weather::Gone) {
+        pause();
+        service.stop();
+    }
+    while !is_over.load(Ordering::Relaxed) {
+        match weather {
+            Weather::Fair | Weather::Gone => {}
+            Weather::Slow => {
+                service.set(Answer::Hold);
+                pause();
+                service.release();
+            }
+            Weather::Cutting => {
+                service.set(Answer::KeepAndCut);
+                pause();
+                service.set(Answer::Ack);
+            }
+            Weather::Restarting => {
+                service.stop();
+                pause();
+                service.listen();
+            }
+        }
+        pause();
+    }
+    if matches!(weather, Weather::Gone) {
+        service.listen();
+    }
+    service.set(Answer::Ack);
+}
+
+/// Has a child log through the weather and kills it. Returns what was accepted.
+fn killed(task: Task, scene: &Scene, service: &mut Service, weather: Weather, dice: &mut Dice) -> HashMap<u32, u32> {
+    let is_over = AtomicBool::new(false);
+    let longest = if task == Task::LogToService { 100_000 } else { 400_000 };
+    std::thread::scope(|threads| {
+        let blowing = threads.spawn(|| blow(service, weather, &is_over));
+        let witness = scene.spawn(task);
+        witness.await_report();
+        std::thread::sleep(Duration::from_micros(dice.below(longest)));
+        let accepted = witness.kill();
+        is_over.store(true, Ordering::Relaxed);
+        blowing.join().unwrap();
+        accepted
+    })
+}
+
+fn text(service: &Service) -> String {
+    service.messages().into_iter().map(|message| message + "\n").collect()
+}
+
+fn recovered(scene: &Scene, what: &str) -> u64 {
+    let report = scene.recover();
+    assert_eq!((0, Vec::<String>::new()), (report.kept.len(), scene.names()), "{what}: {report:?}");
+    report.records()
+}
+
+fn kill_and_recover(task: Task, weathers: &[Weather]) {
+    let mut dice = Dice::new();
+    for &weather in weathers {
+        let (mut lines, mut delivered, mut told) = (0, 0, 0);
+        for round in 0..rounds() {
+            let scene = Scene::with_service();
+            let mut service = Service::start(scene.target.to_str().unwrap());
+            let accepted = killed(task, &scene, &mut service, weather, &mut dice);
+            delivered += recovered(&scene, &format!("{weather:?}, round {round}"));
+            let text = text(&service);
+            lines += judge(task, &text, &accepted, &[]);
+            told += text.matches("records dropped: ").count();
+            assert_eq!(1, service.streams(), "{weather:?}: recovery goes on with the stream");
+        }
+        println!(
+            "{task:?}, {weather:?}: {} kills, {lines} records, {delivered} of them sent by recovery, {told} told",
+            rounds()
+        );
+    }
+}
+
+#[test]
+fn a_service_has_every_accepted_record_of_a_killed_process_once() {
+    let weathers = [Weather::Fair, Weather::Slow, Weather::Cutting, Weather::Restarting, Weather::Gone];
+    kill_and_recover(Task::LogToService, &weathers);
+}
+
+/// Where records are refused the line adds messages of its own, which take a number and lie in no lane.
+#[test]
+fn messages_about_refused_records_move_no_number() {
+    kill_and_recover(Task::LogToServiceTight, &[Weather::Slow, Weather::Cutting]);
+}
+
+#[test]
+fn a_recoverer_that_is_killed_is_followed_by_one_that_sends_under_the_same_numbers() {
+    let mut dice = Dice::new();
+    let (mut lines, mut interrupted) = (0, 0);
+    for round in 0..rounds() {
+        let scene = Scene::with_service();
+        let mut service = Service::start(scene.target.to_str().unwrap());
+        let weather = if round % 2 == 0 { Weather::Gone } else { Weather::Slow };
+        let accepted = killed(Task::LogToService, &scene, &mut service, weather, &mut dice);
+        for _ in 0..3 {
+            let before = service.arrivals().len();
+            // What it sends is kept; whether it hears so is left to chance.
+            service.set(if dice.below(2) == 0 { Answer::Ack } else { Answer::Hold });
+            let recoverer = scene.spawn(Task::Recover);
+            let has_left = || scene.names().is_empty();
+            orphan::await_that("the recoverer sends", || service.arrivals().len() > before || has_left());
+            std::thread::sleep(Duration::from_micros(dice.below(10_000)));
+            recoverer.kill();
+            interrupted += u32::from(!has_left());
+        }
+        service.set(Answer::Ack);
+        recovered(&scene, &format!("round {round}"));
+        lines += judge(Task::LogToService, &text(&service), &accepted, &[]);
+        assert_eq!(1, service.streams());
+    }
+    println!("{} kills of recoverers, {interrupted} at work, {lines} records, none twice", 3 * rounds());
+}
+
+#[test]
+fn a_message_that_the_service_has_and_the_process_does_not_know_of_moves_no_number() {
+    for round in 0..rounds() {
+        let scene = Scene::with_service();
+        let service = Service::start(scene.target.to_str().unwrap());
+        let witness = scene.spawn(Task::LogToServiceTight);
+        witness.await_report();
+        orphan::await_that("the service has a message and did not say so", || {
+            service.set(Answer::Hold);
+            std::thread::sleep(Duration::from_millis(10));
+            let has_come = text(&service).contains("records dropped: ");
+            if !has_come {
+                service.release();
+            }
+            has_come
+        });
+        let accepted = witness.kill();
+        service.set(Answer::Ack);
+        recovered(&scene, &format!("round {round}"));
+        judge(Task::LogToServiceTight, &text(&service), &accepted, &[]);
+    }
+}
+
+/// What the killed process had counted as dropped on the way to its service, its first sink.
+fn dropped(scene: &Scene) -> u64 {
+    let name = scene.names().into_iter().find(|name| name.ends_with(".seg")).unwrap();
+    let segment = std::fs::read(scene.queue.path().join(name)).unwrap();
+    let counters = SINKS as usize + size_of::<SinkHead>() + offset_of!(SinkHead, dropped);
+    let counters = &segment[counters..][..size_of::<u64>() * DROPS * LEVEL_CLASSES];
+    counters.chunks(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap())).sum()
+}
+
+#[test]
+fn records_dropped_on_the_way_move_no_number() {
+    let mut dice = Dice::new();
+    let (mut all, mut missing, mut told) = (0, 0, 0);
+    for round in 0..rounds() {
+        let scene = Scene::with_service();
+        let mut service = Service::start(scene.target.to_str().unwrap());
+        let weather = [Weather::Slow, Weather::Restarting, Weather::Cutting][round as usize % 3];
+        let accepted = killed(Task::LogToServiceBeside, &scene, &mut service, weather, &mut dice);
+        let dropped = dropped(&scene);
+        let report = recover::recover(scene.queue.path(), |_| true, recover::Options::default()).unwrap();
+        assert_eq!((0, Vec::<String>::new()), (report.kept.len(), scene.names()), "{weather:?}: {report:?}");
+
+        let mut seen = HashSet::new();
+        for message in service.messages() {
+            if message.ends_with("records dropped: the queue was full") {
+                told += 1;
+                continue;
+            }
+            let words: Vec<u32> = message.split(' ').take(2).map(|word| word.parse().unwrap()).collect();
+            assert!(seen.insert((words[0], words[1])), "{weather:?}: {message} came twice");
+        }
+        let in_all: u64 = accepted.values().map(|newest| u64::from(*newest) + 1).sum();
+        let lost = in_all.saturating_sub(seen.len() as u64);
+        // Recovery finds some of those that were dropped in the lanes.
+        assert!(lost <= dropped, "{weather:?}: {lost} are missing, {dropped} were dropped");
+        (all, missing) = (all + in_all, missing + lost);
+    }
+    println!("{} kills, {all} records, {missing} dropped, {told} messages of it", rounds());
+}
