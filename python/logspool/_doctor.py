@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from logspool import _messages, _native, _stats
+from logspool import _keeper, _messages, _native, _options, _stats
 
 # `typing` is slow to import; checkers know this name by its spelling.
 TYPE_CHECKING = False
@@ -60,6 +60,8 @@ def main(arguments: Sequence[str]) -> int:
             print(f"  {_messages.coloured('mend', 'green', sys.stdout)}   {finding.mend}")
     if not found:
         print(f"{_messages.coloured('ok', 'green', sys.stdout)}: nothing found in {folder} that would hurt")
+    keepers = [f"process {keeper} for process {program}" for keeper, program in _keeper.running(folder)]
+    print(f"{_messages.coloured('keepers', 'bold', sys.stdout)}: {', '.join(keepers) or 'none'}")
     return 1 if found else 0
 
 
@@ -73,7 +75,7 @@ def queue_dir() -> str:
     """Return the queue folder of this process, or that which it would have."""
     options = _stats.options_in_force()
     chosen = options["queue_dir"] if options is not None else os.environ.get("LOGSPOOL_QUEUE_DIR")
-    return str(chosen or f"{_TMPFS}/logspool-{os.getuid()}")
+    return str(chosen or _options.default_queue_dir())
 
 
 def _machine(folder: str) -> Iterator[Finding]:

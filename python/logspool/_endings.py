@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 
 _shutdown_timeout = 5.0
 _registered = False
+_signals_drained = False
+_crashes_watched = False
+
+#: Signals of a crash, as the core has them.
+_CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
 
 #: (module, name) -> (ours, what was there before)
 _wrapped: dict[tuple[Any, str], tuple[Any, Any]] = {}
@@ -32,14 +37,23 @@ _wrapped: dict[tuple[Any, str], tuple[Any, Any]] = {}
 
 def begin(shutdown_timeout: float) -> None:
     """Stand before every end of the process."""
-    global _shutdown_timeout
+    global _shutdown_timeout, _signals_drained
     _shutdown_timeout = shutdown_timeout
     begin_alone()
     _wrap(sys, "excepthook", _flushed)
     _wrap(threading, "excepthook", _flushed)
     _wrap(time, "tzset", _zoned)
     _wrap(signal, "signal", _rearmed)
+    _signals_drained = True
     _native.install_signal_drain(shutdown_timeout)
+
+
+def watch_crashes() -> None:
+    """Let a crash wait until what is queued is written."""
+    global _crashes_watched
+    _crashes_watched = True
+    _wrap(signal, "signal", _rearmed)
+    _native.install_crash_drain()
 
 
 def begin_alone() -> None:
@@ -71,6 +85,10 @@ _PLAN_SECONDS = 0.5
 
 def end() -> None:
     """Put back what is still ours."""
+    global _crashes_watched
+    if _crashes_watched:
+        _crashes_watched = False
+        _native.remove_crash_drain()
     for (module, name), (ours, before) in list(_wrapped.items()):
         if getattr(module, name, None) is ours:
             setattr(module, name, before)
@@ -110,9 +128,11 @@ def _drained(before: Any) -> Any:
 def _rearmed(before: Any) -> Any:
     def set_handler(signalnum: Any, handler: Any) -> Any:
         replaced = before(signalnum, handler)
-        if handler == signal.SIG_DFL and signalnum in (signal.SIGTERM, signal.SIGHUP):
+        if handler == signal.SIG_DFL and signalnum in (signal.SIGTERM, signal.SIGHUP) and _signals_drained:
             # The default disposition again: the drain stands before it again.
             _native.install_signal_drain(_shutdown_timeout)
+        elif handler == signal.SIG_DFL and signalnum in _CRASHES and _crashes_watched:
+            _native.install_crash_drain()
         return replaced
 
     return set_handler

@@ -57,6 +57,7 @@ def install(
     spool_dir: str | os.PathLike[str] | None = None,
     spool_bytes: int = 1_073_741_824,
     keeper: bool = False,
+    crash_signals: bool = True,
 ) -> None:
     """Take every logger of this process off the hot path, in place.
 
@@ -88,12 +89,14 @@ def install(
         spool_dir: folder on disk where records wait whose output stalls or is away for more than a second, or when
             the tmpfs for them is half full; it is made with the first of them. None is no spool.
         spool_bytes: bytes of disk that the spool of one output may take.
-        keeper: does not exist yet.
+        keeper: start a process beside this one that delivers what it leaves when it is killed.
+        crash_signals: a crash (SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL) waits at most 200 ms until what is queued is
+            written, then goes on as without logspool; handlers set before are called, those set later win.
 
     Raises:
         TypeError: an option that does not exist, or a value of the wrong type.
         ValueError: a value out of range; an option whose part does not exist yet.
-        RuntimeError: installed before with other options.
+        RuntimeError: installed before with other options; a keeper that cannot be started.
     """
     options = _options.checked(dict(locals()))
     if os.environ.get("LOGSPOOL") == "off":
@@ -123,6 +126,7 @@ def _install(options: dict[str, Any]) -> None:
         return
     if other := _differing(_alone_given, {name: options[name] for name in _alone_given}):
         raise RuntimeError(f"a handler of logspool's was made with other options: {other}; give install() the same")
+    _start_keeper(options)
     connect()
     _native.configure(options)
     natives = {
@@ -142,6 +146,20 @@ def _install(options: dict[str, Any]) -> None:
     _recover()
     _native.start()
     _endings.begin(options["shutdown_timeout"])
+    if options["crash_signals"]:
+        _endings.watch_crashes()
+
+
+def _start_keeper(options: dict[str, Any]) -> None:
+    """Start a keeper where one is wanted, also for the folder of a program below `run` that chose another one."""
+    from logspool import _keeper
+
+    if not options["keeper"] and not (_keeper.below_run() and options["durability"] == "process"):
+        return
+    try:
+        _keeper.ensure(options["queue_dir"] or _options.default_queue_dir())
+    except OSError as error:
+        raise RuntimeError(f"keeper=True: cannot start a keeper: {error.strerror or error}") from None
 
 
 def _recover() -> None:
@@ -214,6 +232,8 @@ def stand_alone(owner: str, options: dict[str, Any], own: tuple[str, ...] = ()) 
                     "give them to install() or to the first handler"
                 )
         connect()
+        if options.get("keeper"):
+            _start_keeper(checked)
         if in_force is None:
             # The environment may name a folder too.
             if options or checked["queue_dir"] is not None:
@@ -222,6 +242,9 @@ def stand_alone(owner: str, options: dict[str, Any], own: tuple[str, ...] = ()) 
             _alone_given.update({name: value for name, value in checked.items() if name in options})
         _watch()
         _endings.begin_alone()
+        # Alone, logspool touches signals only where that is asked for.
+        if options.get("crash_signals"):
+            _endings.watch_crashes()
 
 
 def _differing(in_force: dict[str, Any], wanted: dict[str, Any]) -> str:

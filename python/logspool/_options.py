@@ -33,9 +33,6 @@ DURABILITIES = ("process", "memory", "interval", "checkpoint", "sync")
 #: Seconds, least and most, that `sync_interval` may be. Chosen: a disk is busy with syncs at less.
 SYNC_INTERVAL = (0.01, 3600.0)
 
-#: Options whose part does not exist yet, with the one value they may have.
-LATER = {"keeper": False}
-
 #: Bytes, least and most, that the spool of one output may take; the core checks the same least.
 SPOOL_BYTES = (1024 * 1024, 1 << 50)
 
@@ -80,10 +77,6 @@ def named_only(function: _Function) -> _Function:
 
 def checked(values: dict[str, Any]) -> dict[str, Any]:
     """Return all options, checked and with their defaults resolved."""
-    for name, only in LATER.items():
-        value = values[name]
-        if value is not only and value != only:
-            raise ValueError(f"{name}={value!r}: that part of logspool does not exist yet; what works is {only!r}")
     _number("flush_interval", values["flush_interval"], *FLUSH_INTERVAL, "seconds")
     _integer("flush_records", values["flush_records"], 1, 1_000_000_000, "records")
     queue_bytes = _integer("queue_bytes", values["queue_bytes"], *QUEUE_BYTES, "bytes")
@@ -116,6 +109,8 @@ def checked(values: dict[str, Any]) -> dict[str, Any]:
         "fallback": _fallback(values["fallback"]),
         "spool_dir": _spool_dir(values["spool_dir"], durability),
         "spool_bytes": _integer("spool_bytes", values["spool_bytes"], *SPOOL_BYTES, "bytes"),
+        "keeper": _keeper(values),
+        "crash_signals": _switch("crash_signals", values["crash_signals"]),
     }
 
 
@@ -136,6 +131,19 @@ def _integer(name: str, value: Any, least: int, most: int, unit: str) -> int:
     return value
 
 
+def _switch(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, not {value!r}")
+    return value
+
+
+def _keeper(values: dict[str, Any]) -> bool:
+    keeper = _switch("keeper", values["keeper"])
+    if keeper and values["durability"] == "memory":
+        raise ValueError("keeper=True: with durability='memory' nothing outlives the process for it to deliver")
+    return keeper
+
+
 def _durability(value: Any) -> str:
     if value not in DURABILITIES:
         raise ValueError(f"durability must be {_listed(DURABILITIES)}, not {value!r}")
@@ -148,6 +156,11 @@ def _fallback(value: Any) -> str | None:
     if value == "stderr":
         return "stderr"
     raise ValueError(f"fallback must be 'stderr' or None, not {value!r}")
+
+
+def default_queue_dir() -> str:
+    """Return the folder of the queue where none is given, as the core has it."""
+    return f"/dev/shm/logspool-{os.getuid()}"
 
 
 def queue_dir(value: Any) -> str | None:

@@ -50,11 +50,26 @@ def main(arguments: Sequence[str]) -> int:
                 "run", "the interpreter's options -E, -I and -S keep logspool out (mend: leave them away)"
             )
         prepare(environment)
+        _keep(environment, _options.queue_dir(None) or _options.default_queue_dir())
     if not sys.executable:
         return _messages.failed("run", "this interpreter does not know its own program file (mend: use its full path)")
     sys.stdout.flush()
     sys.stderr.flush()
     os.execve(sys.executable, [sys.executable, *options, *arguments], environment)
+
+
+def _keep(environment: dict[str, str], folder: str) -> None:
+    """Start a keeper for the program. Without one it runs as well: the next start delivers what a kill leaves."""
+    from logspool import _keeper
+
+    if _keeper.is_off():
+        return
+    try:
+        _keeper.ensure(folder)
+    except OSError as error:
+        sys.stderr.write(f"logspool: the program has no keeper: {error.strerror or error}\n")
+        return
+    _keeper.note(environment, folder)
 
 
 def prepare(environment: dict[str, str]) -> None:

@@ -365,6 +365,18 @@ mod native {
         pipeline::install_signal_drain(super::timeout(Some(timeout)).unwrap_or_default());
     }
 
+    /// Let SIGSEGV, SIGABRT, SIGBUS, SIGFPE and SIGILL wait until what is queued is written, at most for 200 ms.
+    #[pyfunction]
+    fn install_crash_drain() {
+        pipeline::install_crash_drain();
+    }
+
+    /// Put back what had those signals before, where nobody has set a handler since.
+    #[pyfunction]
+    fn remove_crash_drain() {
+        pipeline::remove_crash_drain();
+    }
+
     /// Drain once more when libc ends the process, after the interpreter is gone.
     #[pyfunction]
     fn register_exit_drain() -> PyResult<()> {
@@ -446,6 +458,15 @@ mod native {
     #[pyfunction]
     fn opened_anew(path: PathBuf) {
         pipeline::opened_anew(path);
+    }
+
+    /// Become the keeper of the process that `watched` is a pidfd of. Ends this process.
+    #[pyfunction]
+    #[pyo3(signature = (watched, folder, /))]
+    fn keep(watched: i32, folder: PathBuf) {
+        let code = i32::from(logspool::keeper::keep(watched, &folder).is_err());
+        // SAFETY: nothing of this interpreter has to be ended, and nothing of it is to run.
+        unsafe { libc::_exit(code) }
     }
 
     /// Return what dead processes left in `folder`, one dict each. Changes nothing.

@@ -32,6 +32,8 @@ mod gate;
 #[cfg(not(loom))]
 pub mod generation;
 #[cfg(not(loom))]
+pub mod keeper;
+#[cfg(not(loom))]
 mod manifest;
 #[cfg(not(loom))]
 pub mod meters;

@@ -6,6 +6,7 @@
 //! waited for, nothing of it is freed.
 
 mod admission;
+mod crash;
 mod door;
 mod durability;
 mod life;
@@ -17,6 +18,7 @@ mod routes;
 mod spooling;
 
 pub use admission::{Push, Refusal, Room, Waiter, make_room, push, refuse};
+pub use crash::{install_crash_drain, remove_crash_drain};
 pub use door::{end, go_on};
 pub use durability::{await_durable, flush_durable};
 pub use life::{
@@ -70,6 +72,8 @@ pub struct Pipeline {
     /// What makes records durable.
     syncs: Syncs,
     number: u64,
+    /// Process that it was made in.
+    process: u32,
 }
 
 impl Pipeline {

@@ -290,6 +290,19 @@ def test_the_next_start_sends_what_a_killed_program_had_left(run_program, receiv
     assert [message for message in messages if message != "alive"] == [f"number {number}" for number in range(5000)]
 
 
+def test_a_keeper_sends_what_a_killed_program_had_left(run_program, receiver):
+    begin = BEGIN.replace("install()", "install(keeper=True)")
+    assert run_program(begin + KILLED, receiver.address, "installed")[0].status == -9
+
+    def messages():
+        # What the service had got and the program not yet heard so comes twice.
+        return list(dict.fromkeys(dict(parts)["message"] for _, parts in receiver.entries))
+
+    receiver.wait("every record", lambda: len(messages()) == 5000)
+    assert messages() == [f"number {number}" for number in range(5000)]
+    assert receiver.mistakes == []
+
+
 def test_recover_sends_what_is_left_and_keeps_it_while_the_service_is_away(run_program, receiver):
     receiver.stop()
     assert run_program(BEGIN + KILLED, receiver.address, "alone")[0].status == -9

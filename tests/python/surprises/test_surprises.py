@@ -279,6 +279,31 @@ time.sleep(30)
     assert caught["stock"]["python"] == caught["installed"]["python"]
 
 
+def test_a_crash_writes_what_is_queued_before_it_goes_on(run_program):
+    body = """
+import faulthandler, signal
+faulthandler.disable()
+configure()
+for number in range(3000):
+    log.info("%d", number)
+with open("/proc/self/status") as file:
+    caught = next(line for line in file if line.startswith("SigCgt")).split()[1]
+tell(caught=bool(int(caught, 16) >> (signal.SIGSEGV - 1) & 1), python=str(signal.getsignal(signal.SIGSEGV)))
+sys.stdout.flush()
+os.kill(os.getpid(), signal.SIGSEGV)
+time.sleep(30)
+"""
+    caught = {}
+    for side in programs.SIDES:
+        outcome, folder = run_program(_PRELUDE + body, side=side)
+        assert -signal.SIGSEGV == outcome.status
+        assert 3000 == len((folder / "app.log").read_text().splitlines())
+        caught[side] = json.loads(outcome.out)
+
+    assert {"stock": False, "installed": True} == {side: facts["caught"] for side, facts in caught.items()}
+    assert caught["stock"]["python"] == caught["installed"]["python"]
+
+
 _KILLED = """
 import signal
 logging.basicConfig(filename="app.log", level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H")

@@ -59,6 +59,9 @@ pub fn go_on() {
 /// The process that is about to end, in the upper half, and the thread that ends it: other callers wait for that.
 static DYING: AtomicU64 = AtomicU64::new(0);
 
+/// When others wait no longer for the end that a crash announced; 0 is never.
+static DYING_UNTIL_NS: AtomicU64 = AtomicU64::new(0);
+
 /// The id of no thread.
 pub(super) const NOBODY: u32 = 0;
 
@@ -69,8 +72,34 @@ fn thread_id() -> u32 {
 
 /// Every push but the ender's waits on its slow way from here on. Async-signal-safe.
 pub(super) fn shut_for_good(pipeline: &Pipeline, ender: u32, patience: Duration) {
-    DYING.store(u64::from(std::process::id()) << 32 | u64::from(ender), Ordering::Release);
+    DYING_UNTIL_NS.store(0, Ordering::Relaxed);
+    DYING.store(word(ender), Ordering::Release);
     shut(pipeline, patience);
+}
+
+fn word(ender: u32) -> u64 {
+    u64::from(std::process::id()) << 32 | u64::from(ender)
+}
+
+/// As [`shut_for_good`] for an end that may not come: every push but this thread's waits until then at most.
+/// Async-signal-safe.
+pub(super) fn shut_for_a_while(pipeline: &Pipeline, until_ns: u64, patience: Duration) {
+    let own = word(thread_id());
+    let dying = DYING.load(Ordering::Relaxed);
+    // Who ends the process already has shut the door for good.
+    if dying >> 32 != own >> 32 {
+        DYING_UNTIL_NS.store(until_ns, Ordering::Relaxed);
+        // Release pairs with the Acquire in `wait_for_death`: who sees the word sees how long it holds.
+        let _ = DYING.compare_exchange(dying, own, Ordering::Release, Ordering::Relaxed);
+    }
+    shut(pipeline, patience);
+}
+
+/// Takes [`shut_for_a_while`] of this thread back. Async-signal-safe.
+pub(super) fn open_again() {
+    if DYING_UNTIL_NS.load(Ordering::Relaxed) != 0 {
+        let _ = DYING.compare_exchange(word(thread_id()), 0, Ordering::Release, Ordering::Relaxed);
+    }
 }
 
 /// Holds the caller back while the process ends.
@@ -79,6 +108,10 @@ pub(super) fn wait_for_death() {
         let dying = DYING.load(Ordering::Acquire);
         // A child that was forked meanwhile has the word and does not die.
         if dying == 0 || dying >> 32 != u64::from(std::process::id()) || dying as u32 == thread_id() {
+            return;
+        }
+        let until = DYING_UNTIL_NS.load(Ordering::Relaxed);
+        if until != 0 && monotonic_ns() >= until {
             return;
         }
         std::thread::sleep(Duration::from_millis(10));

@@ -159,6 +159,7 @@ fn begin() -> Option<Pipeline> {
         waits: Default::default(),
         syncs: super::durability::syncs(options),
         number: NUMBER.load(Ordering::Relaxed),
+        process: std::process::id(),
     })
 }
 
@@ -487,7 +488,7 @@ static SIGNAL_TIMEOUT_MS: AtomicU64 = AtomicU64::new(0);
 ///
 /// Chosen: a thread that does not get to run for so long is rare even on a busy machine, and nobody notices the time
 /// at the end of a process.
-const SIGNAL_PATIENCE: Duration = Duration::from_millis(50);
+pub(super) const SIGNAL_PATIENCE: Duration = Duration::from_millis(50);
 
 /// Drains, then ends the process as the signal would have. Only async-signal-safe steps.
 extern "C" fn drain_and_die(signal: libc::c_int) {
@@ -515,7 +516,7 @@ extern "C" fn drain_and_die(signal: libc::c_int) {
 }
 
 /// Removes sidecars, segment and lock; their paths were made when the handler was installed or the child began.
-fn unlink_in_handler(pipeline: &Pipeline) {
+pub(super) fn unlink_in_handler(pipeline: &Pipeline) {
     if pipeline.spooler.as_ref().is_some_and(Spooler::has_files) {
         // The next start removes them, and learns from the segment that nothing in them is wanted.
         return;

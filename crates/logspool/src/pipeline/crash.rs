@@ -1,0 +1,232 @@
+//! A crash: SIGSEGV, SIGABRT, SIGBUS, SIGFPE and SIGILL wait until what is queued is written, then end the process as
+//! they would have.
+//!
+//! The records lie in shared memory and would be delivered by the next start; this is for whoever looks into the file
+//! right after the crash. So the wait is short, and gives up where there is nobody to do the work: in the collector
+//! and the writers themselves, in a child that shares this memory, before there is a pipeline. A fault in a thread
+//! that blocks the signal, as native threads do, never comes here: the kernel ends the process at once.
+//!
+//! The handler that was there before is called in its turn, as it would have been: on whatever stack the thread has for
+//! signals, with the signals blocked that it asked for. It may end the process, or mend the cause and return.
+//!
+//! Everything here but installing and removing is async-signal-safe: system calls, atomics, nothing that allocates.
+//!
+//! Atomics outside `queue` and `stats`: the handlers of before, and the time spent, for which a handler takes no lock.
+
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::Pipeline;
+use super::door;
+use super::life::{SIGNAL_PATIENCE, existing, unlink_in_handler};
+use crate::barrier;
+use crate::clock::monotonic_ns;
+
+/// What ends a program by its own fault: the signals that Python's faulthandler watches.
+const SIGNALS: [libc::c_int; 5] = [libc::SIGSEGV, libc::SIGABRT, libc::SIGBUS, libc::SIGFPE, libc::SIGILL];
+
+/// What all waits of a process come to at most.
+///
+/// Chosen: a disk that is not stuck takes what is queued in a few milliseconds; a supervisor that restarts the program
+/// does not notice so much. In all, not for each: a runtime in the process may survive such signals by the thousand.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// How long calls of other threads wait for the end while a handler of before has the signal.
+///
+/// Chosen: faulthandler writes the stacks of a hundred threads in less. Where that handler leaves by a jump, nobody
+/// says that the process goes on.
+const HELD: Duration = Duration::from_secs(2);
+
+/// Bytes of a stack for signals where the thread has none. Chosen: what is here takes 2 KiB and the kernel up to 11;
+/// handlers of before may take more.
+const STACK_BYTES: usize = 64 * 1024;
+
+/// Handlers that were there before, in the order of [`SIGNALS`]. Never freed: one may just be called.
+static BEFORE: [AtomicPtr<libc::sigaction>; SIGNALS.len()] =
+    [const { AtomicPtr::new(std::ptr::null_mut()) }; SIGNALS.len()];
+
+/// Nanoseconds of [`PATIENCE`] that are gone.
+static SPENT_NS: AtomicU64 = AtomicU64::new(0);
+
+type Informed = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
+
+fn is_ours(action: &libc::sigaction) -> bool {
+    action.sa_sigaction == on_crash as Informed as usize
+}
+
+fn action_of(signal: libc::c_int) -> Option<libc::sigaction> {
+    // SAFETY: an all-zero sigaction is a valid place for the answer.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        (libc::sigaction(signal, std::ptr::null(), &mut action) == 0).then_some(action)
+    }
+}
+
+/// Lets what is queued be written before a crash ends the process. Does nothing where that is so already.
+///
+/// A handler that is there is called after it. One that is set later takes its place, and may call it. A signal that
+/// the program ignores stays ignored. The calling thread gets a stack for signals, if it has none.
+pub fn install_crash_drain() {
+    // Made now: a handler must not be the first to ask.
+    let _ = existing();
+    give_stack();
+    for (place, signal) in BEFORE.iter().zip(SIGNALS) {
+        let Some(before) = action_of(signal) else { continue };
+        if is_ours(&before) || before.sa_sigaction == libc::SIG_IGN {
+            continue;
+        }
+        // Release pairs with the Acquire in `pass_on`. Before the handler is there: it may be called at once.
+        place.store(Box::into_raw(Box::new(before)), Ordering::Release);
+        // SAFETY: an all-zero sigaction is valid; the handler does only async-signal-safe things.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = on_crash as Informed as usize;
+            action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | before.sa_flags & libc::SA_RESTART;
+            libc::sigfillset(&mut action.sa_mask);
+            libc::sigaction(signal, &action, std::ptr::null_mut());
+        }
+    }
+}
+
+/// Puts back what was there before [`install_crash_drain`], where nobody has set a handler since.
+pub fn remove_crash_drain() {
+    for (place, signal) in BEFORE.iter().zip(SIGNALS) {
+        let before = place.load(Ordering::Acquire);
+        if !before.is_null() && action_of(signal).is_some_and(|action| is_ours(&action)) {
+            // SAFETY: stored by `install_crash_drain` and never freed.
+            unsafe { libc::sigaction(signal, before, std::ptr::null_mut()) };
+        }
+    }
+}
+
+/// A stack for signals, so that a handler runs where the thread's own stack is used up. One that is there stays.
+fn give_stack() {
+    const GUARD_BYTES: usize = 64 * 1024;
+    // SAFETY: a plain question, a fresh mapping whose lower part is made inaccessible, and its upper part, which
+    // nobody else uses, for the kernel.
+    unsafe {
+        let mut now: libc::stack_t = std::mem::zeroed();
+        if libc::sigaltstack(std::ptr::null(), &mut now) != 0 || now.ss_flags & libc::SS_DISABLE == 0 {
+            return;
+        }
+        let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        let bytes = GUARD_BYTES + STACK_BYTES;
+        let base = libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0);
+        if base == libc::MAP_FAILED {
+            return;
+        }
+        libc::mprotect(base, GUARD_BYTES, libc::PROT_NONE);
+        let stack = libc::stack_t { ss_sp: base.add(GUARD_BYTES), ss_flags: 0, ss_size: STACK_BYTES };
+        libc::sigaltstack(&stack, std::ptr::null_mut());
+    }
+}
+
+extern "C" fn on_crash(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: errno of this thread, which a handler that returns must leave as it was.
+    let errno = unsafe { *libc::__errno_location() };
+    // A child that shares this memory until it executes its program has a pid of its own, and nothing queued.
+    // SAFETY: getpid has no preconditions.
+    let own = existing().filter(|pipeline| pipeline.process == unsafe { libc::getpid() } as u32);
+    let written = own.filter(|pipeline| write_queued(pipeline));
+    let Some(index) = SIGNALS.iter().position(|each| *each == signal) else { return };
+    // Acquire pairs with the Release in `install_crash_drain`.
+    let before = BEFORE[index].load(Ordering::Acquire);
+    // SAFETY: stored before this handler was set, and never freed.
+    match unsafe { before.as_ref() } {
+        Some(before) if before.sa_sigaction != libc::SIG_DFL => {
+            call(before, signal, info, context);
+            if ends_now(signal, info) {
+                written.into_iter().for_each(unlink_in_handler);
+            } else {
+                door::open_again();
+            }
+        }
+        _ => {
+            written.into_iter().for_each(unlink_in_handler);
+            raise_as_it_was(signal, info);
+        }
+    }
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = errno };
+}
+
+/// Waits until everything accepted is written. Returns whether that came true in time.
+fn write_queued(pipeline: &Pipeline) -> bool {
+    let begun = monotonic_ns();
+    let left = (PATIENCE.as_nanos() as u64).saturating_sub(SPENT_NS.load(Ordering::Relaxed));
+    if left == 0 || !pipeline.collector_runs.load(Ordering::Acquire) || is_native_thread() {
+        return false;
+    }
+    // No call returns from here on: its line would miss the wait. This thread's own push, if the crash is in the
+    // middle of one, does not end; its record was never accepted.
+    door::shut_for_a_while(pipeline, begun + HELD.as_nanos() as u64, SIGNAL_PATIENCE.min(Duration::from_nanos(left)));
+    let ticket = pipeline.request();
+    let is_answered = || pipeline.answered.load(Ordering::Acquire) >= ticket;
+    while !is_answered() && monotonic_ns() < begun + left {
+        barrier::pause(Duration::from_micros(200));
+    }
+    SPENT_NS.fetch_add(monotonic_ns() - begun, Ordering::Relaxed);
+    is_answered()
+}
+
+/// Whether this is the collector or a writer: who waits for itself waits in vain.
+fn is_native_thread() -> bool {
+    // By its name: thread-local variables of a library that was loaded late may allocate.
+    let mut name = [0_u8; 16];
+    // SAFETY: a place for the 16 bytes that a thread's name has.
+    unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+    let length = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+    // SAFETY: plain system calls. The first thread may have any name, and is none of ours.
+    let is_first = unsafe { libc::syscall(libc::SYS_gettid) == libc::c_long::from(libc::getpid()) };
+    !is_first && matches!(&name[..length], b"logspool" | b"logspool-write")
+}
+
+/// Calls the handler of before as the kernel would have.
+fn call(before: &libc::sigaction, signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: the kernel gave both pointers for this call, and the handler its own program. Its signal stays blocked,
+    // whatever it asked for: so one that raises it again, as faulthandler does, comes back before the process ends.
+    unsafe {
+        if before.sa_flags & libc::SA_RESETHAND != 0 {
+            libc::signal(signal, libc::SIG_DFL);
+        }
+        let mut blocked =
+            if context.is_null() { before.sa_mask } else { (*context.cast::<libc::ucontext_t>()).uc_sigmask };
+        for other in 1..=64 {
+            if other == signal || libc::sigismember(&before.sa_mask, other) == 1 {
+                libc::sigaddset(&mut blocked, other);
+            }
+        }
+        let mut ours: libc::sigset_t = std::mem::zeroed();
+        libc::pthread_sigmask(libc::SIG_SETMASK, &blocked, &mut ours);
+        if before.sa_flags & libc::SA_SIGINFO != 0 {
+            std::mem::transmute::<usize, Informed>(before.sa_sigaction)(signal, info, context);
+        } else {
+            std::mem::transmute::<usize, extern "C" fn(libc::c_int)>(before.sa_sigaction)(signal);
+        }
+        libc::pthread_sigmask(libc::SIG_SETMASK, &ours, std::ptr::null_mut());
+    }
+}
+
+/// Whether the process ends when the handler returns: at its default action the signal waits, or the fault comes again.
+fn ends_now(signal: libc::c_int, info: *const libc::siginfo_t) -> bool {
+    // SAFETY: an all-zero set is a valid place for the answer; the kernel gave `info` for this call.
+    let comes_again = unsafe {
+        let mut pending: libc::sigset_t = std::mem::zeroed();
+        let waits = libc::sigpending(&mut pending) == 0 && libc::sigismember(&pending, signal) == 1;
+        waits || info.as_ref().is_some_and(|info| info.si_code > 0)
+    };
+    comes_again && action_of(signal).is_some_and(|action| action.sa_sigaction == libc::SIG_DFL)
+}
+
+/// Lets the signal come once more when the handler returns, now with its default action. With the same particulars, so
+/// that a core dump shows the fault itself.
+fn raise_as_it_was(signal: libc::c_int, info: *const libc::siginfo_t) {
+    // SAFETY: async-signal-safe calls; the kernel gave `info` for this call. A process may send itself any `info`.
+    unsafe {
+        libc::signal(signal, libc::SIG_DFL);
+        let thread = libc::syscall(libc::SYS_gettid);
+        if libc::syscall(libc::SYS_rt_tgsigqueueinfo, libc::getpid(), thread, signal, info) != 0 {
+            libc::raise(signal);
+        }
+    }
+}

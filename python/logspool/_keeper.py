@@ -1,0 +1,132 @@
+"""Start the keeper: a process beside this one that delivers what this one leaves when it is killed.
+
+An interpreter is executed for it that loads nothing but the native module, which then makes itself independent of this
+process (`keeper.rs`). The first process ends at once; so this one has no child, and nobody waits for the keeper.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+from logspool import _native
+
+# `typing` is slow to import; checkers know this name by its spelling.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: "off", or the process and folder that `python -m logspool run` has started a keeper for.
+VARIABLE = "LOGSPOOL_KEEPER"
+
+#: Only frozen modules: the keeper reads no file but the native module.
+_PROGRAM = """\
+import _frozen_importlib as f, _frozen_importlib_external as x, sys
+loader = x.ExtensionFileLoader("logspool._native", sys.argv[1])
+native = f.module_from_spec(f.ModuleSpec("logspool._native", loader, origin=sys.argv[1]))
+loader.exec_module(native)
+native.keep(3, sys.argv[2])
+"""
+
+#: Words that this process's keepers have been started under.
+_started: set[str] = set()
+
+
+def is_off() -> bool:
+    """Tell whether the environment wants no keeper."""
+    return os.environ.get(VARIABLE) == "off"
+
+
+def below_run() -> bool:
+    """Tell whether this very process was started by `run` with a keeper."""
+    word = os.environ.get(VARIABLE, "off")
+    return word != "off" and word.startswith(f"{_identity()}:")
+
+
+def ensure(folder: str) -> None:
+    """Start a keeper of this process for a queue folder, if it has none. Does nothing with LOGSPOOL_KEEPER=off.
+
+    Raises:
+        OSError: no keeper can be started; `strerror` says why.
+    """
+    word = f"{_identity()}:{os.path.abspath(folder)}"
+    if is_off() or word in _started or os.environ.get(VARIABLE) == word:
+        return
+    _start(os.path.abspath(folder))
+    _started.add(word)
+
+
+def note(environment: dict[str, str], folder: str) -> None:
+    """Tell the program that this process becomes that it has a keeper for this folder."""
+    environment[VARIABLE] = f"{_identity()}:{os.path.abspath(folder)}"
+
+
+def _identity() -> str:
+    """Return what names this process: another one may have its id later."""
+    return f"{os.getpid()}-{_start_ticks('self')}"
+
+
+def _start_ticks(process: str) -> str:
+    with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:
+        # The second field is the program's name in parentheses and may hold anything.
+        return file.read().rpartition(")")[2].split()[19]
+
+
+def _interpreter() -> str:
+    """Return the program file of this interpreter, also where another program has it inside."""
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}{sys.abiflags}"
+    own = sys.executable or ""
+    beside = os.path.join(sys.base_exec_prefix, "bin", version)
+    for path in (own if os.path.basename(own).startswith("python") else "", beside):
+        if path and os.access(path, os.X_OK):
+            return path
+    raise OSError(0, f"neither sys.executable, {own!r}, nor {beside!r} is an interpreter")
+
+
+def _start(folder: str) -> None:
+    interpreter = _interpreter()
+    if not hasattr(os, "pidfd_open"):
+        raise OSError(0, "this interpreter was built without pidfd_open (Linux 5.3)")
+    watched = os.pidfd_open(os.getpid())
+    try:
+        words = ["-I", "-S", "-c", _PROGRAM, os.path.abspath(_native.__file__), folder, str(os.getpid())]
+        # Whoever reads the other end of what this process writes must not wait for the keeper.
+        actions = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in (0, 1, 2)]
+        child = os.posix_spawn(
+            interpreter,
+            [interpreter, *words],
+            os.environ,
+            file_actions=[(os.POSIX_SPAWN_DUP2, watched, 3), *actions],
+            # Before its first instruction, so that no signal for this group ends it.
+            setsigmask=signal.valid_signals(),
+        )
+    finally:
+        os.close(watched)
+    try:
+        _, status = os.waitpid(child, 0)
+    except ChildProcessError:
+        # The program ignores SIGCHLD, or waits for every child: it has ended, one cannot know how.
+        return
+    code = os.waitstatus_to_exitcode(status)
+    if code != 0:
+        raise OSError(0, f"the keeper ended with {code} when it should have begun")
+
+
+def running(folder: str) -> Iterator[tuple[int, int]]:
+    """Yield the process ids of the keepers for a queue folder, each with that of its program."""
+    for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/comm", "rb") as file:
+                if file.read() != b"logspool-keeper\n":
+                    continue
+            with open(f"/proc/{name}/cmdline", "rb") as file:
+                words = file.read().split(b"\0")
+            if os.fsdecode(words[-3]) == os.path.abspath(folder):
+                yield int(name), int(words[-2])
+        except (OSError, IndexError, ValueError):
+            # It ended meanwhile, or is no keeper of ours.
+            continue
