@@ -89,7 +89,9 @@ def core_kills(seed: int) -> Iterator[Command]:
     yield cargo_test("recover_killed", LOGSPOOL_KILLS=str(CORE_KILLS), LOGSPOOL_SEED=str(seed))
     yield cargo_test("recover_steps")
     yield cargo_test("several_processes", LOGSPOOL_KILLS=str(SHARED_FILE_KILLS), LOGSPOOL_SEED=str(seed))
-    yield cargo_test("recover_hostile", LOGSPOOL_FUZZ=str(FUZZ_ROUNDS), LOGSPOOL_SEED=str(seed))
+    yield cargo_test("rotating_compressed", LOGSPOOL_KILLS=str(SHARED_FILE_KILLS), LOGSPOOL_SEED=str(seed))
+    hostile = {"LOGSPOOL_FUZZ": str(FUZZ_ROUNDS), "LOGSPOOL_FAULTS": "full"}
+    yield cargo_test("recover_hostile", LOGSPOOL_SEED=str(seed), **hostile)
     yield cargo_test("spool_real", LOGSPOOL_KILLS=str(CORE_KILLS), LOGSPOOL_SEED=str(seed))
 
 
@@ -205,19 +207,26 @@ def run(command: Command, log: Path) -> None:
                 kept.append(re.sub(r"\x1b\[[0-9;]*m", "", line).strip())
         command.code = process.wait()
     command.seconds = round(time.monotonic() - began, 1)
-    command.counts = [counts_of_report(BUILD / "reports" / command.report)] if command.report else kept[-60:]
+    command.counts = counts_of_report(BUILD / "reports" / command.report) if command.report else kept[-60:]
 
 
-def counts_of_report(path: Path) -> str:
-    """Return the counts of a JUnit report in one line."""
+def counts_of_report(path: Path) -> list[str]:
+    """Return the counts of a JUnit report in one line, and behind it what its tests have counted."""
     if not path.exists():
-        return "no report"
-    suites = list(ElementTree.fromstring(path.read_text()).iter("testsuite"))
+        return ["no report"]
+    root = ElementTree.fromstring(path.read_text())
+    suites = list(root.iter("testsuite"))
     total, failed, skipped = (
         sum(int(suite.get(name, 0)) for suite in suites for name in names.split())
         for names in ("tests", "failures errors", "skipped")
     )
-    return f"{total} tests, {failed} failed, {skipped} skipped or expected to fail"
+    counted = [
+        f"{case.get('name')}: {found.get('value')}"
+        for case in root.iter("testcase")
+        for found in case.iter("property")
+        if found.get("name") == "summary"
+    ]
+    return [f"{total} tests, {failed} failed, {skipped} skipped or expected to fail", *counted]
 
 
 def write_summary(folder: Path) -> None:

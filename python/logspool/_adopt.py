@@ -214,6 +214,13 @@ own_handlers: list[type] = []
 class Together:
     """Said of logspool's own rotating handlers: several processes rotate one file."""
 
+    _compress: str | None = None
+
+    @property
+    def compress(self) -> str | None:
+        """Return what becomes of backups: "gzip", "zstd", or None."""
+        return self._compress
+
 
 def describe(handler: Any) -> Adoption | Refusal | str:
     """Describe a handler, or say why its output must be written by stock logging."""

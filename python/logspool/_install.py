@@ -95,7 +95,7 @@ def install(
 
     Raises:
         TypeError: an option that does not exist, or a value of the wrong type.
-        ValueError: a value out of range; an option whose part does not exist yet.
+        ValueError: a value out of range, or one that another option rules out.
         RuntimeError: installed before with other options; a keeper that cannot be started.
     """
     options = _options.checked(dict(locals()))

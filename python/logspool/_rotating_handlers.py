@@ -14,6 +14,14 @@ if TYPE_CHECKING:
     from datetime import time
 
 
+def _checked(compress: str | None, errors: str | None) -> str | None:
+    if compress not in (None, "gzip", "zstd"):
+        raise ValueError(f"compress must be None, 'gzip' or 'zstd', not {compress!r}")
+    if compress is not None and errors not in (None, "strict"):
+        raise ValueError(f"compress={compress!r} and errors={errors!r}: stock logging would write the file")
+    return compress
+
+
 class RotatingFileHandler(_adopt.Together, logging.handlers.RotatingFileHandler):
     """A `logging.handlers.RotatingFileHandler` whose file several processes may write and rotate.
 
@@ -22,11 +30,14 @@ class RotatingFileHandler(_adopt.Together, logging.handlers.RotatingFileHandler)
 
     Args:
         filename, mode, maxBytes, backupCount, encoding, delay, errors: as there.
+        compress: "gzip" or "zstd" makes `app.log.1.gz` or `app.log.1.zst` of each backup, beside the logging; None
+            leaves it as it is. All who rotate the file give the same.
         options: those of `logspool.install()`; a process has one queue, and the first handler says how it is.
 
     Raises:
         OSError: the file cannot be opened.
-        TypeError, ValueError, RuntimeError: as `logspool.install()`.
+        TypeError, ValueError, RuntimeError: as `logspool.install()`; ValueError for another `compress`, or one together
+            with `errors`, which leave the file to stock logging.
     """
 
     def __init__(
@@ -38,9 +49,12 @@ class RotatingFileHandler(_adopt.Together, logging.handlers.RotatingFileHandler)
         encoding: str | None = None,
         delay: bool = False,
         errors: str | None = None,
+        *,
+        compress: str | None = None,
         **options: Any,
     ) -> None:
         _install.stand_alone("RotatingFileHandler", options)
+        self._compress = _checked(compress, errors)
         super().__init__(filename, mode, maxBytes, backupCount, encoding, delay, errors)
 
 
@@ -52,11 +66,13 @@ class TimedRotatingFileHandler(_adopt.Together, logging.handlers.TimedRotatingFi
 
     Args:
         filename, when, interval, backupCount, encoding, delay, utc, atTime, errors: as there.
+        compress: as with `RotatingFileHandler`: `app.log.2026-11-22.gz`.
         options: those of `logspool.install()`; a process has one queue, and the first handler says how it is.
 
     Raises:
         OSError: the file cannot be opened.
-        TypeError, ValueError, RuntimeError: as `logspool.install()`.
+        TypeError, ValueError, RuntimeError: as `logspool.install()`; ValueError for another `compress`, or one together
+            with `errors`, which leave the file to stock logging.
     """
 
     def __init__(
@@ -70,9 +86,12 @@ class TimedRotatingFileHandler(_adopt.Together, logging.handlers.TimedRotatingFi
         utc: bool = False,
         atTime: time | None = None,
         errors: str | None = None,
+        *,
+        compress: str | None = None,
         **options: Any,
     ) -> None:
         _install.stand_alone("TimedRotatingFileHandler", options)
+        self._compress = _checked(compress, errors)
         super().__init__(filename, when, interval, backupCount, encoding, delay, utc, atTime, errors)
 
 

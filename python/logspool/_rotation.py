@@ -117,7 +117,7 @@ def _rotating(handler: Any) -> tuple[Any, ...] | str:
 def _rules(handler: Any, early: bool) -> str:
     """Name the rules of rotation: those of this Python, or logspool's own for several processes."""
     if isinstance(handler, _adopt.Together):
-        return "together"
+        return "together" if handler.compress is None else f"together.{handler.compress}"
     return "early" if early else "current"
 
 

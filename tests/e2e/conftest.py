@@ -15,3 +15,11 @@ def pytest_configure(config):
 
 def pytest_collection_modifyitems(items):
     fixtures.modify_items(items)
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Print what the fault tests have counted, one line each."""
+    for report in terminalreporter.stats.get("passed", []):
+        for name, value in report.user_properties:
+            if name == "summary":
+                terminalreporter.write_line(f"{report.nodeid.rpartition('::')[2]}: {value}")

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use logspool::definition::{Descriptor, RotationRules, SinkDefinition, SinkKind, Zone};
+use logspool::definition::{Compression, Descriptor, RotationRules, SinkDefinition, SinkKind, Zone};
 use logspool::format::{Extras, FormatSpec, Layout, Style};
 use logspool::pipeline;
 use pyo3::exceptions::PyValueError;
@@ -590,7 +590,9 @@ fn rules(name: &str) -> PyResult<RotationRules> {
     match name {
         "early" => Ok(RotationRules::Early),
         "current" => Ok(RotationRules::Current),
-        "together" => Ok(RotationRules::Together),
+        "together" => Ok(RotationRules::Together { compress: None }),
+        "together.gzip" => Ok(RotationRules::Together { compress: Some(Compression::Gzip) }),
+        "together.zstd" => Ok(RotationRules::Together { compress: Some(Compression::Zstd) }),
         other => Err(PyValueError::new_err(format!("unknown rules of rotation: {other}"))),
     }
 }

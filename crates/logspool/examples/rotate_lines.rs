@@ -15,17 +15,13 @@
 //!
 //! At the end it prints how often the sink went over to another file.
 
-// The table of sinks is private to the crate; this is the same source against the crate's public types.
-#[path = "../src/sinks/mod.rs"]
-mod sinks;
-
 use std::fs;
 use std::io::{BufRead, Write};
 use std::str::FromStr;
 
 use logspool::definition::{Descriptor, RotationRules, SinkDefinition, SinkKind, Zone};
 use logspool::sink::{Lines, Mark, Sink};
-use logspool::{address, definition, msgpack, sidecar, sink};
+use logspool::sinks;
 
 fn main() {
     let mut orders = std::io::stdin().lock().lines().map(|line| line.expect("orders are UTF-8"));

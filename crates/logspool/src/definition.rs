@@ -138,7 +138,34 @@ pub enum RotationRules {
     /// Of no release: several processes rotate one file, under the lock of its sidecar. As `Current`, but the size is
     /// that of the file; a rotation by another process is noticed before each write; the next time of a rotation by
     /// time is agreed on; backups close up to the first number that is free.
-    Together,
+    Together {
+        /// What becomes of a backup.
+        compress: Option<Compression>,
+    },
+}
+
+impl RotationRules {
+    /// How backups are compressed.
+    pub fn compression(self) -> Option<Compression> {
+        match self {
+            Self::Together { compress } => compress,
+            Self::Early | Self::Current => None,
+        }
+    }
+
+    /// Whether several processes rotate the file.
+    pub fn is_together(self) -> bool {
+        matches!(self, Self::Together { .. })
+    }
+}
+
+/// How a backup is compressed once it has its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Compression {
+    /// As `gzip` does: `.gz` behind the name.
+    Gzip,
+    /// As `zstd` does: `.zst` behind the name. Smaller and several times faster.
+    Zstd,
 }
 
 /// Which wall clock a text shows.

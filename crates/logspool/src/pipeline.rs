@@ -21,6 +21,7 @@ pub use admission::{Push, Refusal, Room, Waiter, make_room, push, refuse};
 pub use crash::{install_crash_drain, remove_crash_drain};
 pub use door::{end, go_on};
 pub use durability::{await_durable, flush_durable};
+pub(crate) use life::spawn;
 pub use life::{
     after_fork_in_child, after_fork_in_parent, before_fork, configure, drain, flush, flush_local, generation,
     install_signal_drain, is_running,

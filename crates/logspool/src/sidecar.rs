@@ -50,7 +50,7 @@
 
 mod intent;
 mod list;
-mod locks;
+pub(crate) mod locks;
 mod mend;
 mod shared_file;
 mod side;

@@ -101,6 +101,11 @@ pub trait Sink: Send {
         0
     }
 
+    /// What went wrong beside the writing since it was last asked: the records are not concerned.
+    fn trouble(&mut self) -> Option<io::Error> {
+        None
+    }
+
     /// The log file of a sink that other processes may append to as well, so that the writer can tell what was noted.
     fn shared(&mut self) -> Option<&mut SharedFile> {
         None

@@ -1,8 +1,6 @@
 //! Rollovers that fail half-way: nothing is lost, nothing doubled, and they heal by themselves.
 
 mod feeding;
-#[path = "../src/sinks/mod.rs"]
-mod sinks;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -11,7 +9,7 @@ use std::path::Path;
 use feeding::{Feed, timed_kind};
 use logspool::definition::{Descriptor, RotationRules, SinkDefinition, SinkKind};
 use logspool::sink::{Sink, SinkError};
-use logspool::{address, definition, msgpack, sidecar, sink};
+use logspool::sinks;
 
 fn sized(path: &Path, backup_count: u32) -> SinkDefinition {
     SinkDefinition {

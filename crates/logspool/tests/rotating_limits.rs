@@ -3,8 +3,6 @@
 //! Limits of the process stand for both. They concern every thread, so each test runs in a process of its own.
 
 mod feeding;
-#[path = "../src/sinks/mod.rs"]
-mod sinks;
 
 use std::fs;
 use std::process::Command;
@@ -12,7 +10,7 @@ use std::process::Command;
 use feeding::{Feed, timed_kind};
 use logspool::definition::{Descriptor, RotationRules, SinkDefinition, SinkKind};
 use logspool::sink::SinkError;
-use logspool::{address, definition, msgpack, sidecar, sink};
+use logspool::sinks;
 
 /// Runs the body of the test `name` in a process where nothing else runs.
 fn alone(name: &str, body: fn()) {

@@ -4,8 +4,6 @@ mod feeding;
 // This file uses a part of it.
 #[allow(dead_code)]
 mod line;
-#[path = "../src/sinks/mod.rs"]
-mod sinks;
 
 use std::fs::{self, OpenOptions};
 use std::os::fd::AsRawFd;
@@ -15,7 +13,7 @@ use feeding::Feed;
 use line::{DEADLINE, begin, log, route_to};
 use logspool::definition::{Descriptor, RotationRules, SinkDefinition, SinkKind};
 use logspool::pipeline::{self, Options};
-use logspool::{address, definition, msgpack, sidecar, sink};
+use logspool::sinks;
 
 fn definition(path: &Path, max_bytes: u64, backup_count: u32, descriptor: Descriptor) -> SinkDefinition {
     let path = path.to_str().unwrap().to_owned();

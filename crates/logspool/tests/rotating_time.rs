@@ -1,15 +1,13 @@
 //! Rotation by time: what the differential test against stock logging does not reach.
 
 mod feeding;
-#[path = "../src/sinks/mod.rs"]
-mod sinks;
 
 use std::fs;
 use std::path::Path;
 
 use feeding::{Feed, timed_kind};
 use logspool::definition::{Descriptor, RotationRules, SinkDefinition};
-use logspool::{address, definition, msgpack, sidecar, sink};
+use logspool::{sink, sinks};
 
 /// 2024-03-01 00:00:00 UTC.
 const MARCH: i64 = 1_709_251_200;

@@ -3,8 +3,6 @@
 mod feeding;
 mod service;
 // The table is private to the crate; this is the same source against the crate's public types.
-#[path = "../src/sinks/mod.rs"]
-mod sinks;
 
 use std::fs::File;
 use std::io::Read;
@@ -14,7 +12,7 @@ use std::path::Path;
 use feeding::{Feed, timed_kind};
 use logspool::definition::{Descriptor, RotationRules, SinkDefinition, SinkKind};
 use logspool::sink::SinkError;
-use logspool::{address, definition, msgpack, sidecar, sink};
+use logspool::{address, sinks};
 use service::Service;
 
 /// One of every kind, on `path` or `descriptor`. The rotating ones rotate often and keep everything.

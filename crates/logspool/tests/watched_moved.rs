@@ -1,8 +1,6 @@
 //! A watched file that others move, remove, replace.
 
 mod feeding;
-#[path = "../src/sinks/mod.rs"]
-mod sinks;
 
 use std::fs::{self, OpenOptions};
 use std::os::fd::AsRawFd;
@@ -11,7 +9,7 @@ use std::path::Path;
 use feeding::Feed;
 use logspool::definition::{Descriptor, SinkDefinition, SinkKind};
 use logspool::sink::{Sink, SinkError};
-use logspool::{address, definition, msgpack, sidecar, sink};
+use logspool::sinks;
 
 fn open(path: &Path, descriptor: Descriptor) -> Box<dyn Sink> {
     let kind = SinkKind::WatchedFile { path: path.to_str().unwrap().to_owned() };

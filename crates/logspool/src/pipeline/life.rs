@@ -174,7 +174,7 @@ fn warn_of_memory(path: &Path, error: &std::io::Error) {
 }
 
 /// Starts a native thread with all signals blocked: they are for the program's own threads.
-pub(super) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> bool {
+pub(crate) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> bool {
     // SAFETY: plain operations on local signal sets.
     unsafe {
         let mut all = std::mem::zeroed();
@@ -395,6 +395,7 @@ pub fn flush_local(timeout: Duration) -> bool {
 /// Before `fork()`: asks the native threads to leave, at most for 50 ms. Takes no lock that a thread holds
 /// across I/O. A writer inside a stuck write stays.
 pub fn before_fork() {
+    crate::sinks::compress::leave();
     let Some(pipeline) = existing() else { return };
     if !pipeline.collector_runs.load(Ordering::Acquire) {
         return;
@@ -439,6 +440,7 @@ fn native_threads() -> usize {
 
 /// After `fork()` in the parent: lets threads start again with the next record, at once if work is pending.
 pub fn after_fork_in_parent() {
+    crate::sinks::compress::come_back();
     let Some(pipeline) = existing() else { return };
     pipeline.leave.store(false, Ordering::SeqCst);
     // A collector that did not leave in time stays, but its writers may have left.
@@ -452,8 +454,11 @@ pub fn after_fork_in_parent() {
 
 /// After `fork()` in the child: forgets the parent's lanes, threads and ids.
 ///
-/// Nothing to do here: the kernel has wiped the page that says so, and the next call begins anew.
-pub fn after_fork_in_child() {}
+/// The kernel has wiped the page that says so, and the next call begins anew. What is left are two descriptors of a
+/// backup that the parent is compressing.
+pub fn after_fork_in_child() {
+    crate::sinks::compress::forget();
+}
 
 /// Ends what can be ended: writes everything queued, at most for `timeout`, and removes the segment's files
 /// when all is written.
@@ -469,6 +474,7 @@ pub fn drain(timeout: Duration) -> u64 {
         pipeline.sync_promised(&pipeline.outlets().into_iter().flatten().collect::<Vec<_>>(), deadline);
     }
     if left == 0 {
+        crate::sinks::compress::end();
         sidecar::leave_all();
         // Files of a spool that stay are removed by the next start, which learns of them from the segment.
         if pipeline.remove_spools(Instant::now() + LEAVE_DEADLINE) {

@@ -141,6 +141,11 @@ impl SharedFile {
         self.origin = Some(origin);
     }
 
+    /// Whose records come, where there are sidecars at all.
+    pub(crate) fn origin(&self) -> Option<Origin> {
+        self.origin.clone()
+    }
+
     /// The chunk of `batch` comes next, or its rest; its bytes before `base` are not in what is given.
     pub fn begin(&mut self, batch: u64, base: u64) {
         (self.batch, self.base) = (batch, base);

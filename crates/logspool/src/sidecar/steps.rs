@@ -21,6 +21,14 @@ pub enum Step {
     Mended,
     /// A file got another name.
     Renamed,
+    /// Half of a backup is compressed, or more.
+    Compressing,
+    /// A backup is compressed, under a name of its own.
+    Compressed,
+    /// The compressed file has its name; the plain one is still there.
+    Placed,
+    /// The plain one is gone.
+    Removed,
 }
 
 /// How many of so many bytes may be appended now: fewer cuts the write, as a kill in the middle of it does.

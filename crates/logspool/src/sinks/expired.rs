@@ -1,7 +1,7 @@
 //! Which backups are one too many: `TimedRotatingFileHandler.getFilesToDelete`.
 //!
 //! The early rules also take files of neighbours: with `app.log` that is `app.log2.2024-02-29` and
-//! `app.log.2024-02-29.gz`. Names that are no UTF-8 sort by their bytes.
+//! `app.log.2024-02-29.gz`. Where backups are compressed, a time is one backup in whatever form it is there. Names that are no UTF-8 sort by their bytes.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,6 +10,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use super::calendar::Precision;
+use super::compress::forms;
 use crate::definition::RotationRules;
 
 /// Removes all backups of `path` but the newest `backup_count`, oldest first.
@@ -35,8 +36,19 @@ fn list(path: &Path, backup_count: u32, precision: Precision, rules: RotationRul
             names.push(name);
         }
     }
-    names.sort_unstable();
-    names.truncate(names.len().saturating_sub(backup_count as usize));
+    if rules.compression().is_some() {
+        let mut stamps: Vec<&[u8]> = names.iter().map(|name| forms::plain_name(name)).collect();
+        stamps.sort_unstable();
+        stamps.dedup();
+        stamps.truncate(stamps.len().saturating_sub(backup_count as usize));
+        let is_expired = |name: &&Vec<u8>| stamps.binary_search(&forms::plain_name(name)).is_ok();
+        let expired: Vec<Vec<u8>> = names.iter().filter(is_expired).cloned().collect();
+        names = expired;
+        names.sort_unstable();
+    } else {
+        names.sort_unstable();
+        names.truncate(names.len().saturating_sub(backup_count as usize));
+    }
     Ok(names.iter().map(|name| folder.join(OsStr::from_bytes(name))).collect())
 }
 
@@ -52,7 +64,11 @@ fn is_backup(name: &[u8], base: &[u8], precision: Precision, rules: RotationRule
                         .any(|part| precision.is_stamp(part.strip_suffix(b"\n").unwrap_or(part)))
                 })
         }
-        RotationRules::Current | RotationRules::Together => name
+        RotationRules::Together { compress: Some(_) } => {
+            let plain = forms::plain_name(name);
+            is_backup(plain, base, precision, RotationRules::Current)
+        }
+        RotationRules::Current | RotationRules::Together { compress: None } => name
             .strip_prefix(base)
             .and_then(|rest| rest.strip_prefix(b"."))
             .is_some_and(|suffix| precision.is_stamp(suffix)),

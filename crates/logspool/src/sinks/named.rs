@@ -10,7 +10,7 @@ use std::path::Path;
 use super::file;
 use super::unsynced::Unsynced;
 use crate::definition::Descriptor;
-use crate::sidecar::{Identity, SharedFile};
+use crate::sidecar::{Identity, Origin, SharedFile};
 use crate::sink::{Lines, SinkError};
 
 /// See the file head.
@@ -53,6 +53,11 @@ impl NamedFile {
     /// What other processes know of the open file.
     pub fn shared(&mut self) -> &mut SharedFile {
         &mut self.shared
+    }
+
+    /// Whose records come, once that is known.
+    pub fn origin(&self) -> Option<Origin> {
+        self.shared.origin()
     }
 
     /// Waits until nobody else writes to the open file.

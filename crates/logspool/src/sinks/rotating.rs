@@ -15,9 +15,11 @@
 //! sidecar. Once it is had, the path is looked at: where it names another file, another process has rotated, and that
 //! file's lock is taken instead. Nothing is remembered of a rollover that failed, because another process may have
 //! gone on with it; backups close up to the first number that is free, so a rollover that was cut is made good.
+//! Where they are compressed (`compress.rs`), a number is one backup in whatever form it is there.
 
 use std::io;
 
+use super::compress::{Compressing, Naming, forms};
 use super::named::{NamedFile, make_way, rename_existing};
 use super::torn::Torn;
 use super::wrong_kind;
@@ -34,6 +36,7 @@ pub struct RotatingFileSink {
     backup_count: u32,
     terminator_chars: u64,
     rules: RotationRules,
+    compressing: Option<Compressing>,
     /// The rollover that is under way.
     next: Option<Step>,
     torn: Torn,
@@ -64,6 +67,7 @@ impl RotatingFileSink {
             backup_count: *backup_count,
             terminator_chars: u64::from(*terminator_chars),
             rules: *rules,
+            compressing: rules.compression().map(|how| Compressing::new(path, how, Naming::Numbers)),
             next: None,
             torn: Torn::default(),
         })
@@ -78,7 +82,7 @@ impl RotatingFileSink {
         let end = self.file.end()?;
         if first == First::Judged && !lines.marks.is_empty() {
             let position = match self.rules {
-                RotationRules::Early | RotationRules::Together => end,
+                RotationRules::Early | RotationRules::Together { .. } => end,
                 RotationRules::Current => self.file.position()?,
             };
             if self.is_due(position, lines, 0) {
@@ -105,6 +109,7 @@ impl RotatingFileSink {
 
     /// Goes on with the rollover under way until the new file is open.
     fn turn(&mut self) -> io::Result<()> {
+        let _alone = self.compressing.as_ref().map(Compressing::alone);
         while let Some(step) = self.next {
             match step {
                 Step::Shift(number) => self.shift(number)?,
@@ -121,6 +126,9 @@ impl RotatingFileSink {
 
     fn shift(&self, number: u32) -> io::Result<()> {
         let path = self.file.path();
+        if self.compressing.is_some() {
+            return forms::shift(path, number);
+        }
         let target = format!("{path}.{}", number + 1);
         if number == 0 {
             make_way(&target)?;
@@ -142,8 +150,11 @@ impl RotatingFileSink {
         let last = self.backup_count - 1;
         match self.rules {
             RotationRules::Early | RotationRules::Current => last,
-            RotationRules::Together => {
-                let is_free = |number: &u32| !std::path::Path::new(&format!("{}.{number}", self.file.path())).exists();
+            RotationRules::Together { compress } => {
+                let is_free = |number: &u32| {
+                    let path = format!("{}.{number}", self.file.path());
+                    !std::path::Path::new(&path).exists() && (compress.is_none() || !forms::any_exists(&path))
+                };
                 (1..=last).find(is_free).map_or(last, |free| free - 1)
             }
         }
@@ -156,7 +167,7 @@ impl RotatingFileSink {
         }
         loop {
             self.file.enter()?;
-            if self.rules != RotationRules::Together {
+            if !self.rules.is_together() {
                 let part = self.prepare(lines).map_err(SinkError::Retry)?;
                 self.file.enter()?;
                 return Ok(part);
@@ -225,7 +236,14 @@ impl Sink for RotatingFileSink {
         let part = self.prepare_together(&lines)?;
         let count = self.file.append(&lines, part)?;
         self.torn.note(&lines, count);
+        if let Some(compressing) = &mut self.compressing {
+            compressing.see(self.file.turns(), || self.file.origin());
+        }
         Ok(count)
+    }
+
+    fn trouble(&mut self) -> Option<io::Error> {
+        self.compressing.as_ref()?.trouble()
     }
 
     fn shared(&mut self) -> Option<&mut SharedFile> {

@@ -101,7 +101,7 @@ impl Schedule {
                     due += hour_shift(wall.is_dst, due);
                 }
             }
-            RotationRules::Current | RotationRules::Together => {
+            RotationRules::Current | RotationRules::Together { .. } => {
                 due += self.interval - if let When::Weekday(_) = self.when { 7 * DAY } else { DAY };
                 if self.zone == Zone::Local {
                     let skipped = !wall.is_dst && !is_dst(due - HOUR);

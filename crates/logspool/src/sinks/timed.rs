@@ -19,6 +19,7 @@ use std::io;
 use std::path::Path;
 use std::time::SystemTime;
 
+use super::compress::{Compressing, Naming, forms};
 use super::expired;
 use super::named::{NamedFile, make_way, rename_existing};
 use super::schedule::{Options, Schedule};
@@ -36,6 +37,7 @@ pub struct TimedRotatingFileSink {
     schedule: Schedule,
     backup_count: u32,
     rules: RotationRules,
+    compressing: Option<Compressing>,
     rollover_at: i64,
     /// The rollover that is under way.
     under_way: Option<Turn>,
@@ -86,11 +88,14 @@ impl TimedRotatingFileSink {
         let schedule = Schedule::parse(Options { when, interval, zone, at_time_seconds, rules })?;
         let file = NamedFile::open(path, definition.descriptor)?;
         let rollover_at = rollover_at.unwrap_or_else(|| schedule.compute(last_change(Path::new(path))));
+        let naming = Naming::Stamps(schedule.precision);
+        let compressing = rules.compression().map(|how| Compressing::new(path, how, naming));
         Ok(Self {
             file,
             schedule,
             backup_count: *backup_count,
             rules,
+            compressing,
             rollover_at,
             under_way: None,
             torn: Torn::default(),
@@ -107,13 +112,15 @@ impl TimedRotatingFileSink {
         match self.rules {
             RotationRules::Early => make_way(&backup)?,
             RotationRules::Current if Path::new(&backup).exists() => return Ok(Outcome::Taken),
-            RotationRules::Together if Path::new(&backup).exists() => {
+            RotationRules::Together { compress }
+                if Path::new(&backup).exists() || compress.is_some() && forms::any_exists(&backup) =>
+            {
                 // Rotated for this time already; whoever did it was killed before he could say so.
                 self.rollover_at = self.schedule.after_rollover(now);
                 self.file.shared().agree_anew(self.rollover_at);
                 return Ok(Outcome::Irregular);
             }
-            RotationRules::Current | RotationRules::Together => {}
+            RotationRules::Current | RotationRules::Together { .. } => {}
         }
         rename_existing(self.file.path(), &backup)?;
         reach(Step::Renamed);
@@ -122,6 +129,7 @@ impl TimedRotatingFileSink {
 
     /// Does what is left of a rollover once the file has its new name.
     fn finish(&mut self, mut turn: Turn) -> io::Result<Outcome> {
+        let _alone = self.compressing.as_ref().map(Compressing::alone);
         self.under_way = Some(turn);
         if !turn.expired_removed {
             turn.expired_removed = true;
@@ -141,7 +149,7 @@ impl TimedRotatingFileSink {
         }
         loop {
             self.file.enter()?;
-            if self.rules != RotationRules::Together {
+            if !self.rules.is_together() {
                 let part = self.prepare(lines).map_err(SinkError::Retry)?;
                 self.file.enter()?;
                 return Ok(part);
@@ -202,7 +210,14 @@ impl Sink for TimedRotatingFileSink {
         let part = self.prepare_together(&lines)?;
         let count = self.file.append(&lines, part)?;
         self.torn.note(&lines, count);
+        if let Some(compressing) = &mut self.compressing {
+            compressing.see(self.file.turns(), || self.file.origin());
+        }
         Ok(count)
+    }
+
+    fn trouble(&mut self) -> Option<io::Error> {
+        self.compressing.as_ref()?.trouble()
     }
 
     fn shared(&mut self) -> Option<&mut SharedFile> {

@@ -177,6 +177,9 @@ impl Outlet {
                 Ok(count) => {
                     written += count;
                     self.turns.store(sink.turns(), Ordering::Relaxed);
+                    if let Some(error) = sink.trouble() {
+                        self.note(&error);
+                    }
                     let since = self.writing_since.swap(0, Ordering::Relaxed);
                     let seconds = monotonic_ns().saturating_sub(since) as f64 / 1e9;
                     self.meters.write_seconds.observe(&WRITE_SECONDS, seconds);

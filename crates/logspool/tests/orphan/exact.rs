@@ -1,6 +1,7 @@
 //! The judge of exactly once: every line whole, each thread's lines one after the other, none missing, none twice.
 
 use std::collections::HashMap;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::{MAX_BYTES, Task, text};
@@ -34,7 +35,10 @@ pub fn judge(task: Task, file: &str, accepted: &HashMap<u32, u32>, foreign: &[&s
 /// The files that a rotating file has become, oldest first, the file itself last.
 pub fn rotated(path: &Path) -> Vec<PathBuf> {
     let name = format!("{}.", path.file_name().unwrap().to_str().unwrap());
-    let number_of = |file: &PathBuf| -> Option<u32> { file.file_name()?.to_str()?.strip_prefix(&name)?.parse().ok() };
+    let number_of = |file: &PathBuf| -> Option<u32> {
+        let rest = file.file_name()?.to_str()?.strip_prefix(&name)?;
+        rest.trim_end_matches(".gz").trim_end_matches(".zst").parse().ok()
+    };
     let entries = std::fs::read_dir(path.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path());
     // A rotation that a kill has cut leaves a number free.
     let mut files: Vec<PathBuf> = entries.filter(|file| number_of(file).is_some()).collect();
@@ -45,14 +49,30 @@ pub fn rotated(path: &Path) -> Vec<PathBuf> {
 
 /// The text of some files.
 pub fn text_of(files: &[PathBuf]) -> String {
-    files.iter().map(|file| std::fs::read_to_string(file).unwrap_or_default()).collect()
+    files.iter().map(|file| plain_text(file)).collect()
+}
+
+/// The text of a file in whatever form. A plain one may not be there.
+fn plain_text(file: &Path) -> String {
+    let bytes = std::fs::read(file);
+    let mut text = String::new();
+    match file.extension().and_then(|ending| ending.to_str()) {
+        Some("gz") => {
+            let bytes = bytes.unwrap();
+            let mut decoder = flate2::read::GzDecoder::new(&bytes[..]);
+            decoder.read_to_string(&mut text).unwrap_or_else(|error| panic!("{} is whole: {error}", file.display()));
+        }
+        Some("zst") => text = String::from_utf8(zstd::decode_all(&bytes.unwrap()[..]).unwrap()).unwrap(),
+        _ => text = String::from_utf8(bytes.unwrap_or_default()).unwrap(),
+    }
+    text
 }
 
 /// Each backup was full when it was rotated: a file that was rotated twice would show.
 pub fn check_sizes(files: &[PathBuf]) {
     let longest_line = 200;
     for backup in &files[..files.len() - 1] {
-        let bytes = std::fs::metadata(backup).unwrap().len();
+        let bytes = plain_text(backup).len() as u64;
         assert!(bytes + longest_line >= MAX_BYTES, "{} was rotated with {bytes} bytes", backup.display());
     }
 }

@@ -21,7 +21,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 pub use line::{DEADLINE, file_sink, log, route_to};
-use logspool::definition::{Descriptor, RotationRules, RouteDefinition, SinkDefinition, SinkKind, Target};
+use logspool::definition::{Compression, Descriptor, RotationRules, RouteDefinition, SinkDefinition, SinkKind, Target};
 use logspool::format::FormatSpec;
 use logspool::pipeline::{self, Options};
 use logspool::recover;
@@ -38,6 +38,10 @@ pub enum Task {
     LogLarge,
     /// Logs short lines without end to a file that several processes rotate.
     LogRotating,
+    /// The same with backups that become `.gz`.
+    LogRotatingGzip,
+    /// The same with backups that become `.zst`.
+    LogRotatingZstd,
     /// Logs short lines to the target and to a second file beside it.
     LogTwice,
     /// Logs a few lines, waits for overflow files, logs a few more, some of them large.
@@ -60,10 +64,12 @@ pub enum Task {
     Scan,
 }
 
-const TASKS: [Task; 13] = [
+const TASKS: [Task; 15] = [
     Task::Log,
     Task::LogLarge,
     Task::LogRotating,
+    Task::LogRotatingGzip,
+    Task::LogRotatingZstd,
     Task::LogTwice,
     Task::LogLittle,
     Task::LogSpooled,
@@ -349,7 +355,9 @@ pub fn child_main() {
                     let beside = target.to_str().and_then(|address| address.strip_prefix("unix://")).unwrap();
                     route_to_service(&target, Some(&second_target(Path::new(beside))))
                 }
-                Task::LogRotating => route_to("killed", rotating_sink(&target)),
+                Task::LogRotating => route_to("killed", rotating_sink(&target, None)),
+                Task::LogRotatingGzip => route_to("killed", rotating_sink(&target, Some(Compression::Gzip))),
+                Task::LogRotatingZstd => route_to("killed", rotating_sink(&target, Some(Compression::Zstd))),
                 _ => route_to("killed", file_sink(&target)),
             };
             let second = (task == Task::LogTwice).then(|| route_to("second", file_sink(&second_target(&target))));
@@ -363,10 +371,10 @@ pub fn child_main() {
 /// Size below which the rotating file stays. Small, so that it is rotated often.
 pub const MAX_BYTES: u64 = 50_000;
 
-fn rotating_sink(path: &Path) -> u32 {
+fn rotating_sink(path: &Path, compress: Option<Compression>) -> u32 {
     let path = path.to_str().unwrap().to_owned();
     let (max_bytes, backup_count, terminator_chars) = (MAX_BYTES, 5_000, 1);
-    let rules = RotationRules::Together;
+    let rules = RotationRules::Together { compress };
     let kind = SinkKind::RotatingFile { path, max_bytes, backup_count, terminator_chars, rules };
     pipeline::open_sink(&SinkDefinition { kind, descriptor: Descriptor::Open }).unwrap()
 }
@@ -386,6 +394,10 @@ fn log_without_end(task: Task, route: u32, second: Option<u32>, thread: u32) {
         // A refused record was never accepted: the same again.
         while !log(route, 20, &line) || second.is_some_and(|second| !log(second, 20, &line)) {}
         report(thread, index);
+        if matches!(task, Task::LogRotatingGzip | Task::LogRotatingZstd) && index % 20 == 0 {
+            // Some twenty backups a second: what has the lowest priority is to come to its turn.
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 }
 

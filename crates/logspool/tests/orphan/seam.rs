@@ -24,7 +24,11 @@ pub struct Order {
     pub time: u32,
 }
 
-/// Every deed that ends a process.
+/// Every deed that ends a process that compresses backups.
+pub const DEATHS_OF_COMPRESSION: [Deed; 4] =
+    [Deed::Die(Step::Compressing), Deed::Die(Step::Compressed), Deed::Die(Step::Placed), Deed::Die(Step::Removed)];
+
+/// Every deed that ends a writer or a recoverer.
 pub const DEATHS: [Deed; 8] = [
     Deed::Die(Step::Entered),
     Deed::Die(Step::Intended),
@@ -49,7 +53,7 @@ static HALF: AtomicBool = AtomicBool::new(false);
 /// Reads an order; an empty one is none.
 pub fn obey(text: &str) {
     let Some((deed, time)) = text.rsplit_once(' ') else { return };
-    let known = DEATHS.into_iter().chain([Deed::Hang]);
+    let known = DEATHS.into_iter().chain(DEATHS_OF_COMPRESSION).chain([Deed::Hang]);
     let deed = known.into_iter().find(|known| format!("{known:?}") == deed).expect("a deed");
     ORDER.set(Order { deed, time: time.parse().unwrap() }).unwrap();
     steps::watch(watch);

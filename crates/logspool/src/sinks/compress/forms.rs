@@ -1,0 +1,121 @@
+//! The forms of a backup: plain, `.gz`, `.zst`; which is a copy of which; and how they move up together.
+//!
+//! A compressed file says whose copy it is in 96 bytes of text: in the comment of a gzip header, in a frame behind the
+//! data that every reader of zstd skips.
+
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use super::super::named::{make_way, rename_existing};
+use crate::definition::Compression;
+use crate::sidecar::steps::{Step, reach};
+
+/// Endings of compressed backups.
+const ENDINGS: [(&str, Compression); 2] = [(".gz", Compression::Gzip), (".zst", Compression::Zstd)];
+
+/// Bytes of the text that says whose copy a file is.
+const NOTE_BYTES: usize = 96;
+/// A frame of zstd that readers skip: RFC 8878, 3.1.2.
+const SKIPPED_FRAME: u32 = 0x184D_2A5C;
+const GZIP_HEADER_BYTES: usize = 10;
+const GZIP_HAS_COMMENT_ONLY: u8 = 0x10;
+
+impl Compression {
+    /// What stands behind the name of a backup.
+    pub(super) fn ending(self) -> &'static str {
+        match self {
+            Self::Gzip => ENDINGS[0].0,
+            Self::Zstd => ENDINGS[1].0,
+        }
+    }
+}
+
+/// Whether a compressed form of a backup is there.
+pub fn any_exists(plain: &str) -> bool {
+    ENDINGS.iter().any(|(ending, _)| Path::new(&format!("{plain}{ending}")).exists())
+}
+
+/// The name of a backup without the ending of its form.
+pub fn plain_name(name: &[u8]) -> &[u8] {
+    ENDINGS.iter().find_map(|(ending, _)| name.strip_suffix(ending.as_bytes())).unwrap_or(name)
+}
+
+/// Moves a backup one number up in all its forms; number 0 is the file itself.
+///
+/// # Errors
+///
+/// What the system said.
+pub fn shift(path: &str, number: u32) -> io::Result<()> {
+    let target = format!("{path}.{}", number + 1);
+    let source = if number == 0 { path.to_owned() } else { format!("{path}.{number}") };
+    if number > 0 {
+        settle(&source)?;
+        if !Path::new(&source).exists() && !any_exists(&source) {
+            return Ok(());
+        }
+    }
+    make_way(&target)?;
+    for (ending, _) in ENDINGS {
+        make_way(&format!("{target}{ending}"))?;
+    }
+    rename_existing(&source, &target)?;
+    if number > 0 {
+        for (ending, _) in ENDINGS {
+            rename_existing(&format!("{source}{ending}"), &format!("{target}{ending}"))?;
+        }
+    }
+    reach(Step::Renamed);
+    Ok(())
+}
+
+/// Removes a plain backup whose copy has its name: whoever made it was killed before he could.
+///
+/// # Errors
+///
+/// What unlink(2) said.
+pub fn settle(plain: &str) -> io::Result<()> {
+    let Ok(metadata) = fs::symlink_metadata(plain) else { return Ok(()) };
+    let is_copied = ENDINGS.iter().any(|(ending, how)| is_copy(&format!("{plain}{ending}"), *how, &metadata));
+    if is_copied { fs::remove_file(plain) } else { Ok(()) }
+}
+
+/// Says which file a compressed one is the copy of.
+pub fn note(plain: &Metadata) -> [u8; NOTE_BYTES] {
+    let text = format!(
+        "backup of inode {:016x}, {:016x} bytes, written at {:016x}.{:08x}",
+        plain.ino(),
+        plain.len(),
+        plain.mtime(),
+        plain.mtime_nsec()
+    );
+    let mut bytes = [b' '; NOTE_BYTES];
+    bytes[..text.len()].copy_from_slice(text.as_bytes());
+    bytes
+}
+
+/// The frame that holds a note, behind the data of zstd.
+pub fn skipped_frame(note: &[u8; NOTE_BYTES]) -> Vec<u8> {
+    [&SKIPPED_FRAME.to_le_bytes()[..], &(NOTE_BYTES as u32).to_le_bytes(), note].concat()
+}
+
+fn is_copy(compressed: &str, how: Compression, plain: &Metadata) -> bool {
+    let expected = note(plain);
+    match how {
+        Compression::Gzip => read_at(compressed, SeekFrom::Start(0), GZIP_HEADER_BYTES + NOTE_BYTES)
+            .is_some_and(|bytes| bytes[3] == GZIP_HAS_COMMENT_ONLY && bytes[GZIP_HEADER_BYTES..] == expected),
+        Compression::Zstd => {
+            let frame = skipped_frame(&expected);
+            read_at(compressed, SeekFrom::End(-(frame.len() as i64)), frame.len()).is_some_and(|bytes| bytes == frame)
+        }
+    }
+}
+
+fn read_at(path: &str, place: SeekFrom, count: usize) -> Option<Vec<u8>> {
+    let mut file = File::open(path).ok()?;
+    file.seek(place).ok()?;
+    let mut bytes = vec![0; count];
+    file.read_exact(&mut bytes).ok()?;
+    Some(bytes)
+}

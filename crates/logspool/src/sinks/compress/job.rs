@@ -1,0 +1,248 @@
+//! One backup: read, compressed, put in the place of the plain file.
+
+use std::fs::{self, File, FileTimes, Metadata, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use flate2::GzBuilder;
+use flate2::write::GzEncoder;
+use zstd::stream::write::Encoder as ZstdEncoder;
+
+use super::live::while_nobody_rotates;
+use super::scan::{self, Backup};
+use super::{Task, forms};
+use crate::definition::Compression;
+use crate::sidecar::Identity;
+use crate::sidecar::locks::{self, Lock};
+use crate::sidecar::steps::{Step, reach};
+
+/// Bytes read at a time; between two of them the thread may be asked to leave for a fork.
+///
+/// Chosen: some two milliseconds of gzip. Double would make a fork wait longer, half compresses no worse.
+const PIECE_BYTES: usize = 64 * 1024;
+/// Compressed bytes after which they are synced, so that the disk is never asked for many at once.
+const SYNC_BYTES: u64 = 4 * 1024 * 1024;
+/// Levels: the defaults of both programs.
+const GZIP_LEVEL: u32 = 6;
+const ZSTD_LEVEL: i32 = 3;
+
+/// See the file head.
+pub struct Job {
+    source: File,
+    status: Metadata,
+    read: u64,
+    begun: PathBuf,
+    /// The file that is made. One descriptor: closing any other would give its record lock back.
+    file: Arc<File>,
+    synced: u64,
+    encoder: Option<Encoder>,
+    is_placed: bool,
+}
+
+enum Encoder {
+    Gzip(Box<GzEncoder<Arc<File>>>),
+    Zstd(Box<ZstdEncoder<'static, Arc<File>>>),
+}
+
+impl Encoder {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Gzip(encoder) => encoder.write_all(bytes),
+            Self::Zstd(encoder) => encoder.write_all(bytes),
+        }
+    }
+}
+
+/// How far a job came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Done {
+    /// It is to be gone on with.
+    Partly,
+    /// Nothing is left to do.
+    Wholly,
+}
+
+impl Job {
+    /// Begins a backup. `None`: it is gone, or somebody else compresses it.
+    ///
+    /// # Errors
+    ///
+    /// What the system said.
+    pub fn begin(task: &Task, backup: &Backup) -> io::Result<Option<Self>> {
+        let source =
+            match OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(&backup.path) {
+                Ok(source) => source,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+                Err(error) => return Err(error),
+            };
+        let status = source.metadata()?;
+        if status.ino() != backup.inode || !status.is_file() {
+            return Ok(None);
+        }
+        let begun = scan::begun_path(task, backup.inode);
+        let Some(file) = open_alone(&begun, true)? else { return Ok(None) };
+        file.set_len(0)?;
+        let note = forms::note(&status);
+        let file = Arc::new(file);
+        let writes = file.clone();
+        let encoder = match task.how {
+            Compression::Gzip => {
+                let builder = GzBuilder::new().mtime(status.mtime() as u32).comment(&note[..]);
+                Encoder::Gzip(Box::new(builder.write(writes, flate2::Compression::new(GZIP_LEVEL))))
+            }
+            Compression::Zstd => {
+                let mut encoder = ZstdEncoder::new(writes, ZSTD_LEVEL)?;
+                encoder.include_checksum(true)?;
+                Encoder::Zstd(Box::new(encoder))
+            }
+        };
+        let encoder = Some(encoder);
+        Ok(Some(Self { source, status, read: 0, begun, file, synced: 0, encoder, is_placed: false }))
+    }
+
+    /// Goes on until all is done, or the thread is to leave.
+    ///
+    /// # Errors
+    ///
+    /// What the system said. The plain file is as it was.
+    pub fn go_on(&mut self, task: &Task, is_asked_to_leave: &dyn Fn() -> bool) -> io::Result<Done> {
+        let mut piece = vec![0; PIECE_BYTES];
+        while let Some(encoder) = &mut self.encoder {
+            if is_asked_to_leave() {
+                return Ok(Done::Partly);
+            }
+            let count = self.source.read(&mut piece)?;
+            if count == 0 {
+                self.seal()?;
+                break;
+            }
+            encoder.write(&piece[..count])?;
+            let before = self.read;
+            self.read += count as u64;
+            let half = self.status.len() / 2;
+            if before <= half && half < self.read {
+                reach(Step::Compressing);
+            }
+            let made = self.file.metadata()?.len();
+            if made - self.synced >= SYNC_BYTES {
+                self.file.sync_data()?;
+                self.synced = made;
+            }
+        }
+        self.place(task, is_asked_to_leave)
+    }
+
+    /// Ends the compressed file and makes it last.
+    fn seal(&mut self) -> io::Result<()> {
+        match self.encoder.take() {
+            Some(Encoder::Gzip(encoder)) => drop(encoder.finish()?),
+            Some(Encoder::Zstd(encoder)) => {
+                encoder.finish()?.write_all(&forms::skipped_frame(&forms::note(&self.status)))?;
+            }
+            None => {}
+        }
+        // Only root may give a file away; others have made it as their own, as the plain one was.
+        let _ = fchown(&*self.file, Some(self.status.uid()), Some(self.status.gid()));
+        self.file.set_permissions(fs::Permissions::from_mode(self.status.mode() & 0o7777))?;
+        self.file.set_times(FileTimes::new().set_modified(self.status.modified()?))?;
+        self.file.sync_all()?;
+        reach(Step::Compressed);
+        Ok(())
+    }
+
+    /// Gives the compressed file the name that the plain one has by now, and removes that.
+    fn place(&mut self, task: &Task, is_asked_to_leave: &dyn Fn() -> bool) -> io::Result<Done> {
+        if !self.is_placed {
+            let placed = while_nobody_rotates(task, is_asked_to_leave, || {
+                let Some(plain) = self.plain(task)? else { return Ok(false) };
+                if forms::any_exists(&plain) {
+                    return Ok(false);
+                }
+                fs::rename(&self.begun, format!("{plain}{}", task.how.ending()))?;
+                Ok(true)
+            })?;
+            match placed {
+                // Expired meanwhile, written to again, or another form has its place: what was made is given up.
+                Some(false) => return Ok(Done::Wholly),
+                None => return Ok(Done::Partly),
+                Some(true) => self.is_placed = true,
+            }
+            File::open(Path::new(&task.path).parent().unwrap_or(Path::new("/")))?.sync_all()?;
+            reach(Step::Placed);
+        }
+        let removed = while_nobody_rotates(task, is_asked_to_leave, || {
+            // A rotation may have removed it.
+            self.plain(task)?.map_or(Ok(()), |plain| forms::settle(&plain))
+        })?;
+        if removed.is_some() {
+            reach(Step::Removed);
+        }
+        Ok(if removed.is_some() { Done::Wholly } else { Done::Partly })
+    }
+
+    /// The name of the plain file, if it is what was read.
+    fn plain(&self, task: &Task) -> io::Result<Option<String>> {
+        let found = scan::look(task)?.plain.into_iter().find(|backup| backup.inode == self.status.ino());
+        let Some(path) = found.and_then(|backup| backup.path.into_os_string().into_string().ok()) else {
+            return Ok(None);
+        };
+        // It is open here, so its inode belongs to no other file of this device.
+        let is_it = fs::symlink_metadata(&path)
+            .is_ok_and(|there| there.dev() == self.status.dev() && there.ino() == self.status.ino());
+        let now = self.source.metadata()?;
+        let is_as_read = now.len() == self.read && now.len() == self.status.len();
+        Ok((is_it && is_as_read).then_some(path))
+    }
+
+    /// Descriptors that a forked child closes.
+    pub fn descriptors(&self) -> [RawFd; 2] {
+        [self.source.as_raw_fd(), self.file.as_raw_fd()]
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        if !self.is_placed {
+            let _ = fs::remove_file(&self.begun);
+        }
+    }
+}
+
+/// Opens what was begun, or begins it, locked. `None`: somebody else is at it.
+fn open_alone(path: &Path, make: bool) -> io::Result<Option<File>> {
+    let opened = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(make)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(path);
+    let file = match opened {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    if !locks::set(&file, 0, Lock::Alone)? {
+        return Ok(None);
+    }
+    // Whoever had the lock may have given the file its last name, or removed it.
+    let is_it = fs::symlink_metadata(path)
+        .is_ok_and(|there| file.metadata().is_ok_and(|here| Identity::of(&there) == Identity::of(&here)));
+    Ok(is_it.then_some(file))
+}
+
+/// Removes what was begun by a process that is dead, if nothing is to become of it.
+///
+/// # Errors
+///
+/// What the system said.
+pub fn remove_dead(path: &Path) -> io::Result<()> {
+    match open_alone(path, false)? {
+        Some(_locked) => fs::remove_file(path),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,100 @@
+//! What lies beside a log file: plain backups, and what was begun of compressed ones.
+
+use std::cmp::Reverse;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::DirEntryExt;
+use std::path::{Path, PathBuf};
+
+use super::{Naming, Task};
+
+/// A plain backup.
+#[derive(Debug, Clone)]
+pub struct Backup {
+    pub path: PathBuf,
+    pub inode: u64,
+}
+
+/// What a look at the folder found.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Oldest first.
+    pub plain: Vec<Backup>,
+    /// What was begun, and for which inode.
+    pub begun: Vec<(PathBuf, u64)>,
+}
+
+/// Where a backup of that inode is made.
+pub fn begun_path(task: &Task, inode: u64) -> PathBuf {
+    format!("{}.{inode:x}{}.part", task.path, task.how.ending()).into()
+}
+
+/// Looks at the folder, and at no file in it: there may be thousands.
+///
+/// # Errors
+///
+/// When it cannot be read.
+pub fn look(task: &Task) -> io::Result<Found> {
+    let path = Path::new(&task.path);
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let prefix = [path.file_name().unwrap_or_default().as_encoded_bytes(), b"."].concat();
+    let mut plain = Vec::new();
+    let mut begun = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name().into_vec();
+        let Some(rest) = name.strip_prefix(&prefix[..]) else { continue };
+        let path = folder.join(OsString::from_vec(name.clone()));
+        if let Some(inode) = inode_of(rest) {
+            begun.push((path, inode));
+        } else if let Some(age) = age_of(task.naming, rest) {
+            plain.push((age, Backup { path, inode: entry.ino() }));
+        }
+    }
+    plain.sort_by(|one, other| one.0.cmp(&other.0));
+    Ok(Found { plain: plain.into_iter().map(|(_, backup)| backup).collect(), begun })
+}
+
+/// The inode in the name of what was begun.
+fn inode_of(rest: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(rest).ok()?.strip_suffix(".part")?;
+    let digits = text.strip_suffix(".gz").or_else(|| text.strip_suffix(".zst"))?;
+    let inode = u64::from_str_radix(digits, 16).ok()?;
+    (format!("{inode:x}") == digits).then_some(inode)
+}
+
+/// What the oldest backup has least of.
+fn age_of(naming: Naming, rest: &[u8]) -> Option<(Reverse<u32>, Vec<u8>)> {
+    match naming {
+        Naming::Numbers => {
+            let text = std::str::from_utf8(rest).ok()?;
+            let number: u32 = text.parse().ok()?;
+            (number > 0 && number.to_string() == text).then(|| (Reverse(number), Vec::new()))
+        }
+        Naming::Stamps(precision) => precision.is_stamp(rest).then(|| (Reverse(0), rest.to_vec())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::calendar::Precision;
+    use super::*;
+
+    #[test]
+    fn names_are_known_for_what_they_are() {
+        assert_eq!(Some(0x2a), inode_of(b"2a.gz.part"));
+        assert_eq!(Some(0x2a), inode_of(b"2a.zst.part"));
+        for other in [&b"2a.part"[..], b"02a.gz.part", b"2a.gz", b"log.gz.part", b"1.gz.part.part"] {
+            assert_eq!(None, inode_of(other));
+        }
+        assert!(age_of(Naming::Numbers, b"10") < age_of(Naming::Numbers, b"9"));
+        for other in [&b"0"[..], b"01", b"+1", b"1.gz", b"2a.gz.part", b"2026-11-22"] {
+            assert_eq!(None, age_of(Naming::Numbers, other));
+        }
+        let day = Naming::Stamps(Precision::Day);
+        assert!(age_of(day, b"2026-11-21") < age_of(day, b"2026-11-22"));
+        assert_eq!(None, age_of(day, b"2026-11-22.gz"));
+    }
+}

@@ -1,0 +1,245 @@
+//! The thread that compresses, and what waits for it: one errand for each log file.
+//!
+//! A forked child begins with nothing: what its parent has begun is the parent's.
+
+use std::collections::{HashSet, VecDeque};
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::job::{self, Done, Job};
+use super::live::while_nobody_rotates;
+use super::{Task, forms, scan};
+use crate::gate::Gate;
+use crate::pipeline::spawn;
+
+/// How long a fork waits for the thread to leave. Specified: as for the other threads.
+const LEAVE_DEADLINE: Duration = Duration::from_millis(50);
+/// `ioprio_set` for this thread: best effort, the lowest of its eight levels. Idle could wait for ever.
+const LOWEST_IO: libc::c_long = 2 << 13 | 7;
+const IO_OF_ONE: libc::c_long = 1;
+
+/// All that is to be done for one log file.
+struct Errand {
+    task: Task,
+    /// What earlier processes left was looked for.
+    is_swept: bool,
+    /// Inodes of backups that were begun by this errand.
+    tried: HashSet<u64>,
+    job: Option<Job>,
+}
+
+struct State {
+    process: u32,
+    waiting: VecDeque<Errand>,
+    runs: bool,
+    /// A fork is about to happen.
+    leave: bool,
+    /// The process ends, as far as is known: the next request says otherwise.
+    ends: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Pointer {
+    state: *mut State,
+}
+
+// SAFETY: what it points to is reached by the holder of the gate only.
+unsafe impl Send for Pointer {}
+
+static STATE: Gate<Pointer> = Gate::new(Pointer { state: std::ptr::null_mut() });
+
+/// Runs `work` on the state of this process.
+fn with_state<R>(work: impl FnOnce(&mut State) -> R) -> R {
+    let mut pointer = STATE.hold();
+    let process = std::process::id();
+    // SAFETY: made below and never freed; only the holder of the gate is here. `process` never changes, and the state of
+    // another process is not looked at further.
+    let is_own = unsafe { pointer.state.as_ref() }.is_some_and(|state| state.process == process);
+    if !is_own {
+        let state = State { process, waiting: VecDeque::new(), runs: false, leave: false, ends: false };
+        pointer.state = Box::into_raw(Box::new(state));
+    }
+    // SAFETY: as above.
+    work(unsafe { &mut *pointer.state })
+}
+
+/// Has the backups of a file compressed, soon.
+pub fn request(task: Task) {
+    let starts = with_state(|state| {
+        state.ends = false;
+        if !state.waiting.iter().any(|errand| errand.task.path == task.path && errand.job.is_none()) {
+            state.waiting.push_back(Errand { task, is_swept: false, tried: HashSet::new(), job: None });
+        }
+        state.is_to_start()
+    });
+    if starts {
+        start();
+    }
+}
+
+/// Before a fork: has the thread leave, at most for 50 ms.
+pub fn leave() {
+    with_state(|state| state.leave = true);
+    await_leaving();
+}
+
+/// At the end of the process: has the thread leave, so that no sidecar is opened behind it. What was begun is left to the
+/// next process, unless a sink writes again.
+pub fn end() {
+    with_state(|state| state.ends = true);
+    await_leaving();
+}
+
+fn await_leaving() {
+    let deadline = Instant::now() + LEAVE_DEADLINE;
+    while with_state(|state| state.runs) && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+/// After a fork, in the parent: goes on.
+pub fn come_back() {
+    let starts = with_state(|state| {
+        state.leave = false;
+        state.is_to_start()
+    });
+    if starts {
+        start();
+    }
+}
+
+/// After a fork, in the child: closes the descriptors of what the parent has put aside.
+pub fn forget() {
+    let Some(pointer) = STATE.try_hold() else { return };
+    // SAFETY: as in `with_state`. The parent's thread had left, so nobody was changing it.
+    let Some(state) = (unsafe { pointer.state.as_ref() }) else { return };
+    if state.process == std::process::id() || state.runs {
+        return;
+    }
+    for descriptor in state.waiting.iter().filter_map(|errand| errand.job.as_ref()).flat_map(Job::descriptors) {
+        // SAFETY: this child's copies; the state they belong to is never looked at again here.
+        unsafe { libc::close(descriptor) };
+    }
+}
+
+impl State {
+    fn is_to_leave(&self) -> bool {
+        self.leave || self.ends
+    }
+
+    /// Whether the thread is to be started; it counts as running then.
+    fn is_to_start(&mut self) -> bool {
+        let starts = !self.runs && !self.is_to_leave() && !self.waiting.is_empty();
+        self.runs |= starts;
+        starts
+    }
+}
+
+fn start() {
+    if !spawn("logspool-pack", run) {
+        with_state(|state| state.runs = false);
+    }
+}
+
+fn is_asked_to_leave() -> bool {
+    with_state(|state| state.is_to_leave())
+}
+
+fn run() {
+    take_lowest_priority();
+    let mut errand: Option<Errand> = None;
+    loop {
+        let next = with_state(|state| {
+            if let Some(errand) = errand.take() {
+                state.waiting.push_front(errand);
+            }
+            let next = if state.is_to_leave() { None } else { state.waiting.pop_front() };
+            state.runs = next.is_some();
+            next
+        });
+        let Some(mut next) = next else { return };
+        if next.run() == Done::Partly {
+            errand = Some(next);
+        }
+    }
+}
+
+/// Whatever else wants the processor or the disk comes first.
+fn take_lowest_priority() {
+    // SAFETY: plain system calls; on Linux both are about the calling thread.
+    unsafe {
+        libc::setpriority(libc::PRIO_PROCESS, 0, 19);
+        libc::syscall(libc::SYS_ioprio_set, IO_OF_ONE, 0, LOWEST_IO);
+    }
+}
+
+impl Errand {
+    fn run(&mut self) -> Done {
+        loop {
+            match self.advance() {
+                Ok(Some(done)) => return done,
+                Ok(None) => {}
+                Err(error) => {
+                    // The file it was about stays as it is; the next one may do.
+                    let was_at_one = self.job.take().is_some();
+                    self.task.note(error);
+                    if !was_at_one {
+                        return Done::Wholly;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Does a part. `None`: another part is to be done.
+    fn advance(&mut self) -> io::Result<Option<Done>> {
+        if let Some(job) = &mut self.job {
+            if job.go_on(&self.task, &is_asked_to_leave)? == Done::Partly {
+                if is_asked_to_leave() {
+                    return Ok(Some(Done::Partly));
+                }
+                self.task.note(io::Error::from(io::ErrorKind::TimedOut));
+            }
+            self.job = None;
+        }
+        if !self.is_swept {
+            if !self.sweep()? {
+                // Somebody hangs in the live file, or the thread is to leave.
+                return Ok(Some(if is_asked_to_leave() { Done::Partly } else { Done::Wholly }));
+            }
+            self.is_swept = true;
+        }
+        let found = scan::look(&self.task)?;
+        let is_new = |backup: &scan::Backup| {
+            !self.tried.contains(&backup.inode) && backup.path.to_str().is_some_and(|path| !forms::any_exists(path))
+        };
+        let Some(backup) = found.plain.into_iter().find(is_new) else { return Ok(Some(Done::Wholly)) };
+        self.tried.insert(backup.inode);
+        match Job::begin(&self.task, &backup) {
+            Ok(job) => self.job = job,
+            Err(error) => self.task.note(error),
+        }
+        Ok(None)
+    }
+
+    /// Ends what dead processes have begun. Says whether it could.
+    fn sweep(&self) -> io::Result<bool> {
+        let found = scan::look(&self.task)?;
+        for (path, inode) in &found.begun {
+            let is_to_come = found.plain.iter().any(|backup| backup.inode == *inode)
+                && *path == scan::begun_path(&self.task, *inode);
+            if !is_to_come {
+                job::remove_dead(path)?;
+            }
+        }
+        let has_both = |path: &Path| path.to_str().is_some_and(forms::any_exists);
+        if !found.plain.iter().any(|backup| has_both(&backup.path)) {
+            return Ok(true);
+        }
+        let settled = while_nobody_rotates(&self.task, &is_asked_to_leave, || {
+            scan::look(&self.task)?.plain.iter().filter_map(|backup| backup.path.to_str()).try_for_each(forms::settle)
+        })?;
+        Ok(settled.is_some())
+    }
+}

@@ -1,0 +1,24 @@
+"""Builds `preload/at_calls.c`, which ends a program at a system call or makes its calls fail."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent / "preload" / "at_calls.c"
+
+
+def build(folder):
+    """Compile the library into a folder; skip where there is no C compiler, or a sanitizer is loaded first."""
+    compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("needs a C compiler for the library that is loaded first")
+    if os.environ.get("LD_PRELOAD"):
+        pytest.skip("another library is loaded first")
+    library = folder / "at_calls.so"
+    command = [compiler, "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", str(library), str(SOURCE), "-ldl"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return library

@@ -1,0 +1,359 @@
+"""Folders that are full, small, read-only or gone, in the middle of a run: accounted, said, and back to normal."""
+
+import errno
+import json
+import os
+import subprocess
+
+import preloaded
+import pytest
+
+from suite import fixtures, lines, queue_folder
+
+pytestmark = pytest.mark.real
+
+RECORDS = 20_000 if fixtures.faults_full() else 4000
+#: Within which a sink is back after its trouble is mended.
+BACK_SECONDS = 5.0
+SECONDS = 120
+
+_PRELUDE = """\
+import json, logging, os, shutil, subprocess, sys, time
+import logspool
+from suite import stats_view
+
+def report(name, **more):
+    found = stats_view.snapshot()
+    health = logspool.health()
+    with open(name, "w") as file:
+        json.dump({
+            "offered": found.offered(), "refused": found.refused(), "dropped": found.dropped(),
+            "written": found.written(), "waiting": found.waiting(), "broken": found.broken_identities(),
+            "health": health.status, "reasons": health.reasons, **more,
+        }, file)
+
+def until(condition, seconds):
+    began = time.monotonic()
+    while not condition():
+        if time.monotonic() - began > seconds:
+            return None
+        time.sleep(0.01)
+    return time.monotonic() - began
+
+def burst(begin, end):
+    for number in range(begin, end):
+        log.info("main %d end", number)
+        if not number % 100:
+            time.sleep(0.001)
+
+HERE, COUNT = sys.argv[1], int(sys.argv[2])
+HALF = COUNT // 2
+MODE = os.environ.get("MODE", "process")
+log = logging.getLogger("app")
+log.setLevel(logging.INFO)
+def attach(handler):
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    log.addHandler(handler)
+"""
+
+
+def _report(folder, name):
+    return json.loads((folder / name).read_text())
+
+
+def _exact(found):
+    """Say what the identities say: nothing lost, nothing refused, nothing waiting."""
+    assert found["broken"] == []
+    assert (found["refused"], found["dropped"], found["waiting"]) == (0, 0, 0)
+    assert found["offered"] == found["written"]
+
+
+@pytest.fixture
+def mount(tmp_path):
+    """Give a function that mounts a tmpfs of so many bytes."""
+    mounted = []
+
+    def make(name, size):
+        if os.geteuid() != 0:
+            pytest.skip("needs root to mount a small file system")
+        folder = tmp_path / name
+        folder.mkdir()
+        options = f"size={size},mode=0700"
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], capture_output=True)
+        if done.returncode:
+            pytest.skip(f"cannot mount: {done.stderr.decode().strip()}")
+        mounted.append(folder)
+        return folder
+
+    yield make
+    for folder in mounted:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+FULL_DISK = (
+    _PRELUDE
+    + """\
+attach(logspool.RotatingFileHandler(os.path.join(HERE, "app.log"), maxBytes=200_000, backupCount=1000, durability=MODE))
+log.info("first 0 end")
+logspool.flush(30)
+filler = os.path.join(HERE, "filler")
+with open(filler, "wb", buffering=0) as file:
+    for size in (65536, 4096, 1):
+        try:
+            while file.write(b"x" * size):
+                pass
+        except OSError:
+            pass
+burst(0, HALF)
+until(lambda: logspool.health().status == "failing", 30)
+report("full.json")
+os.remove(filler)
+seconds = until(lambda: stats_view.snapshot().waiting() == 0, 60)
+burst(HALF, COUNT)
+logspool.flush(30)
+report("free.json", seconds=seconds)
+"""
+)
+
+
+@pytest.mark.parametrize("mode", ["memory", "process"])
+def test_a_disk_that_was_full_gets_every_record_within_seconds_of_having_room(run_program, mount, mode):
+    disk = mount("disk", "4m")
+    outcome, folder = run_program(FULL_DISK, str(disk), str(RECORDS), deadline_seconds=SECONDS, MODE=mode)
+
+    outcome.expect_success()
+    full, free = _report(folder, "full.json"), _report(folder, "free.json")
+    backups = sorted(disk.glob("app.log.*"), key=lambda path: -int(path.suffix[1:]))
+    found = lines.count(*backups, disk / "app.log")
+    assert full["broken"] == []
+    assert full["health"] == "failing"
+    assert any("No space left" in reason for reason in full["reasons"])
+    assert free["seconds"] is not None
+    assert free["seconds"] < BACK_SECONDS
+    _exact(free)
+    assert free["health"] == "ok"
+    assert found.numbers == {"first": [0], "main": list(range(RECORDS))}
+    assert found.other == []
+
+
+SMALL_QUEUE = (
+    _PRELUDE
+    + """\
+attach(logspool.FileHandler("app.log"))
+for number in range(COUNT):
+    log.warning("main %d end", number)
+flushed = logspool.flush(30)
+report("end.json", flushed=flushed, survives=logspool.stats().queue.survives)
+"""
+)
+
+
+def test_a_queue_folder_of_64_megabytes_is_enough(run_program, mount):
+    shm = mount("shm", "64m")
+    outcome, folder = run_program(
+        SMALL_QUEUE, "", str(5 * RECORDS), deadline_seconds=SECONDS, LOGSPOOL_QUEUE_DIR=str(shm)
+    )
+
+    outcome.expect_success()
+    end = _report(folder, "end.json")
+    found = lines.count(folder / "app.log")
+    there = found.numbers["main"]
+    assert (end["flushed"], end["survives"], end["broken"]) == (True, True, [])
+    assert len(there) + end["refused"] + end["dropped"] == 5 * RECORDS
+    assert found.doubled() == {}
+    assert outcome.err == b""
+    assert queue_folder.left_in(shm) == []
+
+
+@pytest.mark.parametrize("left", [0, 4096, 300_000])
+def test_a_full_queue_folder_refuses_no_start_and_says_so_once(run_program, mount, left):
+    shm = mount("shm", "4m")
+    free = os.statvfs(shm)
+    # A folder of its own on that file system is what the program gets.
+    folder_of_queue = shm / "queue"
+    folder_of_queue.mkdir(mode=0o700)
+    (shm / "filler").write_bytes(b"x" * (free.f_bavail * free.f_bsize - left - 4096))
+    outcome, folder = run_program(
+        SMALL_QUEUE, "", str(RECORDS), deadline_seconds=SECONDS, LOGSPOOL_QUEUE_DIR=str(folder_of_queue)
+    )
+
+    outcome.expect_success()
+    end = _report(folder, "end.json")
+    found = lines.count(folder / "app.log")
+    assert end["broken"] == []
+    assert end["flushed"] is True
+    assert len(found.numbers["main"]) + end["refused"] + end["dropped"] == RECORDS
+    assert found.doubled() == {}
+    warnings = outcome.err.decode().splitlines()
+    if end["survives"]:
+        assert warnings == []
+    else:
+        assert len(warnings) == 1, warnings
+        assert "it is in memory now" in warnings[0]
+        assert end["health"] == "degraded"
+
+
+FAILING_CALLS = (
+    _PRELUDE
+    + """\
+flag = os.environ["FAULT_FLAG"]
+path = os.path.join(HERE, "app.log")
+attach(logspool.RotatingFileHandler(path, maxBytes=20_000, backupCount=1000, compress="gzip", durability=MODE))
+burst(0, HALF)
+logspool.flush(30)
+open(flag, "w").close()
+burst(HALF, COUNT)
+until(lambda: logspool.health().status == "failing", 30)
+report("failing.json")
+os.remove(flag)
+seconds = until(lambda: stats_view.snapshot().waiting() == 0, 60)
+log.info("last 0 end")
+logspool.flush(30)
+report("mended.json", seconds=seconds)
+"""
+)
+
+
+@pytest.mark.parametrize("mode", ["memory", "process"])
+@pytest.mark.parametrize("number", [errno.EROFS, errno.EIO, errno.ENOSPC], ids=["read-only", "EIO", "full"])
+def test_a_disk_that_fails_in_the_middle_and_is_mended_gets_every_record(run_program, tmp_path, number, mode):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    outcome, folder = run_program(
+        FAILING_CALLS,
+        str(disk),
+        str(RECORDS),
+        deadline_seconds=SECONDS,
+        LD_PRELOAD=str(preloaded.build(tmp_path)),
+        MODE=mode,
+        FAULT_ERRNO=str(number),
+        FAULT_UNDER=str(disk),
+        FAULT_FLAG=str(tmp_path / "failing"),
+    )
+
+    outcome.expect_success()
+    failing, mended = _report(folder, "failing.json"), _report(folder, "mended.json")
+    assert failing["broken"] == []
+    assert failing["health"] == "failing"
+    assert any(os.strerror(number) in reason for reason in failing["reasons"])
+    assert mended["seconds"] is not None
+    assert mended["seconds"] < BACK_SECONDS
+    _exact(mended)
+    assert mended["health"] == "ok"
+    assert mended["written"] == RECORDS + 1
+
+
+GONE = (
+    _PRELUDE
+    + """\
+handler = {handler}
+attach(handler)
+burst(0, HALF)
+logspool.flush(30)
+shutil.rmtree(HERE)
+burst(HALF, COUNT)
+until(lambda: logspool.health().status == "failing", 30)
+report("gone.json")
+os.mkdir(HERE)
+seconds = until(lambda: stats_view.snapshot().waiting() == 0, 60)
+log.info("last 0 end")
+logspool.flush(30)
+report("back.json", seconds=seconds)
+"""
+)
+
+
+@pytest.mark.parametrize("mode", ["memory", "process"])
+def test_a_rotating_file_whose_folder_is_removed_goes_on_when_it_is_there_again(run_program, tmp_path, mode):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    handler = 'logspool.RotatingFileHandler(os.path.join(HERE, "app.log"), "a", 10_000, 1000, durability=MODE)'
+    text = GONE.replace("{handler}", handler)
+    outcome, folder = run_program(text, str(disk), str(RECORDS), deadline_seconds=SECONDS, MODE=mode)
+
+    outcome.expect_success()
+    gone, back = _report(folder, "gone.json"), _report(folder, "back.json")
+    backups = sorted(disk.glob("app.log.*"), key=lambda path: -int(path.suffix[1:]))
+    found = lines.count(*backups, disk / "app.log")
+    assert gone["broken"] == []
+    assert gone["health"] == "failing"
+    assert any("No such file or directory" in reason for reason in gone["reasons"])
+    assert back["seconds"] is not None
+    assert back["seconds"] < BACK_SECONDS
+    _exact(back)
+    assert back["written"] == RECORDS + 1
+    # What was removed is removed: from some record behind the first half on every line is there.
+    there = found.numbers["main"]
+    assert there == list(range(there[0], RECORDS))
+    assert found.numbers["last"] == [0]
+
+
+QUEUE_GONE = (
+    _PRELUDE
+    + """\
+queue = os.environ["LOGSPOOL_QUEUE_DIR"]
+attach(logspool.FileHandler("app.log"))
+burst(0, HALF)
+logspool.flush(30)
+shutil.rmtree(queue)
+burst(HALF, COUNT)
+flushed = logspool.flush(30)
+report("gone.json", flushed=flushed)
+log.addHandler(second := logging.FileHandler("second.log"))
+second.setFormatter(logging.Formatter("%(message)s"))
+log.info("main %d end", COUNT)
+flushed = logspool.flush(30)
+report("end.json", flushed=flushed)
+"""
+)
+
+
+def test_a_queue_folder_that_is_removed_costs_no_record_of_a_program_that_runs_on(run_program, queue_dir):
+    outcome, folder = run_program(QUEUE_GONE, "", str(RECORDS), deadline_seconds=SECONDS)
+
+    outcome.expect_success()
+    found = lines.count(folder / "app.log")
+    assert found.numbers == {"main": list(range(RECORDS + 1))}
+    for name in ("gone.json", "end.json"):
+        report = _report(folder, name)
+        assert report["flushed"] is True
+        _exact(report)
+
+
+QUEUE_FAILS = (
+    _PRELUDE
+    + """\
+flag = os.environ["FAULT_FLAG"]
+attach(logspool.FileHandler("app.log"))
+burst(0, HALF)
+open(flag, "w").close()
+burst(HALF, COUNT)
+flushed = logspool.flush(30)
+os.remove(flag)
+log.info("last 0 end")
+flushed = logspool.flush(30) and flushed
+report("end.json", flushed=flushed)
+"""
+)
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.ENOSPC], ids=["read-only", "full"])
+def test_a_queue_folder_that_takes_nothing_more_costs_no_record(run_program, queue_dir, tmp_path, number):
+    outcome, folder = run_program(
+        QUEUE_FAILS,
+        "",
+        str(RECORDS),
+        deadline_seconds=SECONDS,
+        LD_PRELOAD=str(preloaded.build(tmp_path)),
+        FAULT_ERRNO=str(number),
+        FAULT_UNDER=str(queue_dir),
+        FAULT_FLAG=str(tmp_path / "failing"),
+    )
+
+    outcome.expect_success()
+    found = lines.count(folder / "app.log")
+    end = _report(folder, "end.json")
+    assert found.numbers == {"main": list(range(RECORDS)), "last": [0]}
+    assert end["flushed"] is True
+    _exact(end)
+    assert queue_folder.left_in(queue_dir) == []
