@@ -98,7 +98,7 @@ def _waiting(sink: _stats.SinkStats) -> int:
 
 
 def _memory(stats: _stats.Stats) -> list[str]:
-    options = _stats.options_in_force()
+    options = _stats.options_of_queue()
     if stats.queue.survives or (options is not None and options["durability"] == "memory"):
         return []
     return [
@@ -151,7 +151,7 @@ def _last_sync_error(stats: _stats.Stats) -> str:
 
 
 def _beyond_cap(stats: _stats.Stats) -> list[str]:
-    options = _stats.options_in_force()
+    options = _stats.options_of_queue()
     if options is None:
         return []
     try:

@@ -189,10 +189,11 @@ class Stats:
                 for reason, number in row.dropped.items():
                     dropped[reason] = dropped.get(reason, 0) + number
             state = f", failing: {sink.error}" if sink.error else ", stuck" if sink.stuck else ""
+            on_disk = sink.total("spooled")
+            spooled = f"{on_disk} spooled, " if on_disk else ""
             rows.append(
                 f"sink {name}: {sink.total('written')} written of {sink.total('accepted_for_sink')}, "
-                f"{sink.total('queued')} queued, {sink.total('spooled')} spooled, {sink.bytes_written} bytes"
-                f"{_listed(dropped)}{state}"
+                f"{sink.total('queued')} queued, {spooled}{sink.bytes_written} bytes{_listed(dropped)}{state}"
             )
         if self.recovered:
             rows.append(f"recovered: {self.recovered} records of dead processes")
@@ -296,6 +297,12 @@ def options_in_force() -> Mapping[str, Any] | None:
     """Return the options of `install()`, or None when it is not in force. Imports nothing."""
     installed = sys.modules.get("logspool._install")
     return getattr(installed, "_in_force", None)
+
+
+def options_of_queue() -> Mapping[str, Any] | None:
+    """Return the options of the queue: those of `install()`, or of the first handler. None before either."""
+    installed = sys.modules.get("logspool._install")
+    return getattr(installed, "_in_force", None) or getattr(installed, "_alone", None)
 
 
 def metrics_text() -> str:

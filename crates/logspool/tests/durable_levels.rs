@@ -33,8 +33,10 @@ fn calls_of_these_levels_wait_and_others_do_not() {
     for index in 1..=5 {
         assert!(log(route, CRITICAL, &format!("critical {index}")));
         assert_eq!(100 + index, lines(&path));
-        assert_eq!(index as u64, syncs_of(sink));
+        assert!(syncs_of(sink) >= index as u64, "{} syncs", syncs_of(sink));
     }
+    // A writer that was still awake may have synced what came before by itself.
+    assert!(syncs_of(sink) <= 6, "{} syncs", syncs_of(sink));
     // In the same test: a call that waits has the sinks of other threads synced too.
     a_durable_flush_syncs_what_it_is_for();
 }

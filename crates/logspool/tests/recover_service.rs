@@ -6,12 +6,16 @@
 mod orphan;
 mod service;
 
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
+use std::io;
 use std::mem::offset_of;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use logspool::recover;
+use logspool::msgpack::Reader;
+use logspool::recover::{self, Adopter, Taken, Want};
 use logspool::segment::layout::{DROPS, LEVEL_CLASSES, SINKS, SinkHead};
 use orphan::exact::judge;
 use orphan::{Dice, Scene, Task};
@@ -183,6 +187,64 @@ fn a_message_that_the_service_has_and_the_process_does_not_know_of_moves_no_numb
         recovered(&scene, &format!("round {round}"));
         judge(Task::LogToServiceTight, &text(&service), &accepted, &[]);
     }
+}
+
+/// Takes what an adoption finds, and fails as often as not, before or after it has taken it.
+struct Taker<'a> {
+    dice: RefCell<&'a mut Dice>,
+    /// Number of the next record, and the messages of those before, in order.
+    taken: RefCell<(u64, Vec<Vec<u8>>)>,
+}
+
+impl Adopter for Taker<'_> {
+    fn looks_at(&self, _: &str) -> bool {
+        true
+    }
+
+    fn want(&self, _: &Path) -> Want {
+        Want::Take
+    }
+
+    fn take(&self, given: &Taken<'_>) -> io::Result<()> {
+        let fate = self.dice.borrow_mut().below(20);
+        if fate == 0 {
+            return Err(io::Error::other("not now"));
+        }
+        let (next, records) = &mut *self.taken.borrow_mut();
+        assert!(given.first <= *next, "{} follows {next}", given.first);
+        for (number, (record, _)) in (given.first..).zip(given.records()) {
+            if number == *next {
+                records.push(record.to_vec());
+                *next += 1;
+            } else {
+                assert!(records[number as usize - 1] == record, "record {number} came as another one");
+            }
+        }
+        if fate == 1 { Err(io::Error::other("taken, and not known to be")) } else { Ok(()) }
+    }
+}
+
+#[test]
+fn adopted_records_keep_their_numbers_however_often_they_are_offered() {
+    let mut dice = Dice::new();
+    let mut offers = 0;
+    for round in 0..rounds() {
+        let scene = Scene::with_service();
+        let witness = scene.spawn(Task::LogToService);
+        witness.await_report();
+        std::thread::sleep(Duration::from_micros(dice.below(50_000)));
+        let accepted = witness.kill();
+        let taker = Taker { dice: RefCell::new(&mut dice), taken: RefCell::new((1, Vec::new())) };
+        while !scene.names().is_empty() {
+            recover::adopt(scene.queue.path(), &taker).unwrap();
+            offers += 1;
+        }
+        let (_, records) = taker.taken.into_inner();
+        let text: String = records.iter().map(|entry| service::message(&mut Reader::new(entry)) + "\n").collect();
+        judge(Task::LogToService, &text, &accepted, &[]);
+        assert!(!records.is_empty(), "round {round}");
+    }
+    println!("{} kills, {offers} adoptions", rounds());
 }
 
 /// What the killed process had counted as dropped on the way to its service, its first sink.

@@ -100,7 +100,7 @@ logging.getLogger().addHandler(handler)
 for number in range(1000):
     logging.warning("line %d", number)
 again = logspool.StreamHandler(sys.stdout, queue_bytes=65_536)
-for options in ({"queue_bytes": 131_072}, {"queue_byte": 1}, {"shutdown_timeout": -1}, {"spool_dir": "/"}):
+for options in ({"queue_bytes": 131_072}, {"queue_byte": 1}, {"shutdown_timeout": -1}, {"spool_dir": "/dev/null"}):
     try:
         logspool.FileHandler("other.log", **options)
     except Exception as error:

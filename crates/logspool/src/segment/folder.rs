@@ -166,7 +166,17 @@ impl Folder {
         // SAFETY: the folder's descriptor is open and `name` is a valid C string.
         let descriptor = check(unsafe { libc::openat(self.handle.as_raw_fd(), name.as_ptr(), flags, 0o600) })?;
         // SAFETY: the descriptor was just opened and belongs to nobody else.
-        Ok(unsafe { File::from_raw_fd(descriptor) })
+        let file = unsafe { File::from_raw_fd(descriptor) };
+        if !self.is_own() {
+            use std::os::unix::fs::MetadataExt;
+            let status = file.metadata()?;
+            // Its owner may put anything there, also something of others.
+            if status.uid() != self.owner || !status.is_file() {
+                let why = "it is no file of the user whose folder it lies in";
+                return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+            }
+        }
+        Ok(file)
     }
 
     /// Makes a file that must not exist.

@@ -357,12 +357,18 @@ mod tests {
             stage.results.send(Ok(())).unwrap();
             assert!(stage.wait(1));
 
-            assert_eq!(5, stage.begun.recv_timeout(DEADLINE).unwrap(), "one sync for the four that waited");
+            let mut written = stage.begun.recv_timeout(DEADLINE).unwrap();
             assert!(!stage.look(2), "they were written behind the first sync");
             stage.results.send(Ok(())).unwrap();
+            // One more for all four, unless this thread or the writer is kept from the processor for long.
+            while written < 5 {
+                written = stage.begun.recv_timeout(DEADLINE).unwrap();
+                stage.results.send(Ok(())).unwrap();
+            }
             (2..=5).for_each(|batch| assert!(stage.wait(batch)));
         });
-        assert_eq!(2, stage.outlet.reading().sync_seconds.count);
+        let syncs = stage.outlet.reading().sync_seconds.count;
+        assert!((2..5).contains(&syncs), "{syncs} syncs");
         assert_eq!([0; LEVEL_CLASSES], stage.outlet.reading().not_durable);
     }
 

@@ -238,7 +238,7 @@ fn ack(id: &str) -> Vec<u8> {
 }
 
 /// The message of an entry.
-fn message(reader: &mut Reader<'_>) -> String {
+pub fn message(reader: &mut Reader<'_>) -> String {
     assert_eq!(Ok(Item::Array(2)), reader.item());
     assert!(matches!(reader.item(), Ok(Item::Extension(0, [_, _, _, _, _, _, _, _]))));
     let Ok(Item::Map(parts)) = reader.item() else { panic!("a record is a map") };

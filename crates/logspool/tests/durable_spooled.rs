@@ -1,0 +1,70 @@
+//! Mode `Sync` with a spool: a call whose output stalls, or whose service is away, returns when its record is on disk.
+
+mod line;
+
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use line::{DEADLINE, begin, file_sink, log, route_to, route_to_format};
+use logspool::definition::{Descriptor, SinkDefinition, SinkKind};
+use logspool::format::FormatSpec;
+use logspool::pipeline::{self, Durability, Options};
+use logspool::stats::SinkCounts;
+
+fn spool_folder() -> PathBuf {
+    PathBuf::from(format!("/tmp/logspool-durable-{}", std::process::id()))
+}
+
+fn counts(sink: u32) -> SinkCounts {
+    pipeline::snapshot().unwrap().sinks.into_iter().find(|known| known.id == sink as usize).unwrap().counts
+}
+
+fn not_durable() -> u64 {
+    pipeline::snapshot().map_or(0, |snapshot| snapshot.not_durable.iter().sum())
+}
+
+#[test]
+fn a_call_returns_when_its_record_lies_in_the_spool() {
+    begin(Options {
+        durability: Durability::Sync,
+        durability_timeout: DEADLINE,
+        spool_dir: Some(spool_folder()),
+        ..Options::default()
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let fifo = folder.path().join("fifo");
+    let name = CString::new(fifo.as_os_str().as_bytes()).unwrap();
+    // SAFETY: a valid C string.
+    assert_eq!(0, unsafe { libc::mkfifo(name.as_ptr(), 0o600) });
+    let mut reader = std::fs::OpenOptions::new().read(true).write(true).open(&fifo).unwrap();
+    let frozen_sink = file_sink(&fifo);
+    let frozen = route_to("frozen", frozen_sink);
+    // More than a pipe holds.
+    let long = "x".repeat(30_000);
+    for _ in 0..20 {
+        assert!(log(frozen, 20, &long));
+    }
+    let stalled = counts(frozen_sink);
+    assert_eq!(0, not_durable(), "{stalled:?}");
+    assert!(stalled.spooled.iter().sum::<u64>() > 10, "{stalled:?}");
+
+    // Nobody listens there.
+    let kind = SinkKind::Service { address: "tcp://127.0.0.1:1".parse().unwrap() };
+    let away_sink = pipeline::open_sink(&SinkDefinition { kind, descriptor: Descriptor::Open }).unwrap();
+    let away = route_to_format("away", away_sink, &FormatSpec::entry(std::process::id()));
+    for _ in 0..5 {
+        assert!(log(away, 20, "on disk"));
+    }
+    assert_eq!(0, not_durable());
+    assert_eq!(5, counts(away_sink).spooled.iter().sum::<u64>());
+    assert!(!pipeline::close_sink(away_sink, std::time::Duration::ZERO));
+
+    let thawed = std::thread::spawn(move || {
+        let mut text = vec![0; 20 * 30_001];
+        std::io::Read::read_exact(&mut reader, &mut text).unwrap();
+        text.split(|byte| *byte == b'\n').filter(|line| line.len() == 30_000).count()
+    });
+    assert!(pipeline::flush(Some(frozen_sink), Some(DEADLINE)));
+    assert_eq!(20, thawed.join().unwrap());
+}
