@@ -18,14 +18,14 @@ PROGRAM = """\
 import ctypes, logging, os, signal, sys, time
 import logspool
 
-mode, end, witness = sys.argv[1], sys.argv[2], int(sys.argv[3])
+mode, end, witness, records = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 signal.signal(signal.SIGINT, signal.default_int_handler)
 logging.basicConfig(filename="app.log", level=logging.INFO, format="%(message)s")
 logspool.install(durability=mode)
 log = logging.getLogger("app")
 
 def burst(who):
-    for number in range(RECORDS):
+    for number in range(records):
         log.info("%s %d end", who, number)
         os.write(witness, f"{who} {number} end\\n".encode())
 
@@ -52,7 +52,7 @@ if end == "fork":
 if end.startswith("SIG"):
     os.kill(os.getpid(), getattr(signal, end))
     time.sleep(30)
-""".replace("RECORDS", str(RECORDS))
+"""
 
 #: Ends that leave nothing behind, and what the program ends with.
 COMPLETE = {
@@ -66,7 +66,15 @@ COMPLETE = {
     "SIGTERM": -signal.SIGTERM,
     "SIGHUP": -signal.SIGHUP,
 }
+#: Modes in which a kill of the process costs nothing.
+LASTING = ["process", "interval", "checkpoint", "sync"]
+#: A sync for each record, or for fifty, takes its time.
+RECORDS_OF = {"sync": 100, "checkpoint": 1000}
 KILLS = {"SIGKILL": -signal.SIGKILL, "abort": -signal.SIGABRT, "segv": -signal.SIGSEGV}
+
+
+def _records(mode):
+    return RECORDS_OF.get(mode, RECORDS)
 
 
 def _run(folder, queue_dir, mode, end):
@@ -75,7 +83,7 @@ def _run(folder, queue_dir, mode, end):
     reader, writer = os.pipe()
     with (folder / "stderr").open("wb") as errors:
         child = programs.start(
-            [script, mode, end, str(writer)],
+            [script, mode, end, str(writer), str(_records(mode))],
             env=programs.environment(programs.INSTALLED, queue_dir, PYTHONFAULTHANDLER=""),
             folder=folder,
             pass_fds=[writer],
@@ -100,13 +108,13 @@ def _missing(found, accepted):
 
 
 @pytest.mark.parametrize("end", COMPLETE)
-@pytest.mark.parametrize("mode", ["memory", "process"])
+@pytest.mark.parametrize("mode", ["memory", *LASTING])
 def test_where_stock_logging_is_complete_the_file_is(tmp_path, queue_dir, mode, end):
     status, accepted = _run(tmp_path, queue_dir, mode, end)
 
     found = lines.count(tmp_path / "app.log")
     assert status == COMPLETE[end]
-    assert len(accepted.numbers["main"]) == RECORDS
+    assert len(accepted.numbers["main"]) == _records(mode)
     assert _missing(found, accepted) == {}
     assert (found.doubled(), found.out_of_order(), found.other) == ({}, {}, [])
     assert queue_folder.left_in(queue_dir) == []
@@ -127,32 +135,33 @@ def test_a_kill_in_the_mode_memory_costs_the_newest_records_at_most_and_tears_no
 
 
 @pytest.mark.parametrize("end", KILLS)
-def test_a_kill_in_the_mode_process_costs_nothing_once_the_next_program_has_begun(tmp_path, queue_dir, end):
-    status, accepted = _run(tmp_path, queue_dir, "process", end)
+@pytest.mark.parametrize("mode", LASTING)
+def test_a_kill_in_the_other_modes_costs_nothing_once_the_next_program_has_begun(tmp_path, queue_dir, mode, end):
+    status, accepted = _run(tmp_path, queue_dir, mode, end)
     env = programs.environment(programs.INSTALLED, queue_dir)
     programs.run(["-m", "logspool", "recover"], env=env, folder=tmp_path, deadline_seconds=SECONDS).expect_success()
 
     found = lines.count(tmp_path / "app.log")
     assert status == KILLS[end]
-    assert found.numbers == accepted.numbers == {"main": list(range(RECORDS))}
+    assert found.numbers == accepted.numbers == {"main": list(range(_records(mode)))}
     assert found.other == []
     assert queue_folder.left_in(queue_dir) == []
 
 
-@pytest.mark.parametrize("mode", ["memory", "process"])
+@pytest.mark.parametrize("mode", ["memory", *LASTING])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_program_ended_from_outside_at_any_moment_says_the_same(tmp_path, queue_dir, mode, number):
     script = tmp_path / "program.py"
-    script.write_text(PROGRAM.replace("range(3000)", "range(10**9)"))
+    script.write_text(PROGRAM)
     reader, writer = os.pipe()
     seen = bytearray()
     with contextlib.ExitStack() as ends:
         env = programs.environment(programs.INSTALLED, queue_dir)
-        arguments = [script, mode, "return", str(writer)]
+        arguments = [script, mode, "return", str(writer), str(10**9)]
         child = programs.start(arguments, env=env, folder=tmp_path, pass_fds=[writer])
         ends.enter_context(programs.ended(child))
         os.close(writer)
-        while seen.count(b"\n") < RECORDS:
+        while seen.count(b"\n") < _records(mode):
             seen += os.read(reader, 1 << 16)
         child.send_signal(number)
         while data := os.read(reader, 1 << 16):
@@ -168,6 +177,6 @@ def test_a_program_ended_from_outside_at_any_moment_says_the_same(tmp_path, queu
     assert child.returncode == -number
     assert written == list(range(len(written)))
     assert found.other == []
-    if mode == "process" or number == signal.SIGTERM:
+    if mode != "memory" or number == signal.SIGTERM:
         assert _missing(found, accepted) == {}
     assert queue_folder.left_in(queue_dir) == []
