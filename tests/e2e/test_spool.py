@@ -23,8 +23,8 @@ PROGRAM = """\
 import json, logging, os, sys
 import logspool
 
-forks = int(sys.argv[1])
-logspool.install(spool_dir="spool", shutdown_timeout=60)
+forks, end = int(sys.argv[1]), sys.argv[2]
+logspool.install(spool_dir="spool", shutdown_timeout=60 if end == "drain" else 0.2)
 handler = logging.FileHandler("app.log")
 handler.setFormatter(logging.Formatter("%(message)s"))
 log = logging.getLogger("app")
@@ -48,6 +48,8 @@ with open("report.part", "w") as file:
     counts = {field: sink.total(field) for field in ("accepted_for_sink", "written", "queued", "spooled", "dropped")}
     json.dump({**counts, "health": str(health), "metrics": logspool.metrics_text(), "text": str(stats)}, file)
 os.rename("report.part", "report")
+if end == "_exit":
+    os._exit(0)
 sys.stdin.read(1)
 if not logspool.flush(60):
     sys.exit("not everything was written")
@@ -57,14 +59,14 @@ if not logspool.flush(60):
 class Frozen:
     """The program with a pipe nobody reads in the place of its log file."""
 
-    def __init__(self, folder: Path, queue_dir: Path, forks: int) -> None:
+    def __init__(self, folder: Path, queue_dir: Path, forks: int, end: str) -> None:
         self.folder = folder
         os.mkfifo(folder / "app.log")
         self.end = os.open(folder / "app.log", os.O_RDWR | os.O_NONBLOCK)
         (folder / "program.py").write_text(PROGRAM)
         with (folder / "accepted").open("wb") as accepted, (folder / "stderr").open("wb") as stderr:
             self.child = subprocess.Popen(
-                [sys.executable, "program.py", str(forks)],
+                [sys.executable, "program.py", str(forks), end],
                 env=programs.environment(programs.INSTALLED, queue_dir),
                 cwd=folder,
                 stdin=subprocess.PIPE,
@@ -100,10 +102,10 @@ def frozen(tmp_path, queue_dir):
     """Return a function that starts the program."""
     began = []
 
-    def start(forks: int) -> Frozen:
+    def start(forks: int, end: str) -> Frozen:
         folder = tmp_path / str(len(began))
         folder.mkdir()
-        began.append(Frozen(folder, queue_dir, forks))
+        began.append(Frozen(folder, queue_dir, forks, end))
         return began[-1]
 
     yield start
@@ -116,7 +118,7 @@ def frozen(tmp_path, queue_dir):
 
 
 def test_spooled_records_are_counted_survive_forks_and_come_in_order(frozen, queue_dir):
-    program = frozen(FORKS)
+    program = frozen(FORKS, "drain")
     report = program.until_reported()
     assert report["accepted_for_sink"] == report["written"] + report["queued"] + report["spooled"]
     assert report["spooled"] > 10_000, report
@@ -137,14 +139,18 @@ def test_spooled_records_are_counted_survive_forks_and_come_in_order(frozen, que
     assert queue_folder.left_in(queue_dir) == []
 
 
-def test_killed_program_leaves_its_spool_to_recover(frozen, queue_dir):
+@pytest.mark.parametrize("end", ["kill", "_exit"])
+def test_killed_program_leaves_its_spool_to_recover(frozen, queue_dir, end):
     lines = 0
     for _ in range(KILLS):
-        program = frozen(0)
+        program = frozen(0, end)
         program.until_reported()
-        assert program.spool_files()
-        program.child.send_signal(signal.SIGKILL)
-        program.child.wait()
+        if end == "kill":
+            assert program.spool_files()
+            program.child.send_signal(signal.SIGKILL)
+        program.child.wait(SPOOLED_SECONDS)
+        if end == "_exit":
+            assert "records were not written within 0.2 s; they are kept" in (program.folder / "stderr").read_text()
         text = program.read()
         target = program.folder / "app.log"
         target.unlink()

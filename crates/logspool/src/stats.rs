@@ -75,6 +75,11 @@ pub struct SinkCounts {
 }
 
 impl SinkCounts {
+    /// Records that are neither written nor given up, wherever they wait.
+    pub fn waiting(&self) -> u64 {
+        self.queued.iter().chain(&self.spooled).sum()
+    }
+
     /// Reads the counters that lie in a sink's head: nothing waits. Consistent when its outlet's lock is held.
     pub fn read(head: &SinkHead) -> Self {
         Self {

@@ -361,8 +361,8 @@ impl Pipeline {
     fn left_behind(&self) -> u64 {
         let snapshot = super::outlets::snapshot_of(self);
         let in_lanes: u64 = snapshot.in_lanes.iter().sum();
-        let queued: u64 = snapshot.sinks.iter().map(|sink| sink.counts.queued.iter().sum::<u64>()).sum();
-        in_lanes + queued
+        let waiting: u64 = snapshot.sinks.iter().map(|sink| sink.counts.waiting()).sum();
+        in_lanes + waiting
     }
 }
 

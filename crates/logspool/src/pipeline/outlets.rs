@@ -146,7 +146,7 @@ pub fn close_sink(sink: u32, timeout: Duration) -> bool {
     if !done {
         pipeline.fall_back_queued(&outlet);
         if let SinkKind::Service { address } = &outlet.definition.kind {
-            let left: u64 = outlet.counts().queued.iter().sum();
+            let left = outlet.counts().waiting();
             let seconds = timeout.as_secs_f64();
             fallback::tell(&format!(
                 "logspool: {address} did not confirm {left} records within {seconds} s; they are given up\n"
