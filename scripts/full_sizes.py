@@ -34,6 +34,8 @@ FORMAT_CASES = 1_000_000
 PROPERTY_PARTS = 10
 CORE_KILLS = 1_000
 SHARED_FILE_KILLS = 300
+SPOOL_KILLS = 300
+SERVICE_CLIENT_KILLS = 1_000
 CRASH_STATES = 100_000_000
 FUZZ_ROUNDS = 20_000
 FUZZ_SECONDS = 600
@@ -93,6 +95,8 @@ def core_kills(seed: int) -> Iterator[Command]:
     hostile = {"LOGSPOOL_FUZZ": str(FUZZ_ROUNDS), "LOGSPOOL_FAULTS": "full"}
     yield cargo_test("recover_hostile", LOGSPOOL_SEED=str(seed), **hostile)
     yield cargo_test("spool_real", LOGSPOOL_KILLS=str(CORE_KILLS), LOGSPOOL_SEED=str(seed))
+    yield cargo_test("spooled_killed", LOGSPOOL_KILLS=str(SPOOL_KILLS), LOGSPOOL_SEED=str(seed))
+    yield cargo_test("recover_service", LOGSPOOL_KILLS=str(SERVICE_CLIENT_KILLS), LOGSPOOL_SEED=str(seed))
 
 
 def crash_states(seed: int) -> Iterator[Command]:

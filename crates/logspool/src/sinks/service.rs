@@ -27,7 +27,8 @@ use crate::sink::{Carried, Courier, Lines, Next, Pace, Sink, SinkError, Stream};
 use chunk::{Chunk, Packing};
 use connection::Connection;
 
-/// Bytes of entries at which a chunk is closed, and that it does not exceed unless one record is longer. Specified.
+/// Bytes of entries at which a chunk is closed if the window has room, and that it does not exceed unless one record is
+/// longer. Specified.
 const CHUNK_BYTES: std::ops::Range<usize> = 256 * 1024..1024 * 1024;
 
 /// How long a chunk gathers records. Specified.
@@ -227,7 +228,9 @@ impl Courier for ServiceSink {
     }
 
     fn has_room(&self) -> bool {
-        self.gathered.len() < CHUNK_BYTES.start && self.window.len() <= WINDOW
+        // While all that may be on their way are, the next chunk grows: a service commits large groups faster.
+        let full = if self.window.len() < WINDOW { CHUNK_BYTES.start } else { CHUNK_BYTES.end / 4 * 3 };
+        self.gathered.len() < full && self.window.len() <= WINDOW
     }
 
     fn take(&mut self, lines: Lines<'_>) {
@@ -388,6 +391,27 @@ mod tests {
         let batches: Vec<usize> = sink.window.iter().map(|chunk| chunk.batches).collect();
         assert_eq!([&[1; 1][..], &[0; 13], &[1; 1]].concat(), batches);
         assert!(sink.window.iter().all(|chunk| chunk.bytes.len() < 1024 * 1024));
+    }
+
+    #[test]
+    fn the_next_chunk_grows_while_the_window_is_full() {
+        let mut sink = ServiceSink::new("tcp://127.0.0.1:1".parse().unwrap()).unwrap();
+        let record = vec![b'x'; 64 * 1024];
+        let marks = [Mark { end: record.len() as u32, level: 20, class: 2, seconds: 0 }];
+        let lines = Lines { bytes: &record, marks: &marks, before: 0 };
+        while sink.window.len() < WINDOW {
+            while sink.has_room() {
+                sink.take(lines);
+            }
+            assert_eq!(4, sink.gathered_records);
+            sink.close_if_due(Pace::Gather);
+        }
+        while sink.has_room() {
+            sink.take(lines);
+        }
+        sink.close_if_due(Pace::Gather);
+
+        assert_eq!((12, WINDOW), (sink.gathered_records, sink.window.len()));
     }
 
     #[test]
