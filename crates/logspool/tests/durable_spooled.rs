@@ -1,16 +1,16 @@
 //! Mode `Sync` with a spool: a call whose output stalls, or whose service is away, returns when its record is on disk.
 
 mod line;
+mod service;
 
-use std::ffi::CString;
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use line::{DEADLINE, begin, file_sink, log, route_to, route_to_format};
+use line::{DEADLINE, begin, file_sink, log, make_fifo, route_to, route_to_format};
 use logspool::definition::{Descriptor, SinkDefinition, SinkKind};
 use logspool::format::FormatSpec;
 use logspool::pipeline::{self, Durability, Options};
 use logspool::stats::SinkCounts;
+use service::Service;
 
 fn spool_folder() -> PathBuf {
     PathBuf::from(format!("/tmp/logspool-durable-{}", std::process::id()))
@@ -34,10 +34,7 @@ fn a_call_returns_when_its_record_lies_in_the_spool() {
     });
     let folder = tempfile::tempdir().unwrap();
     let fifo = folder.path().join("fifo");
-    let name = CString::new(fifo.as_os_str().as_bytes()).unwrap();
-    // SAFETY: a valid C string.
-    assert_eq!(0, unsafe { libc::mkfifo(name.as_ptr(), 0o600) });
-    let mut reader = std::fs::OpenOptions::new().read(true).write(true).open(&fifo).unwrap();
+    let mut reader = make_fifo(&fifo);
     let frozen_sink = file_sink(&fifo);
     let frozen = route_to("frozen", frozen_sink);
     // More than a pipe holds.
@@ -49,8 +46,9 @@ fn a_call_returns_when_its_record_lies_in_the_spool() {
     assert_eq!(0, not_durable(), "{stalled:?}");
     assert!(stalled.spooled.iter().sum::<u64>() > 10, "{stalled:?}");
 
-    // Nobody listens there.
-    let kind = SinkKind::Service { address: "tcp://127.0.0.1:1".parse().unwrap() };
+    let mut service = Service::start("tcp://127.0.0.1:0");
+    let kind = SinkKind::Service { address: service.address.parse().unwrap() };
+    service.stop();
     let away_sink = pipeline::open_sink(&SinkDefinition { kind, descriptor: Descriptor::Open }).unwrap();
     let away = route_to_format("away", away_sink, &FormatSpec::entry(std::process::id()));
     for _ in 0..5 {
@@ -58,7 +56,10 @@ fn a_call_returns_when_its_record_lies_in_the_spool() {
     }
     assert_eq!(0, not_durable());
     assert_eq!(5, counts(away_sink).spooled.iter().sum::<u64>());
-    assert!(!pipeline::close_sink(away_sink, std::time::Duration::ZERO));
+    service.listen();
+    assert!(pipeline::flush(Some(away_sink), Some(DEADLINE)));
+    assert_eq!(5, service.messages().len());
+    assert!(pipeline::close_sink(away_sink, DEADLINE));
 
     let thawed = std::thread::spawn(move || {
         let mut text = vec![0; 20 * 30_001];

@@ -2,12 +2,9 @@
 
 mod line;
 
-use std::ffi::CString;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-use line::{DEADLINE, begin, file_sink, log, route_to};
+use line::{DEADLINE, begin, file_sink, log, make_fifo, route_to};
 use logspool::pipeline::{self, Durability, Options};
 use logspool::stats::SinkSnapshot;
 
@@ -19,13 +16,6 @@ fn options() -> Options {
 
 fn sink_of(sink: u32) -> SinkSnapshot {
     pipeline::snapshot().unwrap().sinks.into_iter().find(|found| found.id == sink as usize).unwrap()
-}
-
-fn make_fifo(path: &Path) -> std::fs::File {
-    let name = CString::new(path.as_os_str().as_bytes()).unwrap();
-    // SAFETY: a valid C string.
-    assert_eq!(0, unsafe { libc::mkfifo(name.as_ptr(), 0o600) });
-    std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap()
 }
 
 /// Calls so far that returned before their record was durable.

@@ -2,13 +2,11 @@
 
 mod line;
 
-use std::ffi::CString;
 use std::io::Read;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
-use line::{DEADLINE, begin, file_sink, log, route_to};
+use line::{DEADLINE, begin, file_sink, log, make_fifo, route_to};
 use logspool::pipeline::{self, Options};
 use logspool::stats::{SinkCounts, Snapshot};
 
@@ -27,14 +25,6 @@ fn begin_with_spool() {
         blocking_timeout: DEADLINE,
         ..Options::default()
     });
-}
-
-fn make_fifo(path: &Path) -> std::fs::File {
-    let name = CString::new(path.as_os_str().as_bytes()).unwrap();
-    // SAFETY: a valid C string.
-    assert_eq!(0, unsafe { libc::mkfifo(name.as_ptr(), 0o600) });
-    // Opened for both: opening and writing do not fail for want of a reader, they wait.
-    std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap()
 }
 
 fn counts(snapshot: &Snapshot, sink: u32) -> SinkCounts {

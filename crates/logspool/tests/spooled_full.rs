@@ -2,13 +2,11 @@
 
 mod line;
 
-use std::ffi::CString;
 use std::io::Read;
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use line::{DEADLINE, begin, file_sink, log, route_to};
+use line::{DEADLINE, begin, file_sink, log, make_fifo, route_to};
 use logspool::pipeline::{self, Options};
 use logspool::stats::{SinkCounts, Snapshot};
 
@@ -40,10 +38,7 @@ fn a_full_spool_is_told_of_and_takes_records_again() {
     });
     let files = tempfile::tempdir().unwrap();
     let fifo = files.path().join("fifo");
-    let name = CString::new(fifo.as_os_str().as_bytes()).unwrap();
-    // SAFETY: a valid C string.
-    assert_eq!(0, unsafe { libc::mkfifo(name.as_ptr(), 0o600) });
-    let mut reader = std::fs::OpenOptions::new().read(true).write(true).open(&fifo).unwrap();
+    let mut reader = make_fifo(&fifo);
     let sink = file_sink(&fifo);
     let route = route_to("frozen", sink);
     let (mut accepted, mut number, mut refused) = (Vec::new(), 0_u64, 0);

@@ -2,23 +2,12 @@
 
 mod line;
 
-use std::ffi::CString;
 use std::io::Read;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-use line::{DEADLINE, begin, file_sink, log, route_to};
+use line::{DEADLINE, begin, file_sink, log, make_fifo, route_to};
 use logspool::pipeline::{self, Options};
 use logspool::stats::Snapshot;
-
-fn make_fifo(path: &Path) -> std::fs::File {
-    let name = CString::new(path.as_os_str().as_bytes()).unwrap();
-    // SAFETY: a valid C string.
-    assert_eq!(0, unsafe { libc::mkfifo(name.as_ptr(), 0o600) });
-    // Opened for both: opening and writing do not fail for want of a reader, they wait.
-    std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap()
-}
 
 fn assert_identities(snapshot: &Snapshot) {
     for class in 0..6 {

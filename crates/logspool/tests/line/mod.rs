@@ -33,6 +33,16 @@ pub fn file_sink(path: &Path) -> u32 {
     pipeline::open_sink(&SinkDefinition { kind, descriptor: Descriptor::Open }).unwrap()
 }
 
+/// A FIFO that nobody reads: its descriptor keeps it open, and reads it when somebody wants.
+#[allow(dead_code, reason = "not every test program has an output that stalls")]
+pub fn make_fifo(path: &Path) -> std::fs::File {
+    let name = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
+    // SAFETY: a valid C string.
+    assert_eq!(0, unsafe { libc::mkfifo(name.as_ptr(), 0o600) });
+    // Opened for both: opening and writing do not fail for want of a reader, they wait.
+    std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap()
+}
+
 /// A sink that writes through a duplicate of an open file's descriptor, as a handler of Python has it.
 #[allow(dead_code, reason = "not every test program has two handlers")]
 pub fn duplicate_sink(path: &Path, file: &std::fs::File) -> u32 {
