@@ -78,8 +78,9 @@ fn run(folder: &Path, want: impl Fn(&Path) -> bool, undeliverable: Undeliverable
         false => Want::Leave,
     };
     let mut report = recover::recover_as(folder, want, Options { undeliverable })?;
-    // After a reboot the spools are all there is. A folder that is given by hand may be one of spools.
-    for spools in [super::life::options().spool_dir.as_deref(), Some(folder)].into_iter().flatten() {
+    // After a reboot the spools are all there is. A folder that is not this process's queue may be one of spools.
+    let by_hand = Some(folder).filter(|folder| *folder != queue_folder());
+    for spools in [super::life::options().spool_dir.as_deref(), by_hand].into_iter().flatten() {
         report.add(recover::recover_spools(spools, |path| want(path) == Want::Append)?);
     }
     DISCARDED.fetch_add(report.done_away, Ordering::Relaxed);

@@ -150,7 +150,7 @@ impl SinkSpool {
 
     /// Bytes of its files.
     pub fn bytes(&self) -> u64 {
-        self.spool.stats().bytes
+        self.spool.bytes()
     }
 
     /// Ends it and removes its files.
