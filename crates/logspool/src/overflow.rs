@@ -175,6 +175,22 @@ fn anonymous_file() -> io::Result<File> {
 }
 
 impl Place {
+    /// Reads the whole entry.
+    ///
+    /// # Errors
+    ///
+    /// What the system said.
+    pub fn read_entry(&self) -> io::Result<Vec<u8>> {
+        let mut entry = vec![0; entry_bytes(self.bytes as usize, self.marks as usize)];
+        self.file.file.read_exact_at(&mut entry, self.offset)?;
+        Ok(entry)
+    }
+
+    /// Records of the chunk.
+    pub fn records(&self) -> u32 {
+        self.marks
+    }
+
     /// Reads the chunk back.
     ///
     /// # Errors

@@ -66,18 +66,17 @@ impl SinkSpool {
         Ok(Self { spool, path: path.to_owned(), passed: acked, acked, is_unsaved: false, joiner })
     }
 
-    /// Adds a chunk and returns the number behind it.
+    /// Adds an entry, a chunk of so many records, and returns the number behind it.
     ///
     /// # Errors
     ///
     /// See [`Spool::append`]; nothing of the chunk is given back then.
-    pub fn append(&mut self, chunk: &Chunk) -> Result<u64, SpoolError> {
-        let entry = chunk.encode();
+    pub fn append(&mut self, entry: &[u8], records: u32) -> Result<u64, SpoolError> {
         let part_bytes = self.spool.max_payload_bytes();
         let parts = entry.len().div_ceil(part_bytes);
         for (index, payload) in entry.chunks(part_bytes).enumerate() {
             let codec = codec(index, parts);
-            let count = if index == 0 { chunk.marks.len().max(1) as u32 } else { 1 };
+            let count = if index == 0 { records.max(1) } else { 1 };
             self.spool.append(&Batch { first: self.spool.next(), count, codec, payload })?;
         }
         Ok(self.spool.next())

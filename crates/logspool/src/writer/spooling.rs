@@ -276,12 +276,12 @@ impl Outlet {
                 let mut waiting = self.lock();
                 let hands = waiting.hands();
                 let next = waiting.entries.next_to_spool(hands);
-                next.map(|entry| (entry.batch, entry.counts, entry.place.clone()))
+                next.map(|entry| (entry.batch, entry.bytes, entry.place.clone()))
             };
-            let Some((batch, counts, Some(place))) = next else { break };
+            let Some((batch, bytes, Some(place))) = next else { break };
             // tmpfs does not fail to read back what it took; should it, the writer finds out and counts.
-            let Ok(chunk) = place.read(batch, counts) else { break };
-            let end = spool.append(&chunk)?;
+            let Ok(entry) = place.read_entry() else { break };
+            let end = spool.append(&entry, place.records())?;
             let mut waiting = self.lock();
             let hands = waiting.hands();
             match waiting.entries.note_spooled(batch, end, hands) {
@@ -295,7 +295,7 @@ impl Outlet {
             }
             waiting.spool.stored_at = monotonic_ns();
             self.publish_fronts(&waiting);
-            stored += chunk.bytes.len();
+            stored += bytes;
             batches.push(batch);
         }
         if !batches.is_empty() && self.syncs.tracks() {
