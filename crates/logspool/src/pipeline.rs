@@ -15,6 +15,7 @@ mod outlets;
 mod recovery;
 mod refused;
 mod routes;
+mod signals;
 mod spooling;
 
 pub use admission::{Push, Refusal, Room, Waiter, make_room, push, refuse};
@@ -24,7 +25,7 @@ pub use durability::{await_durable, flush_durable};
 pub(crate) use life::spawn;
 pub use life::{
     after_fork_in_child, after_fork_in_parent, before_fork, configure, drain, flush, flush_local, generation,
-    install_signal_drain, is_running,
+    is_running,
 };
 pub use options::{Durability, Fallback, Options, OptionsError, QUEUE_BYTES};
 pub use outlets::{close_sink, define_format, define_route, define_site, open_sink, retire_sink, snapshot, turns};
@@ -32,6 +33,7 @@ pub use recovery::{
     RecoveryCounts, opened_anew, orphans, program_begins, recover, recover_targets, recovery_counts, sidecars,
 };
 pub use refused::show_refused;
+pub use signals::install_signal_drain;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

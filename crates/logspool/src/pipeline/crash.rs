@@ -18,7 +18,8 @@ use std::time::Duration;
 
 use super::Pipeline;
 use super::door;
-use super::life::{SIGNAL_PATIENCE, existing, unlink_in_handler};
+use super::life::existing;
+use super::signals::{SIGNAL_PATIENCE, unlink_in_handler};
 use crate::barrier;
 use crate::clock::monotonic_ns;
 
@@ -159,7 +160,8 @@ fn write_queued(pipeline: &Pipeline) -> bool {
     }
     // No call returns from here on: its line would miss the wait. This thread's own push, if the crash is in the
     // middle of one, does not end; its record was never accepted.
-    door::shut_for_a_while(pipeline, begun + HELD.as_nanos() as u64, SIGNAL_PATIENCE.min(Duration::from_nanos(left)));
+    let patience = SIGNAL_PATIENCE.min(Duration::from_nanos(left));
+    door::shut_for_a_while(pipeline, begun + HELD.as_nanos() as u64, patience);
     let ticket = pipeline.request();
     let is_answered = || pipeline.answered.load(Ordering::Acquire) >= ticket;
     while !is_answered() && monotonic_ns() < begun + left {

@@ -47,7 +47,7 @@ pub(super) fn settle(pipeline: &Pipeline) {
 /// still log; [`go_on`] lets the others go on where the end does not come.
 pub fn end(timeout: Duration) -> u64 {
     let Some(pipeline) = existing() else { return 0 };
-    shut_for_good(pipeline, thread_id(), PATIENCE);
+    shut_until(pipeline, 0, thread_id(), PATIENCE);
     drain(timeout)
 }
 
@@ -63,16 +63,22 @@ static DYING: AtomicU64 = AtomicU64::new(0);
 static DYING_UNTIL_NS: AtomicU64 = AtomicU64::new(0);
 
 /// The id of no thread.
-pub(super) const NOBODY: u32 = 0;
+const NOBODY: u32 = 0;
 
 fn thread_id() -> u32 {
     // SAFETY: gettid has no preconditions.
     unsafe { libc::syscall(libc::SYS_gettid) as u32 }
 }
 
-/// Every push but the ender's waits on its slow way from here on. Async-signal-safe.
-pub(super) fn shut_for_good(pipeline: &Pipeline, ender: u32, patience: Duration) {
-    DYING_UNTIL_NS.store(0, Ordering::Relaxed);
+/// Every push waits on its slow way until then, this thread's too. Async-signal-safe.
+pub(super) fn shut_for_all(pipeline: &Pipeline, until_ns: u64, patience: Duration) {
+    shut_until(pipeline, until_ns, NOBODY, patience);
+}
+
+/// Every push but the ender's waits on its slow way until then, or with 0 for good. Async-signal-safe.
+fn shut_until(pipeline: &Pipeline, until_ns: u64, ender: u32, patience: Duration) {
+    DYING_UNTIL_NS.store(until_ns, Ordering::Relaxed);
+    // Release pairs with the Acquire in `wait_for_death`: who sees the word sees how long it holds.
     DYING.store(word(ender), Ordering::Release);
     shut(pipeline, patience);
 }
@@ -81,15 +87,14 @@ fn word(ender: u32) -> u64 {
     u64::from(std::process::id()) << 32 | u64::from(ender)
 }
 
-/// As [`shut_for_good`] for an end that may not come: every push but this thread's waits until then at most.
-/// Async-signal-safe.
+/// For an end that may not come: every push but this thread's waits until then at most. Async-signal-safe.
 pub(super) fn shut_for_a_while(pipeline: &Pipeline, until_ns: u64, patience: Duration) {
     let own = word(thread_id());
     let dying = DYING.load(Ordering::Relaxed);
     // Who ends the process already has shut the door for good.
     if dying >> 32 != own >> 32 {
         DYING_UNTIL_NS.store(until_ns, Ordering::Relaxed);
-        // Release pairs with the Acquire in `wait_for_death`: who sees the word sees how long it holds.
+        // Release as in `shut_until`.
         let _ = DYING.compare_exchange(dying, own, Ordering::Release, Ordering::Relaxed);
     }
     shut(pipeline, patience);

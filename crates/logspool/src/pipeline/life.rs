@@ -7,10 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::Pipeline;
 use super::options::{Durability, Options, OptionsError};
 use super::spooling::Spooler;
-use super::{Pipeline, door};
-use crate::barrier;
 use crate::clock;
 use crate::collector::{Collector, Turn};
 use crate::definition::SinkKind;
@@ -485,65 +484,4 @@ pub fn drain(timeout: Duration) -> u64 {
         pipeline.outlets().iter().flatten().for_each(|outlet| pipeline.fall_back_queued(outlet));
     }
     left
-}
-
-/// Milliseconds that the signal handler waits.
-static SIGNAL_TIMEOUT_MS: AtomicU64 = AtomicU64::new(0);
-
-/// How long the signal handler waits for pushes: the one that it interrupted itself does not end.
-///
-/// Chosen: a thread that does not get to run for so long is rare even on a busy machine, and nobody notices the time
-/// at the end of a process.
-pub(super) const SIGNAL_PATIENCE: Duration = Duration::from_millis(50);
-
-/// Drains, then ends the process as the signal would have. Only async-signal-safe steps.
-extern "C" fn drain_and_die(signal: libc::c_int) {
-    if let Some(pipeline) = existing()
-        && pipeline.collector_runs.load(Ordering::Acquire)
-    {
-        // No call may return from here on: its line would miss the drain. The interrupted thread's own push, if it is
-        // in one, goes on for nobody.
-        door::shut_for_good(pipeline, door::NOBODY, SIGNAL_PATIENCE);
-        let ticket = pipeline.request();
-        let end = clock::monotonic_ns() + SIGNAL_TIMEOUT_MS.load(Ordering::Relaxed) * 1_000_000;
-        while pipeline.answered.load(Ordering::Acquire) < ticket && clock::monotonic_ns() < end {
-            barrier::pause(Duration::from_micros(200));
-        }
-        if pipeline.answered.load(Ordering::Acquire) >= ticket {
-            unlink_in_handler(pipeline);
-        }
-    }
-    // SAFETY: signal and raise are async-signal-safe; the default action of these signals ends the process
-    // as soon as the handler returns and unblocks them.
-    unsafe {
-        libc::signal(signal, libc::SIG_DFL);
-        libc::raise(signal);
-    }
-}
-
-/// Removes sidecars, segment and lock; their paths were made when the handler was installed or the child began.
-pub(super) fn unlink_in_handler(pipeline: &Pipeline) {
-    if pipeline.spooler.as_ref().is_some_and(Spooler::has_files) {
-        // The next start removes them, and learns from the segment that nothing in them is wanted.
-        return;
-    }
-    sidecar::unlink_async_signal_safe();
-    pipeline.segment.unlink_async_signal_safe();
-}
-
-/// Lets SIGTERM and SIGHUP drain first, where their disposition is the default one.
-pub fn install_signal_drain(timeout: Duration) {
-    SIGNAL_TIMEOUT_MS.store(timeout.as_millis() as u64, Ordering::Relaxed);
-    for signal in [libc::SIGTERM, libc::SIGHUP] {
-        // SAFETY: all-zero sigaction structs are valid; the handler does only async-signal-safe things.
-        unsafe {
-            let mut before: libc::sigaction = std::mem::zeroed();
-            if libc::sigaction(signal, std::ptr::null(), &mut before) == 0 && before.sa_sigaction == libc::SIG_DFL {
-                let mut action: libc::sigaction = std::mem::zeroed();
-                action.sa_sigaction = drain_and_die as extern "C" fn(libc::c_int) as usize;
-                libc::sigfillset(&mut action.sa_mask);
-                libc::sigaction(signal, &action, std::ptr::null_mut());
-            }
-        }
-    }
 }
