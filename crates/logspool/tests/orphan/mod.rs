@@ -435,8 +435,13 @@ fn await_word(target: &Path) {
 }
 
 /// Waits until something is true.
-pub fn await_that(what: &str, mut is_true: impl FnMut() -> bool) {
-    let deadline = Instant::now() + DEADLINE;
+pub fn await_that(what: &str, is_true: impl FnMut() -> bool) {
+    await_within(DEADLINE, what, is_true);
+}
+
+/// As [`await_that`], with a deadline of one's own.
+pub fn await_within(time: Duration, what: &str, mut is_true: impl FnMut() -> bool) {
+    let deadline = Instant::now() + time;
     while !is_true() {
         assert!(Instant::now() < deadline, "{what}");
         std::thread::sleep(Duration::from_micros(200));
