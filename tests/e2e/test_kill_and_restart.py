@@ -3,6 +3,7 @@
 `LOGSPOOL_SEED=N` replays; the seed of a run stands in the name of each test.
 """
 
+import contextlib
 import json
 import os
 import random
@@ -129,8 +130,12 @@ def test_what_no_handler_of_the_next_start_matches_is_kept_and_listed_by_doctor(
 
     # A target that stands still, so that records are queued when the kill comes.
     os.mkfifo(tmp_path / "app.log")
-    holder = os.open(tmp_path / "app.log", os.O_RDWR)
+    holder = os.open(tmp_path / "app.log", os.O_RDWR | os.O_NONBLOCK)
     try:
+        # Full from the start: else a program that is killed early has written all it had.
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(holder, bytes(4096))
         seen, _ = _kill_one_life(script, tmp_path, queue_dir, random.Random(f"{SEED}-fifo"), 0)
     finally:
         os.close(holder)

@@ -4,6 +4,7 @@
 //! be the remains of an entry that found no room: the sink's head says up to which batch entries were completed, and
 //! only what is missing up to there is damage. A chunk may lie in both: it goes to disk before its place is freed.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -53,6 +54,8 @@ pub struct Spilled {
     behind: BTreeMap<usize, u64>,
     names: Vec<String>,
     spools: Vec<Spool>,
+    /// The overflow file that was read last: entries are read in the order in which they lie.
+    open: RefCell<Option<(u32, File)>>,
     damage: Damage,
 }
 
@@ -188,7 +191,11 @@ impl Spilled {
     pub fn read(&self, folder: &Folder, entry: &Entry) -> io::Result<Chunk> {
         match entry.source {
             Source::File { file, offset, bytes } => {
-                let file = folder.open_file(&self.names[file as usize])?;
+                let mut open = self.open.borrow_mut();
+                if open.as_ref().is_none_or(|(number, _)| *number != file) {
+                    *open = Some((file, folder.open_file(&self.names[file as usize])?));
+                }
+                let Some((_, file)) = &*open else { return Err(ErrorKind::NotFound.into()) };
                 let text_bytes = bytes as usize;
                 let mut bytes = vec![0; text_bytes + entry.marks as usize * size_of::<Mark>()];
                 file.read_exact_at(&mut bytes, offset + ENTRY_HEAD_BYTES as u64)?;
