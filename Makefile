@@ -9,7 +9,7 @@ BENCH_OPTIONS ?=
 PYTEST_OPTIONS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-service test-python matrix faults-ci faults full bench bench-pool bench-quick bench-service lint format wheels sanitize loom fuzz clean check-tools
+.PHONY: help demo test test-rust test-service test-python matrix faults-ci faults full bench bench-pool bench-durability bench-quick bench-service lint format wheels sanitize loom fuzz clean check-tools
 
 help: ## List these commands
 	@if [ -t 1 ] && [ -z "$$NO_COLOR" ]; then bold=$$(printf '\033[1m'); name=$$(printf '\033[36m'); off=$$(printf '\033[0m'); fi; \
@@ -60,6 +60,9 @@ bench-pool: check-tools ## Compare the thread pool with others (BENCH_PYTHONS="3
 	@code=0; for python in $(or $(BENCH_PYTHONS),"$(BENCH_PYTHON)"); do \
 		$(PYTHON) bench/prepare.py --python "$$python" -- bench/pool.py $(BENCH_OPTIONS) || code=$$?; \
 	done; exit $$code
+
+bench-durability: check-tools ## Measure what the durability modes cost, and recovery beside cp
+	@$(PYTHON) bench/prepare.py --python "$(BENCH_PYTHON)" -- bench/durability.py $(BENCH_OPTIONS)
 
 bench-service: check-tools ## Compare the service with the plainest things that do the same work
 	@$(PYTHON) bench/prepare.py --python "$(BENCH_PYTHON)" -- bench/service.py $(BENCH_OPTIONS)
