@@ -6,25 +6,10 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use line::{DEADLINE, begin, file_sink, log, make_fifo, route_to};
+use line::{DEADLINE, begin, counted, counted_in, file_sink, log, make_fifo, route_to, sum};
 use logspool::pipeline::{self, Options};
-use logspool::stats::{SinkCounts, Snapshot};
 
 const MIB: u64 = 1024 * 1024;
-
-fn sum(counts: [u64; 6]) -> u64 {
-    counts.iter().sum()
-}
-
-fn counted(snapshot: &Snapshot, sink: u32) -> SinkCounts {
-    let counts = snapshot.sinks.iter().find(|known| known.id == sink as usize).unwrap().counts.clone();
-    for class in 0..6 {
-        let dropped: u64 = counts.dropped.iter().map(|reason| reason[class]).sum();
-        let known = counts.written[class] + counts.queued[class] + counts.spooled[class] + dropped;
-        assert_eq!(counts.accepted[class], known, "class {class}: {counts:?}");
-    }
-    counts
-}
 
 #[test]
 fn a_full_spool_is_told_of_and_takes_records_again() {
@@ -44,7 +29,8 @@ fn a_full_spool_is_told_of_and_takes_records_again() {
     let (mut accepted, mut number, mut refused) = (Vec::new(), 0_u64, 0);
     let begun = Instant::now();
     // Until both are full; what is refused on the way was too fast for the disk.
-    while pipeline::snapshot().is_none_or(|snapshot| counted(&snapshot, sink).spool_error.is_empty()) || refused < 1000
+    while pipeline::snapshot().is_none_or(|snapshot| counted_in(&snapshot, sink).spool_error.is_empty())
+        || refused < 1000
     {
         assert!(begun.elapsed() < DEADLINE, "{:?}", pipeline::snapshot());
         for _ in 0..100 {
@@ -56,7 +42,7 @@ fn a_full_spool_is_told_of_and_takes_records_again() {
         }
     }
     let full = pipeline::snapshot().unwrap();
-    let counts = counted(&full, sink);
+    let counts = counted_in(&full, sink);
     assert!(counts.spool_error.contains("it takes"), "{}", counts.spool_error);
     assert!(counts.spool_bytes <= 4 * MIB && sum(counts.spooled) > 5_000, "{counts:?}");
     assert_eq!(number, full.offered.iter().sum::<u64>());
@@ -73,14 +59,14 @@ fn a_full_spool_is_told_of_and_takes_records_again() {
     assert!(pipeline::flush(Some(sink), Some(DEADLINE)));
     // The spool takes records again, and says no more that it does not.
     let begun = Instant::now();
-    while !counted(&pipeline::snapshot().unwrap(), sink).spool_error.is_empty() {
+    while !counted(sink).spool_error.is_empty() {
         assert!(begun.elapsed() < DEADLINE);
         std::thread::sleep(Duration::from_millis(10));
     }
     assert!(log(route, 20, "the end"));
     let text = thawed.join().unwrap();
     let numbers: Vec<u64> = text.lines().filter_map(|line| line.parse().ok()).collect();
-    let drained = counted(&pipeline::snapshot().unwrap(), sink);
+    let drained = counted(sink);
     // What was accepted and then found overflow full is counted as dropped.
     let dropped: u64 = drained.dropped.iter().flatten().sum();
     assert_eq!(accepted.len() as u64, numbers.len() as u64 + dropped, "{drained:?}");

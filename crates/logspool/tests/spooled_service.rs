@@ -6,27 +6,11 @@ mod service;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use line::{DEADLINE, begin, log, route_to_format};
+use line::{DEADLINE, begin, counted, log, route_to_format, sum};
 use logspool::definition::{Descriptor, SinkDefinition, SinkKind};
 use logspool::format::FormatSpec;
 use logspool::pipeline::{self, Options};
-use logspool::stats::SinkCounts;
 use service::{Answer, Service};
-
-fn sum(counts: [u64; 6]) -> u64 {
-    counts.iter().sum()
-}
-
-fn counted(sink: u32) -> SinkCounts {
-    let snapshot = pipeline::snapshot().unwrap();
-    let counts = snapshot.sinks.into_iter().find(|known| known.id == sink as usize).unwrap().counts;
-    for class in 0..6 {
-        let dropped: u64 = counts.dropped.iter().map(|reason| reason[class]).sum();
-        let known = counts.written[class] + counts.queued[class] + counts.spooled[class] + dropped;
-        assert_eq!(counts.accepted[class], known, "class {class}: {counts:?}");
-    }
-    counts
-}
 
 #[test]
 fn a_service_that_comes_and_goes_gets_every_record_once_in_order() {

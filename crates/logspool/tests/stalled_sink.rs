@@ -5,7 +5,7 @@ mod line;
 use std::io::Read;
 use std::time::{Duration, Instant};
 
-use line::{DEADLINE, begin, file_sink, log, make_fifo, route_to};
+use line::{DEADLINE, begin, counted_in, file_sink, log, make_fifo, route_to};
 use logspool::pipeline::{self, Options};
 use logspool::stats::Snapshot;
 
@@ -13,11 +13,9 @@ fn assert_identities(snapshot: &Snapshot) {
     for class in 0..6 {
         let refused: u64 = snapshot.refused.iter().map(|reason| reason[class]).sum();
         assert_eq!(snapshot.offered[class], snapshot.accepted[class] + refused);
-        for sink in &snapshot.sinks {
-            let dropped: u64 = sink.counts.dropped.iter().map(|reason| reason[class]).sum();
-            let known = sink.counts.written[class] + sink.counts.queued[class] + dropped;
-            assert_eq!(sink.counts.accepted[class], known, "{} class {class}", sink.definition.kind);
-        }
+    }
+    for sink in &snapshot.sinks {
+        counted_in(snapshot, sink.id as u32);
     }
 }
 

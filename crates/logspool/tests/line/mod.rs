@@ -8,6 +8,7 @@ use logspool::definition::{Descriptor, RouteDefinition, SinkDefinition, SinkKind
 use logspool::format::{FormatSpec, Style};
 use logspool::pipeline::{self, Options, Push, Room, Waiter};
 use logspool::record::{Head, tag};
+use logspool::stats::{PerLevel, SinkCounts, Snapshot};
 
 /// A deadline no healthy run comes near.
 pub const DEADLINE: Duration = Duration::from_secs(30);
@@ -24,6 +25,30 @@ pub fn begin(options: Options) {
         // SAFETY: `end` stays valid until exit.
         unsafe { libc::atexit(end) };
     });
+}
+
+/// What is counted for a sink now. Nothing may be uncounted.
+#[allow(dead_code, reason = "not every test program counts")]
+pub fn counted(sink: u32) -> SinkCounts {
+    counted_in(&pipeline::snapshot().unwrap(), sink)
+}
+
+/// What is counted for a sink in a snapshot. Nothing may be uncounted.
+#[allow(dead_code, reason = "not every test program counts")]
+pub fn counted_in(snapshot: &Snapshot, sink: u32) -> SinkCounts {
+    let counts = snapshot.sinks.iter().find(|known| known.id == sink as usize).unwrap().counts.clone();
+    for class in 0..counts.accepted.len() {
+        let dropped: u64 = counts.dropped.iter().map(|reason| reason[class]).sum();
+        let known = counts.written[class] + counts.queued[class] + counts.spooled[class] + dropped;
+        assert_eq!(counts.accepted[class], known, "sink {sink}, class {class}: {counts:?}");
+    }
+    counts
+}
+
+/// Over all levels.
+#[allow(dead_code, reason = "not every test program counts")]
+pub fn sum(counts: PerLevel) -> u64 {
+    counts.iter().sum()
 }
 
 /// A sink that appends to `path`.
