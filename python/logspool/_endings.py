@@ -115,7 +115,7 @@ def _wrap(module: Any, name: str, make: Callable[[Any], Any]) -> None:
 
 def _drained(before: Any) -> Any:
     def end_of_process(*args: Any, **kwargs: Any) -> Any:
-        drain()
+        _native.end(_shutdown_timeout)
         try:
             return before(*args, **kwargs)
         finally:
@@ -154,17 +154,3 @@ def _zoned(before: Any) -> Any:
         _native.zone_changed()
 
     return other_zone
-
-
-def drain() -> None:
-    """Write everything queued, at most for the shutdown timeout; tell on stderr what is left."""
-    left = _native.end(_shutdown_timeout)
-    if left:
-        text = (
-            f"logspool: {left} records were not written within {_shutdown_timeout:g} s; they are kept, "
-            "`python -m logspool recover` or the next start writes them\n"
-        )
-        try:
-            os.write(2, text.encode())
-        except OSError:
-            pass

@@ -327,10 +327,11 @@ mod native {
     }
 
     /// Do what `drain` does, at the very end of the process: calls of other threads wait for the end from here on.
+    /// Tell on stderr what is not written.
     #[pyfunction]
-    fn end(py: Python<'_>, timeout: f64) -> u64 {
+    fn end(py: Python<'_>, timeout: f64) {
         let timeout = super::timeout(Some(timeout)).unwrap_or_default();
-        outside(py, || pipeline::end(timeout))
+        outside(py, || report::tell_unwritten(pipeline::end(timeout), timeout));
     }
 
     /// Take `end` back.

@@ -1,6 +1,7 @@
 //! Counters, metrics and recovery as plain Python objects. Called rarely; the interpreter's lock is given away
 //! wherever something may take its time.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Once;
 use std::time::Duration;
@@ -189,23 +190,26 @@ pub fn recover<'py>(
 /// and those given up because a sink took nothing within `timeout`.
 pub fn tell_unwritten(left: u64, timeout: Duration) {
     static TOLD: Once = Once::new();
-    let sinks = pipeline::snapshot().map(|snapshot| snapshot.sinks).unwrap_or_default();
+    let Some(snapshot) = pipeline::snapshot() else { return };
     let late = |sink: &SinkSnapshot| sink.counts.dropped[DropReason::Deadline as usize].iter().sum::<u64>();
-    let given_up: u64 = sinks.iter().map(late).sum();
+    let given_up: u64 = snapshot.sinks.iter().map(late).sum();
+    // A queue in memory ends with the process.
+    let (left, given_up) = if snapshot.survives { (left, given_up) } else { (0, given_up + left) };
     if left + given_up == 0 {
         return;
     }
     TOLD.call_once(|| {
         let seconds = timeout.as_secs_f64();
         let kept = "they are kept, `python -m logspool recover` or the next start writes them";
-        match (left, given_up) {
-            (0, _) => eprintln!("logspool: {given_up} records were not written within {seconds} s and are given up"),
-            (_, 0) => eprintln!("logspool: {left} records were not written within {seconds} s; {kept}"),
-            _ => eprintln!(
-                "logspool: {given_up} records were not written within {seconds} s and are given up, {left} more were \
-                 not; {kept}"
+        let text = match (left, given_up) {
+            (0, _) => format!("{given_up} records were not written within {seconds} s and are given up"),
+            (_, 0) => format!("{left} records were not written within {seconds} s; {kept}"),
+            _ => format!(
+                "{given_up} records were not written within {seconds} s and are given up, {left} more were not; {kept}"
             ),
-        }
+        };
+        // Nobody is left to hear of an error.
+        let _ = writeln!(std::io::stderr(), "logspool: {text}");
     });
 }
 

@@ -41,6 +41,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::blob::Blobs;
 use crate::chunk::Chunk;
 use crate::collector::Collector;
+use crate::lateness::Lateness;
 use crate::meters::WaitMeters;
 use crate::overflow::Budget;
 use crate::segment::Segment;
@@ -69,6 +70,8 @@ pub struct Pipeline {
     refusals: AtomicU64,
     /// Set once the end of the process showed what was left.
     fallen_back: AtomicBool,
+    /// Of drains.
+    lateness: Lateness,
     waits: WaitMeters,
     /// Where stalled sinks leave records on disk, if the user chose a folder.
     spooler: Option<Spooler>,

@@ -31,6 +31,7 @@ use crate::chunk::Chunk;
 use crate::clock::monotonic_ns;
 use crate::definition::{SinkDefinition, SinkPlace};
 use crate::durable::Outcome;
+use crate::lateness::Lateness;
 use crate::meters::{BATCH_RECORDS, SinkMeters, SinkReading};
 use crate::overflow::{Budget, Overflow};
 use crate::segment::Segment;
@@ -162,6 +163,8 @@ pub struct Outlet {
     pub flushed_ticket: AtomicU64,
     /// How often the sink has gone over to another file. Kept by shells beyond the outlet.
     pub turns: Arc<AtomicU64>,
+    /// Of flushes that waited for this sink.
+    pub lateness: Lateness,
 }
 
 /// Whether an outlet can take another chunk.
@@ -234,6 +237,7 @@ impl Outlet {
             meters: SinkMeters::default(),
             flushed_ticket: AtomicU64::new(0),
             turns: Arc::default(),
+            lateness: Lateness::default(),
         }
     }
 

@@ -260,6 +260,15 @@ def test_what_a_file_does_not_take_until_the_end_stays_for_the_next_start(run_pr
     assert queue_folder.left_in(queue_dir) == []
 
 
+def test_what_a_queue_in_memory_still_holds_at_the_end_is_said_to_be_given_up(run_program):
+    text = FULL.replace("shutdown_timeout=0.5", 'shutdown_timeout=0.5, durability="memory"')
+    outcome, folder = run_program(text + "os._exit(0)\n", deadline_seconds=SECONDS)
+
+    assert outcome.status == 0
+    assert (folder / "app.log").read_text() == "".join(f"{number}\n" for number in range(10))
+    assert outcome.err == b"logspool: 100 records were not written within 0.5 s and are given up\n"
+
+
 WITNESSED = """\
 import logging, os, sys, threading, time
 from suite import side

@@ -15,6 +15,7 @@ use crate::collector::{Collector, Turn};
 use crate::definition::SinkKind;
 use crate::gate::Gate;
 use crate::generation;
+use crate::lateness::Lateness;
 use crate::overflow::Budget;
 use crate::queue::producer::{sleep_until_woken, wake_collector};
 use crate::segment::{Segment, folder};
@@ -155,6 +156,7 @@ fn begin() -> Option<Pipeline> {
         standstill: AtomicBool::new(false),
         refusals: AtomicU64::new(0),
         fallen_back: AtomicBool::new(false),
+        lateness: Lateness::default(),
         waits: Default::default(),
         syncs: super::durability::syncs(options),
         number: NUMBER.load(Ordering::Relaxed),
@@ -378,7 +380,13 @@ pub fn flush(sink: Option<u32>, timeout: Option<Duration>) -> bool {
     match sink {
         None => pipeline.flush_until(None, deadline),
         Some(sink) => match pipeline.outlet(sink) {
-            Some(outlet) => pipeline.flush_until(Some(&outlet), deadline),
+            Some(outlet) => {
+                let done = pipeline.flush_until(Some(&outlet), deadline);
+                if let Some(timeout) = timeout.filter(|_| !done) {
+                    outlet.lateness.note(timeout);
+                }
+                done
+            }
             None => true,
         },
     }
@@ -466,8 +474,12 @@ pub fn after_fork_in_child() {
 pub fn drain(timeout: Duration) -> u64 {
     let Some(pipeline) = existing() else { return 0 };
     pipeline.leave.store(false, Ordering::SeqCst);
+    let timeout = pipeline.lateness.share(timeout);
     let deadline = deadline(Some(timeout));
     let done = pipeline.flush_at_end(deadline);
+    if !done {
+        pipeline.lateness.note(timeout);
+    }
     let left = if done { 0 } else { pipeline.left_behind() };
     if done {
         pipeline.sync_promised(&pipeline.outlets().into_iter().flatten().collect::<Vec<_>>(), deadline);
@@ -480,7 +492,7 @@ pub fn drain(timeout: Duration) -> u64 {
             pipeline.segment.remove_files();
         }
     } else if !pipeline.fallen_back.swap(true, Ordering::Relaxed) {
-        // Once: a process is drained several times on its way out.
+        // Once, though there are several drains.
         pipeline.outlets().iter().flatten().for_each(|outlet| pipeline.fall_back_queued(outlet));
     }
     left

@@ -133,7 +133,7 @@ pub fn turns(sink: u32) -> Option<Arc<AtomicU64>> {
 pub fn close_sink(sink: u32, timeout: Duration) -> bool {
     let Some(pipeline) = existing() else { return true };
     let Some(outlet) = pipeline.outlet(sink) else { return true };
-    let deadline = Instant::now() + timeout;
+    let deadline = Instant::now() + outlet.lateness.share(timeout);
     door::settle(pipeline);
     let done = pipeline.flush_until(Some(&outlet), Some(deadline));
     if !outlet.remove_user() {
