@@ -1,4 +1,4 @@
-//! HTTP: questions, live tails, metrics, and records from those who send them by HTTP.
+//! HTTP: questions, live tails, metrics, the web page, and records from those who send them by HTTP.
 //!
 //! A page in a browser of this machine must not be able to ask or to write: requests are taken only under a known name
 //! (`guard`), and records only with a content type that a form of a foreign page cannot have, or without an `Origin`.
@@ -6,6 +6,7 @@
 mod guard;
 mod ingest;
 mod otlp;
+mod page;
 mod questions;
 mod state;
 mod tail;
@@ -79,7 +80,8 @@ impl Service {
             .fallback(ingest::form)
             .layer(DefaultBodyLimit::max(body))
             .layer(middleware::from_fn_with_state(context.clone(), guard::token));
-        let all = open.merge(guarded).layer(middleware::from_fn_with_state(context.clone(), guard::host));
+        let all = open.merge(guarded).layer(middleware::from_fn(page::serve));
+        let all = all.layer(middleware::from_fn_with_state(context.clone(), guard::host));
         let all = all.layer(middleware::from_fn(otlp::errors));
         Self(all.with_state(context))
     }

@@ -16,8 +16,9 @@ use tokio::sync::mpsc;
 
 use super::{Context, Problem};
 use crate::clock::{now_ns, rfc3339};
+use crate::decoders::words;
 use crate::query::time::{length, moment};
-use crate::query::{self, Field, Query, Stage};
+use crate::query::{self, Comparison, Expression, Field, Filter, Literal, Query, Stage};
 use crate::show::{Colour, Format, Look, Output};
 use crate::stores::{Answers, Found, Next, StoreError};
 
@@ -33,31 +34,56 @@ const COLUMNS: usize = 100;
 /// Records that are looked at for the names of their fields.
 const SAMPLE: u64 = 1_000;
 
+/// Where the levels begin that a histogram tells apart: those of Python's `logging`. What lies between two counts with
+/// the lower one, what lies below with the first.
+const LEVELS: [i64; 5] = [10, 20, 30, 40, 50];
+
 /// What is asked of `/api/query`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Question {
     #[serde(default)]
     q: String,
+    level: Option<String>,
     since: Option<String>,
     until: Option<String>,
     limit: Option<u64>,
     format: Option<String>,
     interval: Option<String>,
+    by: Option<String>,
+}
+
+fn bad(why: impl ToString) -> Problem {
+    Problem(StatusCode::BAD_REQUEST, why.to_string())
+}
+
+/// A query as it is written, of this level and above where one is given.
+pub(super) fn expression(text: &str, level: Option<&str>, now_ns: i64) -> Result<Expression, Problem> {
+    let mut expression = query::parse(text, now_ns).map_err(bad)?;
+    if let Some(name) = level {
+        let number = name.parse().ok().or_else(|| words::level(name).map(i64::from));
+        let number =
+            number.ok_or_else(|| bad(format!("no level is called {name:?}: debug to critical, or a number")))?;
+        expression.filter = and_level(Comparison::GreaterOrEqual, number, expression.filter);
+    }
+    Ok(expression)
+}
+
+fn and_level(comparison: Comparison, level: i64, filter: Filter) -> Filter {
+    Filter::And(vec![Filter::Compare(Field::Level, comparison, Literal::Int(level)), filter])
 }
 
 impl Question {
     fn query(&self) -> Result<Query, Problem> {
-        let bad = |why: String| Problem(StatusCode::BAD_REQUEST, why);
         let now = now_ns();
-        let expression = query::parse(&self.q, now).map_err(|error| bad(error.to_string()))?;
+        let expression = expression(&self.q, self.level.as_deref(), now)?;
         let time = |text: &Option<String>| text.as_deref().map(|text| moment(text, now)).transpose();
         let is_list = expression.stage.is_none();
         Ok(Query {
             filter: expression.filter,
             stage: expression.stage,
-            since_ns: time(&self.since).map_err(|why| bad(why.to_string()))?,
-            until_ns: time(&self.until).map_err(|why| bad(why.to_string()))?,
+            since_ns: time(&self.since).map_err(bad)?,
+            until_ns: time(&self.until).map_err(bad)?,
             limit: self.limit.or(is_list.then_some(ROWS)),
         })
     }
@@ -67,10 +93,12 @@ impl Question {
 pub(super) async fn query(State(context): State<Context>, Asked(asked): Asked<Question>) -> Result<Response, Problem> {
     let format = match asked.format.as_deref() {
         None => Format::Ndjson,
-        Some(name) => Format::from_str(name, false).map_err(|_| {
-            Problem(StatusCode::BAD_REQUEST, format!("format {name:?} is not known: text, ndjson or csv"))
-        })?,
+        Some(name) => Format::from_str(name, false)
+            .map_err(|_| bad(format!("format {name:?} is not known: text, ndjson or csv")))?,
     };
+    if asked.interval.is_some() || asked.by.is_some() {
+        return Err(bad("`interval` and `by` are for /api/histogram"));
+    }
     let query = asked.query()?;
     let answers = store(&context)?;
     let (to, mut from) = mpsc::channel::<Result<Bytes, StoreError>>(4);
@@ -127,32 +155,72 @@ impl Write for Pieces<'_> {
     }
 }
 
-/// `GET /api/histogram`: how many records there are in each interval.
+/// `GET /api/histogram`: how many records there are in each interval, or in each interval and level.
 pub(super) async fn histogram(
     State(context): State<Context>,
     Asked(asked): Asked<Question>,
 ) -> Result<Json<Value>, Problem> {
-    let bad = |why: String| Problem(StatusCode::BAD_REQUEST, why);
     let mut query = asked.query()?;
     if query.stage.is_some() {
-        return Err(bad("a histogram is made of records: leave out what stands behind |".to_owned()));
+        return Err(bad("a histogram is made of records: leave out what stands behind |"));
+    }
+    if asked.format.is_some() {
+        return Err(bad("a histogram is JSON: leave out `format`"));
     }
     let interval = asked.interval.as_deref().unwrap_or("1m");
     let interval_ns =
         length(interval).ok_or_else(|| bad(format!("interval {interval:?} is none: write 30s, 1m, 1h or 1d")))?;
     query.stage = Some(Stage::Histogram { interval_ns });
     query.limit = asked.limit;
-    let rows = collect(store(&context)?, query, |found| match found {
-        Found::Interval(time, count) => Some(json!({ "time": rfc3339(time, SecondsFormat::AutoSi), "count": count })),
+    let answers = store(&context)?;
+    let rows = match asked.by.as_deref() {
+        None => intervals(answers, query).await?.into_iter().map(|(time, count)| row(time, None, count)).collect(),
+        Some("level") => by_level(&answers, &query).await?,
+        Some(other) => return Err(bad(format!("a histogram by {other:?} is not known: by=level"))),
+    };
+    Ok(Json(Value::Array(rows)))
+}
+
+async fn intervals(answers: Arc<dyn Answers>, query: Query) -> Result<Vec<(i64, u64)>, Problem> {
+    collect(answers, query, |found| match found {
+        Found::Interval(time, count) => Some((time, count)),
         _ => None,
-    });
-    Ok(Json(Value::Array(rows.await?)))
+    })
+    .await
+}
+
+/// Asked of the store level by level: without a filter for more than loggers and levels, SQLite answers each from its
+/// counts of minutes.
+async fn by_level(answers: &Arc<dyn Answers>, query: &Query) -> Result<Vec<Value>, Problem> {
+    let mut counts = Vec::new();
+    for (at, level) in LEVELS.into_iter().enumerate() {
+        let mut filter = query.filter.clone();
+        if at > 0 {
+            filter = and_level(Comparison::GreaterOrEqual, level, filter);
+        }
+        if let Some(above) = LEVELS.get(at + 1) {
+            filter = and_level(Comparison::Less, *above, filter);
+        }
+        let found = intervals(answers.clone(), Query { filter, ..query.clone() }).await?;
+        counts.extend(found.into_iter().map(|(time, count)| (time, level, count)));
+    }
+    counts.sort_unstable();
+    let most = query.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    Ok(counts.into_iter().take(most).map(|(time, level, count)| row(time, Some(level), count)).collect())
+}
+
+fn row(time: i64, level: Option<i64>, count: u64) -> Value {
+    let mut row = json!({ "time": rfc3339(time, SecondsFormat::AutoSi), "count": count });
+    if let Some(level) = level {
+        row["level"] = level.into();
+    }
+    row
 }
 
 /// `GET /api/fields`: the fields that may be asked for: those that every record may have, and the other ones of the
 /// newest records.
 pub(super) async fn fields(State(context): State<Context>) -> Result<Json<Value>, Problem> {
-    let query = Query { filter: query::Filter::All, stage: None, since_ns: None, until_ns: None, limit: Some(SAMPLE) };
+    let query = Query { filter: Filter::All, stage: None, since_ns: None, until_ns: None, limit: Some(SAMPLE) };
     let rows = collect(store(&context)?, query, |found| match found {
         Found::Record(record) => Some(record.fields.iter().map(|(name, _)| name.to_string()).collect::<Vec<_>>()),
         _ => None,

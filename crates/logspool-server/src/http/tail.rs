@@ -9,9 +9,10 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::Stream;
 use serde::Deserialize;
 
+use super::questions::expression;
 use super::{Context, Problem};
 use crate::clock::now_ns;
-use crate::query::{self, Matcher};
+use crate::query::Matcher;
 use crate::show::{Colour, Format, Look, Output};
 use crate::sources::streams::ended;
 use crate::stores::Found;
@@ -25,6 +26,7 @@ const ALIVE: Duration = Duration::from_secs(15);
 pub(super) struct Asked {
     #[serde(default)]
     q: String,
+    level: Option<String>,
 }
 
 /// Sends each record that the filter lets through as an event with its JSON; who does not keep up gets an event `missed`
@@ -33,10 +35,10 @@ pub(super) async fn tail(
     State(context): State<Context>,
     Query(asked): Query<Asked>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
-    let bad = |why: String| Problem(StatusCode::BAD_REQUEST, why);
-    let expression = query::parse(&asked.q, now_ns()).map_err(|error| bad(error.to_string()))?;
+    let expression = expression(&asked.q, asked.level.as_deref(), now_ns())?;
     if expression.stage.is_some() {
-        return Err(bad("a tail follows records: leave out what stands behind |".to_owned()));
+        let why = "a tail follows records: leave out what stands behind |".to_owned();
+        return Err(Problem(StatusCode::BAD_REQUEST, why));
     }
     let matcher = Matcher::new(&expression.filter);
     let tail = context.intake.tails.follow();

@@ -1,0 +1,369 @@
+// The page: what the form asks for is asked of the service, and shown. The address of the page keeps the question.
+
+import { draw } from "./histogram.js";
+import { Live } from "./live.js";
+import { countRow, noteRow, recordRow, removeRow, step } from "./records.js";
+import { Refused, get, hasToken, lines } from "./service.js";
+import { element, parsed } from "./text.js";
+import { after, asField, interval, milliseconds, zone } from "./times.js";
+
+const PAGE = 100;
+/** Rows that stay in the table while records come. */
+const ROWS = 1000;
+const BARS = 60;
+/** Milliseconds until an empty service is asked again, and until the bars are drawn again while records come. */
+const LOOK_AGAIN = 2000;
+const DRAW_AGAIN = 5000;
+const DAY = 86_400_000;
+
+const at = (id) => document.getElementById(id);
+let shownRecords = []; // Newest first: `{ time, text, row }`.
+let search = new AbortController();
+let live = null;
+let isPaused = false;
+let wasEmpty = false;
+let lookAgain = 0;
+let drawAgain = 0;
+
+function question() {
+  const range = at("range").value;
+  const times = { q: at("query").value.trim(), level: at("level").value };
+  if (range === "between") {
+    if (at("from").value) times.since = new Date(at("from").value).toISOString();
+    if (at("to").value) times.until = new Date(at("to").value).toISOString();
+  } else if (range !== "all") {
+    times.since = range;
+  }
+  return times;
+}
+
+function show(id, isShown) {
+  at(id).hidden = !isShown;
+}
+
+function fail(error) {
+  if (error.name === "AbortError") return;
+  const isQuery = error instanceof Refused && error.status === 400;
+  at("error").textContent = isQuery ? error.message : `cannot ask the service: ${error.message}`;
+  show("error", true);
+  at("query").setAttribute("aria-invalid", String(isQuery));
+  at("state").textContent = "";
+}
+
+function clear() {
+  shownRecords = [];
+  at("rows").replaceChildren();
+  at("values").replaceChildren();
+  for (const id of ["error", "empty", "records", "counts", "older", "overview"]) show(id, false);
+  at("query").removeAttribute("aria-invalid");
+}
+
+/** Asks what the form says. */
+async function ask() {
+  search.abort();
+  search = new AbortController();
+  const { signal } = search;
+  clearTimeout(lookAgain);
+  remember();
+  at("state").textContent = "Searching …";
+  const parameters = question();
+  try {
+    const [found, counted] = await Promise.allSettled([list(parameters, signal, true), overview(parameters, signal)]);
+    if (signal.aborted) return;
+    if (found.status === "rejected") throw found.reason;
+    show("overview", found.value.areRecords && counted.status === "fulfilled" && counted.value > 0);
+    if (counted.status === "rejected" && found.value.areRecords && found.value.count) fail(counted.reason);
+    if (found.value.count === 0) await nothing(signal);
+  } catch (error) {
+    if (signal.aborted) return;
+    clear();
+    fail(error);
+  }
+}
+
+/** Adds rows of an answer to the table; a new answer takes the place of the old one when it has begun. */
+async function list(parameters, signal, isNew) {
+  let skip = isNew ? 0 : sameTimeAtEnd();
+  const limit = PAGE + skip;
+  const answer = await get("/api/query", { ...parameters, limit }, signal);
+  if (isNew) clear();
+  const counts = [];
+  let count = 0;
+  for await (const part of lines(answer)) {
+    const rows = document.createDocumentFragment();
+    for (const text of part.filter((text) => text !== "")) {
+      count += 1;
+      const row = parsed(text);
+      if (row.logger === undefined || row.message === undefined) counts.push(row);
+      else if (skip > 0) skip -= 1;
+      else rows.append(remembered(row, text, "push"));
+    }
+    if (signal.aborted) throw signal.reason;
+    at("rows").append(rows);
+    show("records", shownRecords.length > 0);
+  }
+  if (counts.length) tell(counts);
+  show("older", counts.length === 0 && count === limit);
+  const said = `${shownRecords.length} shown, newest first; times are of ${zone}`;
+  at("state").textContent = counts.length ? `${counts.length} rows` : count || !isNew ? said : "";
+  return { count, areRecords: counts.length === 0 };
+}
+
+function remembered(record, text, way) {
+  const row = recordRow(record);
+  shownRecords[way]({ time: record.time, text, row });
+  return row;
+}
+
+// The next page begins at the oldest time that is shown: so many records of it are there already.
+function sameTimeAtEnd() {
+  const oldest = shownRecords.at(-1).time;
+  const earlier = shownRecords.findLastIndex(({ time }) => time !== oldest);
+  return shownRecords.length - 1 - earlier;
+}
+
+async function older() {
+  const { signal } = search;
+  const button = at("older");
+  button.disabled = true;
+  const last = shownRecords.at(-1);
+  try {
+    await list({ ...question(), until: after(last.time) }, signal, false);
+    // Who came by the keyboard goes on at the first of the new ones.
+    const first = shownRecords[shownRecords.indexOf(last) + 1];
+    if (document.activeElement === document.body || button.hidden) first?.row.querySelector("button").focus({ preventScroll: true });
+  } catch (error) {
+    fail(error);
+  }
+  button.disabled = false;
+}
+
+function tell(counts) {
+  const name = Object.keys(counts[0]).find((key) => key !== "count" || Object.keys(counts[0]).length === 1);
+  const most = Math.max(...counts.map(({ count }) => count));
+  at("counted").textContent = name;
+  at("values").replaceChildren(...counts.map((row) => countRow(name, row[name], row.count, most)));
+  show("counts", true);
+}
+
+/** Draws how many records there are over time. */
+async function overview(parameters, signal) {
+  const ask = async (length, more = {}) => {
+    const answer = await get("/api/histogram", { ...parameters, ...more, interval: length, by: "level" }, signal);
+    // The service's clock counts: relative times are its own.
+    return { rows: await answer.json(), now: Date.parse(answer.headers.get("date")) || Date.now() };
+  };
+  const range = at("range").value;
+  const fixed = milliseconds(range);
+  let [from, to] = [Date.now() - fixed, Date.now()];
+  if (Number.isNaN(fixed)) {
+    const days = await ask("1d");
+    if (!days.rows.length) return 0;
+    [from, to] = [Date.parse(days.rows[0].time), Math.max(Date.parse(days.rows.at(-1).time) + DAY, 0)];
+    if (parameters.since) from = Math.max(from, Date.parse(parameters.since));
+    to = Math.min(to, parameters.until ? Date.parse(parameters.until) : Math.max(days.now, Date.parse(days.rows.at(-1).time) + 1000));
+  }
+  // Records of one moment still have a bar with something around it.
+  to = Math.max(to, from + 10_000);
+  let length = interval(from, to, BARS);
+  let { rows, now } = await ask(length);
+  if (signal.aborted) return 0;
+  if (!Number.isNaN(fixed)) [from, to] = [now - fixed, now];
+  else if (range === "all" && rows.length && rows.at(-1).time !== rows[0].time) {
+    // Closer, where all of a long time came within a short part of it.
+    const ends = Date.parse(rows.at(-1).time) + milliseconds(length);
+    const begins = Date.parse(rows[0].time);
+    const closer = interval(begins, ends, BARS);
+    if (closer !== length) ({ rows } = await ask(closer));
+    [from, to, length] = [begins, ends, closer];
+  }
+  const total = draw(rows, from, to, length);
+  at("total").replaceChildren(element("b", "", total.toLocaleString("en")), ` record${total === 1 ? "" : "s"}`);
+  return total;
+}
+
+/** Says why nothing is shown: nothing has come at all, or nothing is like that. */
+async function nothing(signal) {
+  const isEmpty = (await (await get("/api/query", { limit: 1 }, signal)).text()).trim() === "";
+  if (signal.aborted) return;
+  // The first one has come between the two questions.
+  if (wasEmpty && !isEmpty) {
+    wasEmpty = false;
+    return ask();
+  }
+  wasEmpty = isEmpty;
+  show("empty", isEmpty);
+  at("state").textContent = "";
+  if (isEmpty) lookAgain = setTimeout(() => (document.hidden ? nothing(signal).catch(fail) : ask()), LOOK_AGAIN);
+  else {
+    const wider = element("button", "", "Search all times");
+    wider.addEventListener("click", () => {
+      setRange("all");
+      ask();
+    });
+    const isAll = at("range").value === "all";
+    at("state").replaceChildren("No record is like that.", ...(isAll || live ? [] : [" ", wider]));
+  }
+}
+
+function startLive() {
+  live?.stop();
+  if (at("range").value === "between") setRange("1h");
+  const { q, level } = question();
+  const mine = new Live({ q, level }, {
+    async connected() {
+      show("trouble", false);
+      mine.hold();
+      await ask();
+      if (live === mine && !isPaused) mine.release();
+    },
+    show(texts, lost, missed) {
+      if (live === mine) prepend(texts, lost, missed);
+    },
+    waiting(count) {
+      if (live === mine && isPaused) at("pause").textContent = `Go on (${count} new)`;
+    },
+    broken(error) {
+      at("trouble").textContent = `Live records are interrupted: ${error.message}. Connecting again …`;
+      show("trouble", live === mine);
+    },
+    failed(error) {
+      stopLive();
+      clear();
+      fail(error);
+    },
+  });
+  live = mine;
+  pause(false);
+}
+
+function stopLive() {
+  live?.stop();
+  live = null;
+  pause(false);
+  show("trouble", false);
+}
+
+function pause(isWanted) {
+  isPaused = isWanted && live !== null;
+  if (live) at("live").textContent = "Stop";
+  else at("live").textContent = "Live";
+  at("live").setAttribute("aria-pressed", String(live !== null));
+  document.body.classList.toggle("is-live", live !== null && !isPaused);
+  show("pause", live !== null);
+  at("pause").textContent = isPaused ? "Go on" : "Pause";
+  at("pause").setAttribute("aria-pressed", String(isPaused));
+}
+
+function prepend(texts, lost, missed) {
+  // What came while the page asked for the first rows may be among them.
+  const known = new Set(shownRecords.slice(0, PAGE + texts.length).map(({ text }) => text));
+  const rows = document.createDocumentFragment();
+  for (const text of texts.filter((text) => !known.has(text))) rows.prepend(remembered(parsed(text), text, "unshift"));
+  const left = lost + missed;
+  if (left > 0) rows.append(noteRow(`${left.toLocaleString("en")} records came faster than this page shows them: search to see them.`));
+  at("rows").prepend(rows);
+  for (const { row } of shownRecords.splice(ROWS)) removeRow(row);
+  while (at("rows").lastElementChild?.className === "note") at("rows").lastElementChild.remove();
+  show("records", shownRecords.length > 0);
+  for (const id of ["empty", "counts"]) show(id, false);
+  at("state").textContent = `${shownRecords.length} shown, newest first; times are of ${zone}`;
+  if (Date.now() < drawAgain) return;
+  drawAgain = Date.now() + DRAW_AGAIN;
+  overview(question(), search.signal).then((total) => show("overview", total > 0), () => {});
+}
+
+function setRange(range) {
+  at("range").value = range;
+  show("between", range === "between");
+}
+
+function submit() {
+  if (live) startLive();
+  else ask();
+}
+
+/** Keeps the question in the address, so that it can be sent to others; it never reaches the service. */
+function remember() {
+  const kept = { q: at("query").value, level: at("level").value, range: at("range").value };
+  if (kept.range === "between") Object.assign(kept, { from: at("from").value, to: at("to").value });
+  const given = new URLSearchParams(Object.entries(kept).filter(([, value]) => value !== ""));
+  history.replaceState(null, "", `#${given}`);
+}
+
+function recall() {
+  const kept = new URLSearchParams(location.hash.slice(1));
+  for (const [id, name] of [["query", "q"], ["level", "level"], ["from", "from"], ["to", "to"]]) at(id).value = kept.get(name) ?? "";
+  setRange(kept.get("range") ?? "1h");
+  // What is no choice of the list: a hand has changed the address.
+  if (at("range").selectedIndex < 0) setRange("1h");
+  if (at("level").selectedIndex < 0) at("level").value = "";
+}
+
+async function nameFields() {
+  const { fields, extra } = await (await get("/api/fields")).json();
+  at("fields").textContent = [...fields, ...extra].join(", ");
+}
+
+function sayHowToSend() {
+  const token = hasToken() ? ' -H "Authorization: Bearer TOKEN"' : "";
+  at("curl").textContent = `curl -H "Content-Type: application/json"${token} \\\n  -d '{"message": "hello", "level": "info"}' ${location.origin}/ingest`;
+  at("python").textContent = `import logging.handlers\nlog = logging.getLogger("first")\nlog.addHandler(logging.handlers.SocketHandler("${location.hostname}", 9020))\nlog.warning("hello %s", "logspool")`;
+}
+
+at("search").addEventListener("submit", (event) => {
+  event.preventDefault();
+  submit();
+});
+for (const id of ["level", "from", "to"]) at(id).addEventListener("change", submit);
+at("range").addEventListener("change", () => {
+  const range = at("range").value;
+  setRange(range);
+  if (range !== "between") return submit();
+  if (live) stopLive();
+  at("from").value ||= asField(Date.now() - 3_600_000);
+  at("to").value ||= asField(Date.now());
+  ask();
+});
+at("older").addEventListener("click", older);
+at("live").addEventListener("click", () => {
+  if (live) stopLive();
+  else startLive();
+});
+at("pause").addEventListener("click", () => {
+  pause(!isPaused);
+  if (isPaused) live.hold();
+  else live.release();
+});
+at("help").addEventListener("toggle", () => at("help").open && nameFields().catch(fail));
+document.addEventListener("narrow", ({ detail }) => {
+  const query = at("query").value.trim();
+  at("query").value = query === "" ? detail : /\bor\b/i.test(query) ? `(${query}) ${detail}` : `${query} ${detail}`;
+  submit();
+});
+document.addEventListener("between", ({ detail }) => {
+  if (live) stopLive();
+  at("from").value = asField(detail.from);
+  at("to").value = asField(detail.to);
+  setRange("between");
+  ask();
+});
+document.addEventListener("keydown", (event) => {
+  const { target, key } = event;
+  const isWriting = target.matches("input, select, dialog *");
+  if (key === "/" && !isWriting) {
+    event.preventDefault();
+    at("query").select();
+  } else if ((key === "ArrowDown" || key === "ArrowUp") && (!isWriting || (target === at("query") && key === "ArrowDown"))) {
+    const from = target.matches("button.time") ? target : null;
+    if ((from || target === at("query")) && step(from, key === "ArrowDown" ? 1 : -1)) event.preventDefault();
+  }
+});
+addEventListener("hashchange", () => {
+  recall();
+  submit();
+});
+
+recall();
+sayHowToSend();
+ask().then(sayHowToSend);
