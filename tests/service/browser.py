@@ -46,7 +46,7 @@ class Browser:
         os.close(answers)
         self.number, self.rest, self.session = 0, b"", None
         #: What the page's console and the browser itself complained about.
-        self.complaints: "list[str]" = []
+        self.complaints: list[str] = []
         targets = self.order("Target.getTargets")["targetInfos"]
         page = next(target["targetId"] for target in targets if target["type"] == "page")
         self.session = self.order("Target.attachToTarget", targetId=page, flatten=True)["sessionId"]

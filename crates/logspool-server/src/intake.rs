@@ -217,6 +217,7 @@ struct Writer {
 impl Writer {
     fn run(mut self) {
         let mut maintained = Instant::now();
+        let mut has_written = false;
         loop {
             match self.receiver.recv_timeout(MAINTENANCE) {
                 Ok(first) => {
@@ -224,13 +225,17 @@ impl Writer {
                     if !self.write(&group) {
                         break;
                     }
+                    has_written = true;
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             if maintained.elapsed() >= MAINTENANCE {
                 maintained = Instant::now();
-                if let Err(error) = self.store.maintain() {
+                if !std::mem::take(&mut has_written) {
+                    self.check();
+                }
+                if let Err(error) = self.metrics.watched(|| self.store.maintain()) {
                     tracing::warn!(store = self.store.name(), "cannot look after the store: {error}");
                 }
             }
@@ -238,6 +243,15 @@ impl Writer {
         let name = self.store.name().to_owned();
         if let Err(error) = self.store.close() {
             tracing::warn!(store = name, "cannot close the store: {error}");
+        }
+    }
+
+    /// Asks a store that has nothing to write whether it could.
+    fn check(&mut self) {
+        let Some(answered) = self.metrics.watched(|| self.store.check()) else { return };
+        self.metrics.checked(&answered);
+        if let Err(error) = answered {
+            tracing::warn!(store = self.store.name(), "the store does not answer: {error}");
         }
     }
 
@@ -267,7 +281,7 @@ impl Writer {
         let mut wait = RETRY.0;
         loop {
             let began = Instant::now();
-            match self.store.write(&group) {
+            match self.metrics.watched(|| self.store.write(&group)) {
                 Ok(written) => {
                     self.metrics.written(&written, began.elapsed());
                     for (delivery, outcome) in group.iter().zip(&written.outcomes) {

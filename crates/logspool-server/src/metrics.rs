@@ -18,6 +18,10 @@ use serde::{Deserialize, Serialize};
 use crate::sources::datagrams::lost_in_kernel;
 use crate::stores::Written;
 
+/// How long a store may take for a transaction until it counts as stuck. Chosen: a healthy one takes well below a second;
+/// at half of it pauses of a busy disk would count, at twice as much whoever watches would hear of it late.
+const STUCK: Duration = Duration::from_secs(5);
+
 /// The one label that a metric has: its name and its value.
 type Label = [(&'static str, String); 1];
 
@@ -108,6 +112,8 @@ pub struct StoreMetrics {
     errors: Counter,
     seconds: Histogram,
     health: Mutex<Option<Trouble>>,
+    /// Since when an answer of the store is waited for.
+    waits_since: Mutex<Option<SystemTime>>,
 }
 
 /// A store that does not work.
@@ -204,6 +210,7 @@ impl Metrics {
             errors: of(&self.errors),
             seconds: self.seconds.get_or_create(&label).clone(),
             health: Mutex::default(),
+            waits_since: Mutex::default(),
         });
         self.stores.lock().unwrap_or_else(PoisonError::into_inner).push(store.clone());
         store
@@ -273,7 +280,7 @@ impl Metrics {
     /// The stores that do not work just now, by name.
     pub fn troubles(&self) -> Vec<(String, Trouble)> {
         let stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
-        let trouble = |store: &Arc<StoreMetrics>| Some((store.name.clone(), store.lock_health().clone()?));
+        let trouble = |store: &Arc<StoreMetrics>| Some((store.name.clone(), store.trouble()?));
         stores.iter().filter_map(trouble).collect()
     }
 
@@ -305,6 +312,38 @@ impl StoreMetrics {
     /// Counts one that did not.
     pub fn failed(&self, why: &str) {
         self.errors.inc();
+        self.unwell(why);
+    }
+
+    /// The store was found to answer, or says why not.
+    pub fn checked<E: fmt::Display>(&self, answered: &Result<(), E>) {
+        match answered {
+            Ok(()) => *self.lock_health() = None,
+            Err(why) => self.unwell(&why.to_string()),
+        }
+    }
+
+    /// Does what the store may hang in: for as long as it does, the store is in trouble.
+    pub fn watched<T>(&self, work: impl FnOnce() -> T) -> T {
+        let since = |time| *self.waits_since.lock().unwrap_or_else(PoisonError::into_inner) = time;
+        since(Some(SystemTime::now()));
+        let done = work();
+        since(None);
+        done
+    }
+
+    /// What is wrong just now.
+    fn trouble(&self) -> Option<Trouble> {
+        let known = self.lock_health().clone();
+        let since = *self.waits_since.lock().unwrap_or_else(PoisonError::into_inner);
+        known.or_else(|| {
+            let since = since?;
+            let waited = since.elapsed().ok().filter(|waited| *waited >= STUCK)?;
+            Some(Trouble { why: format!("it has not answered for {} s", waited.as_secs()), since })
+        })
+    }
+
+    fn unwell(&self, why: &str) {
         let mut health = self.lock_health();
         let since = health.as_ref().map_or_else(SystemTime::now, |trouble| trouble.since);
         *health = Some(Trouble { why: why.to_owned(), since });
@@ -318,7 +357,7 @@ impl StoreMetrics {
             records_missing: self.missing.get(),
             records_quarantined: self.quarantined.get(),
             errors: self.errors.get(),
-            trouble: self.lock_health().as_ref().map(|trouble| trouble.why.clone()),
+            trouble: self.trouble().map(|trouble| trouble.why),
         }
     }
 
@@ -372,6 +411,23 @@ mod tests {
         assert_eq!(first[0].1.since, second[0].1.since);
 
         store.written(&Written::default(), Duration::ZERO);
+        assert!(metrics.troubles().is_empty());
+
+        store.checked(&Err("away"));
+        assert_eq!("away", metrics.troubles()[0].1.why);
+        store.checked::<&str>(&Ok(()));
+        assert!(metrics.troubles().is_empty());
+    }
+
+    #[test]
+    fn a_store_that_does_not_answer_is_in_trouble_until_it_does() {
+        let metrics = Metrics::default();
+        let store = metrics.store("postgres");
+        store.watched(|| {
+            assert!(metrics.troubles().is_empty());
+            *store.waits_since.lock().unwrap() = Some(SystemTime::now() - STUCK);
+            assert_eq!("it has not answered for 5 s", metrics.troubles()[0].1.why);
+        });
         assert!(metrics.troubles().is_empty());
     }
 }

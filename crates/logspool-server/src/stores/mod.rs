@@ -37,6 +37,12 @@ pub trait Store: Send {
     /// As for [`Store::write`]; it is tried again.
     fn maintain(&mut self) -> Result<(), StoreError>;
 
+    /// Asks whether it still answers: about once a second while nothing is written. `None`: it cannot be told cheaply,
+    /// or not now.
+    fn check(&mut self) -> Option<Result<(), StoreError>> {
+        None
+    }
+
     /// Puts away all that is open.
     ///
     /// # Errors

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use futures_util::SinkExt;
+use tokio::time::timeout;
 use tokio_postgres::{Client, Error, Statement};
 
 use super::connection::{Address, Backoff, Failure, Link, reason};
@@ -39,6 +40,10 @@ const UPKEEP_EVERY: Duration = Duration::from_secs(3600);
 
 /// How soon that is tried again when it failed: the tables are in use, mostly.
 const UPKEEP_AGAIN: Duration = Duration::from_secs(60);
+
+/// How long the server may take to say that it is there; what comes meanwhile waits. Chosen: longer than the pauses of a
+/// busy machine, short enough for whoever watches the service.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(3);
 
 const READ_MARKS: &str = "SELECT stream, epoch, last FROM logspool.streams WHERE stream = ANY($1)";
 
@@ -136,6 +141,19 @@ impl Store for Writer {
         }
     }
 
+    fn check(&mut self) -> Option<Result<(), StoreError>> {
+        if !self.backoff.left().is_zero() {
+            return None;
+        }
+        match self.session().and_then(Session::check) {
+            Ok(()) => {
+                self.backoff.worked();
+                Some(Ok(()))
+            }
+            Err(failure) => Some(Err(self.failed(failure, "reach"))),
+        }
+    }
+
     fn close(self: Box<Self>) -> Result<(), StoreError> {
         if let Some(session) = self.session {
             session.link.close();
@@ -200,6 +218,13 @@ impl Session {
                 marks.clear();
             }
             Err(Failure::Retry("another service writes the same streams at this moment".to_owned()))
+        })
+    }
+
+    fn check(&mut self) -> Result<(), Failure> {
+        self.link.run(async |client| match timeout(CHECK_TIMEOUT, client.batch_execute("")).await {
+            Ok(answered) => Ok(answered?),
+            Err(_) => Err(Failure::Retry(format!("no answer within {CHECK_TIMEOUT:?}"))),
         })
     }
 
