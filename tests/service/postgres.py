@@ -1,6 +1,8 @@
 """A PostgreSQL of one test: a temporary folder, a port of its own; it is killed, frozen and started again."""
 
+import atexit
 import contextlib
+import functools
 import os
 import pwd
 import shutil
@@ -39,6 +41,25 @@ def user() -> dict:
     raise AssertionError("PostgreSQL refuses to run as root, and there is no other user")
 
 
+@functools.cache
+def template(folder_of_programs: Path) -> Path:
+    """Make the data of a new server, once for a run: each server begins with a copy."""
+    folder = Path(tempfile.mkdtemp(prefix="logspool-", dir="/tmp"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    account = user()
+    if account:
+        os.chown(folder, account["user"], account["group"])
+    options = ["-A", "trust", "-U", "logspool", "-E", "UTF8", "--locale=C", "--no-sync"]
+    command = [folder_of_programs / "initdb", "-D", folder / "data", *options]
+    subprocess.run(command, check=True, capture_output=True, **_surroundings(folder))
+    return folder / "data"
+
+
+def _surroundings(folder: Path) -> dict:
+    """Return where and as whom the programs run."""
+    return {"cwd": folder, "env": {**os.environ, "HOME": str(folder)}, **user()}
+
+
 class Postgres:
     """A server with one database."""
 
@@ -47,17 +68,11 @@ class Postgres:
         self.programs, self.port = folder_of_programs, port
         # The path of its socket has a narrow limit, which a long TMPDIR would break.
         self.folder = Path(tempfile.mkdtemp(prefix="logspool-", dir="/tmp"))
-        self.user = user()
-        if self.user:
-            os.chown(self.folder, self.user["user"], self.user["group"])
-        made = [self.programs / "initdb", "-D", self.folder / "data", "-A", "trust", "-U", "logspool", "-E", "UTF8"]
-        subprocess.run([*made, "--locale=C", "--no-sync"], check=True, capture_output=True, **self.options())
+        if account := user():
+            os.chown(self.folder, account["user"], account["group"])
+        subprocess.run(["cp", "-a", template(folder_of_programs), self.folder / "data"], check=True)
         self.process: subprocess.Popen | None = None
         self.start()
-
-    def options(self) -> dict:
-        """Return where and as whom its programs run."""
-        return {"cwd": self.folder, "env": {**os.environ, "HOME": str(self.folder)}, **self.user}
 
     @property
     def url(self) -> str:
@@ -73,7 +88,7 @@ class Postgres:
             command += ["-c", setting]
         while True:
             with (self.folder / "log").open("a") as log:
-                self.process = subprocess.Popen(command, stdout=log, stderr=log, **self.options())
+                self.process = subprocess.Popen(command, stdout=log, stderr=log, **_surroundings(self.folder))
             while self.process.poll() is None:
                 if self.answers():
                     return
