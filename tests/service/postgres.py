@@ -23,7 +23,7 @@ QUESTION = bytes([0, 0, 0, 8, 4, 210, 22, 47])
 
 
 def programs() -> "Path | None":
-    """Return the folder of its programs; `None`: there is to be no PostgreSQL."""
+    """Return the folder of its programs, `psql` among them; `None`: there is to be no PostgreSQL."""
     found = subprocess.run(
         [sys.executable, SCRIPTS / "postgres_tools.py"], stdout=subprocess.PIPE, text=True, check=True
     )
@@ -107,6 +107,14 @@ class Postgres:
         """Return the process that was started and those that it has started."""
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
         return [self.process.pid, *map(int, children)]
+
+    def messages(self) -> "list[str]":
+        """Return the messages of all records, by PostgreSQL's own client."""
+        command = ["-c", "COPY (SELECT message FROM logspool.records) TO STDOUT"]
+        client = [self.programs / "psql", "-X", "-q", "-d", self.url, *command]
+        done = subprocess.run(client, capture_output=True, text=True, **_surroundings(self.folder))
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
 
     def kill(self) -> None:
         """Kill all of it at once, as a machine that loses its power would (what is on the disk stays)."""

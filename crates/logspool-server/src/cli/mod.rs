@@ -9,8 +9,10 @@ mod stats;
 mod tail;
 
 use std::ffi::OsString;
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::mpsc;
+use std::time::Duration;
 
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -94,9 +96,43 @@ impl From<io::Error> for Failure {
     }
 }
 
+/// How long an error waits for a pipe that is full. Chosen: a reader that is only slow is given its time; whoever starts
+/// the program anew when it fails is not kept from it by one that never reads.
+const ERROR_LIMIT: Duration = Duration::from_secs(5);
+
+/// Says why it ends, to stderr. Nobody may read there.
+fn say(print: impl FnOnce() -> io::Result<()> + Send + 'static) {
+    let (done, told) = mpsc::channel();
+    let printing = std::thread::Builder::new().name("error".to_owned()).spawn(move || {
+        // What cannot be printed has nowhere else to go.
+        drop(print());
+        let _ = done.send(());
+    });
+    if printing.is_ok() {
+        let _ = told.recv_timeout(ERROR_LIMIT);
+    }
+}
+
+/// The command line as it was given; help is printed, and what is wrong is said.
+fn arguments() -> Result<Arguments, ExitCode> {
+    Arguments::try_parse().map_err(|error| {
+        let code = u8::try_from(error.exit_code()).unwrap_or(2);
+        if error.use_stderr() {
+            say(move || error.print());
+        } else if error.print().is_err() {
+            return ExitCode::from(1);
+        }
+        ExitCode::from(code)
+    })
+}
+
 /// Does what the command line asks for.
 pub fn main() -> ExitCode {
-    let done = match Arguments::parse().command {
+    let given = match arguments() {
+        Ok(given) => given,
+        Err(code) => return code,
+    };
+    let done = match given.command {
         Command::Serve(arguments) => serve::run(arguments),
         Command::Query(arguments) => query::run(&arguments),
         Command::Tail(arguments) => tail::run(&arguments),
@@ -113,11 +149,11 @@ pub fn main() -> ExitCode {
         Ok(()) | Err(Failure::Unread) => ExitCode::SUCCESS,
         Err(Failure::Said) => ExitCode::from(1),
         Err(Failure::Failed(why)) => {
-            eprintln!("error: {why}");
+            say(move || writeln!(io::stderr(), "error: {why}"));
             ExitCode::from(1)
         }
         Err(Failure::Usage(why)) => {
-            eprintln!("error: {why}");
+            say(move || writeln!(io::stderr(), "error: {why}"));
             ExitCode::from(2)
         }
     }

@@ -105,3 +105,25 @@ fn connect_to_any(places: impl Iterator<Item = SocketAddr>) -> io::Result<TcpStr
 fn unknown_host(error: io::Error) -> io::Error {
     if error.raw_os_error().is_some() { error } else { io::Error::new(ErrorKind::NotFound, error) }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv6Addr, TcpListener};
+
+    use super::*;
+
+    #[test]
+    fn of_a_host_with_several_addresses_the_one_that_answers_is_used() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let four = listener.local_addr().unwrap();
+        // What `localhost` may come first with: nobody listens there, or there is no such family.
+        let six = SocketAddr::from((Ipv6Addr::LOCALHOST, four.port()));
+
+        for places in [[six, four], [four, six]] {
+            let connected = connect_to_any(places.into_iter()).unwrap();
+            assert_eq!(four, connected.peer_addr().unwrap());
+        }
+        assert!(connect_to_any([six].into_iter()).is_err());
+        assert_eq!(ErrorKind::NotFound, connect_to_any(std::iter::empty()).unwrap_err().kind());
+    }
+}
