@@ -135,6 +135,9 @@ def test_fork_of_a_program_with_one_thread_is_silent_with_warnings_as_errors(run
     assert queue_folder.left_in(queue_dir) == []
 
 
+#: Modes of durability, and how many lines a prefork worker logs in each: one sync for each line takes its time.
+LINES_OF = {"process": 500, "memory": 500, "interval": 500, "checkpoint": 120, "sync": 20}
+
 POOL = """\
 import logging, multiprocessing, sys
 from suite import side
@@ -145,7 +148,7 @@ def work(number):
 
 if __name__ == "__main__":
     logging.basicConfig(filename="app.log", level=logging.INFO, format="%(message)s")
-    side.install()
+    side.install(durability=sys.argv[1])
     logging.getLogger("app").info("main 0 end")
     children = [multiprocessing.get_context("fork").Process(target=work, args=(each,)) for each in range(8)]
     for child in children:
@@ -157,8 +160,9 @@ if __name__ == "__main__":
 
 
 @pytest.mark.every_interpreter
-def test_children_of_multiprocessing_by_fork_are_silent_with_warnings_as_errors(run_program, queue_dir):
-    outcome, folder = run_program(POOL, options=("-W", "error"), deadline_seconds=60)
+@pytest.mark.parametrize("mode", LINES_OF)
+def test_children_of_multiprocessing_by_fork_are_silent_with_warnings_as_errors(run_program, queue_dir, mode):
+    outcome, folder = run_program(POOL, mode, options=("-W", "error"), deadline_seconds=60)
 
     assert (outcome.status, outcome.err) == (0, b"")
     found = lines.count(folder / "app.log")
@@ -171,7 +175,7 @@ import logging, os, signal, sys, time
 from suite import side
 
 logging.basicConfig(filename="app.log", level=logging.INFO, format="%(message)s")
-side.install()
+side.install(durability=sys.argv[1])
 log = logging.getLogger("app")
 log.info("main 0 end")
 workers = []
@@ -179,7 +183,7 @@ for who in range(3):
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
-        for number in range(500):
+        for number in range(int(sys.argv[2])):
             log.info("worker%d %d end", who, number)
         os.write(writer, b"x")
         while True:
@@ -195,10 +199,12 @@ log.info("main 1 end")
 
 
 @pytest.mark.every_interpreter
-def test_prefork_workers_ended_by_sigterm_leave_complete_lines(run_program, queue_dir):
-    outcome, folder = run_program(PREFORK, deadline_seconds=60)
+@pytest.mark.parametrize("mode", LINES_OF)
+def test_prefork_workers_ended_by_sigterm_leave_complete_lines(run_program, queue_dir, mode):
+    count = LINES_OF[mode]
+    outcome, folder = run_program(PREFORK, mode, str(count), deadline_seconds=60)
 
     assert (outcome.status, outcome.out) == (0, b"-15\n-15\n-15\n"), outcome.err
     found = lines.count(folder / "app.log")
-    assert found.numbers == {"main": [0, 1], **{f"worker{each}": list(range(500)) for each in range(3)}}
+    assert found.numbers == {"main": [0, 1], **{f"worker{each}": list(range(count)) for each in range(3)}}
     assert queue_folder.left_in(queue_dir) == []
