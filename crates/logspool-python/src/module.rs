@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use logspool::address::{ServiceAddress, TlsIdentity};
 use logspool::pipeline;
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyImportError, PyRuntimeError, PyValueError};
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFrozenSet, PyList, PyString, PyTuple, PyType};
@@ -34,6 +34,12 @@ mod native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        // What is kept here of classes and dicts is that of one interpreter, and the queue is one of the process.
+        // CPython refuses by itself only where a sub-interpreter has a lock of its own, from 3.12 on.
+        // SAFETY: attached.
+        if unsafe { ffi::PyInterpreterState_Get() != ffi::PyInterpreterState_Main() } {
+            return Err(PyImportError::new_err("logspool works in the main interpreter of a process only"));
+        }
         pipeline::program_begins();
         // SAFETY: attached; called once per process.
         if !unsafe { names::init() && methods::init() } {
