@@ -26,6 +26,14 @@ log.setLevel(1)
 log.addHandler(handler)
 """
 
+MODES = ("memory", "process", "interval", "checkpoint", "sync")
+
+
+def in_mode(mode: str, options: str = "") -> str:
+    """Return how a program in that mode begins."""
+    return BEGIN.replace("install()", f"install(durability={mode!r}, {options})")
+
+
 SHAPES = """
 from decimal import Decimal
 
@@ -233,14 +241,17 @@ for thread in threads:
     assert numbers == {name: list(range(5000)) for name in "abcd"}
 
 
-def test_a_forked_child_has_a_stream_of_its_own(run_program, receiver):
+@pytest.mark.parametrize("mode", MODES)
+def test_a_forked_child_has_a_stream_of_its_own(run_program, receiver, mode):
+    # A call of the mode "sync" waits until its record has gone.
+    count = 10 if mode == "sync" else 100
     program = """
 log.info("before")
 children = []
 for child in range(3):
     pid = os.fork()
     if pid == 0:
-        for number in range(100):
+        for number in range(int(sys.argv[3])):
             log.info("child %d", number)
         sys.exit()
     children.append(pid)
@@ -248,27 +259,35 @@ for child in range(3):
 for pid in children:
     assert os.waitpid(pid, 0)[1] == 0
 """
-    run_program(BEGIN + program, receiver.address, "installed")[0].expect_success()
-    records = receiver.records(304)
+    run_program(in_mode(mode) + program, receiver.address, "installed", str(count))[0].expect_success()
+    records = receiver.records(4 + 3 * count)
 
     assert collections.Counter(record["message"].split()[0] for record in records) == {
         "before": 1,
         "parent": 3,
-        "child": 300,
+        "child": 3 * count,
     }
     assert len(receiver.streams) == 4
     assert len({record["process"] for record in records}) == 4
 
 
-def test_a_program_ends_in_time_where_the_service_does_not_answer_and_says_what_is_left(run_program, receiver):
+@pytest.mark.parametrize(("way", "mode"), [("alone", "process"), *(("installed", mode) for mode in MODES)])
+def test_a_program_ends_in_time_where_the_service_does_not_answer_and_says_what_is_left(
+    run_program, receiver, way, mode
+):
     receiver.silent = True
-    program = BEGIN.replace("(sys.argv[1])", "(sys.argv[1], shutdown_timeout=0.5)")
+    if way == "alone":
+        program = BEGIN.replace("(sys.argv[1])", "(sys.argv[1], shutdown_timeout=0.5)")
+    else:
+        # A call that waits for the service returns after durability_timeout.
+        program = in_mode(mode, "shutdown_timeout=0.5, durability_timeout=0.1")
     program += 'log.info("a")\nlog.error("b %d", 7)\n'
-    outcome, _ = run_program(program, receiver.address, "alone")
+    outcome, _ = run_program(program, receiver.address, way)
 
+    left = b" and are given up" if mode == "memory" else b"; they are kept"
     assert outcome.expect_success().seconds < 15
     assert b"ERROR:shop:b 7\n" in outcome.err
-    assert b"2 records were not written within 0.5 s; they are kept" in outcome.err
+    assert b"2 records were not written within 0.5 s" + left in outcome.err
 
 
 KILLED = """

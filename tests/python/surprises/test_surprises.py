@@ -3,6 +3,7 @@
 import json
 import re
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -339,6 +340,37 @@ def test_the_next_start_shows_times_in_its_own_zone(run_program, queue_dir):
     hours = {line.split()[0] for line in before}, {line.split()[0] for line in after}
 
     assert {f"{(int(hour) + 9) % 24:02}" for hour in hours[0]} & hours[1]
+
+
+_INNER = """
+import logging
+from suite import side
+logging.basicConfig(filename="app.log", level=logging.INFO, format="%(message)s")
+try:
+    side.install()
+except ImportError:
+    logging.info("told")
+logging.info("logged")
+logging.shutdown()
+"""
+
+
+@pytest.mark.skipif(not (3, 11) <= sys.version_info < (3, 14), reason="the interface of sub-interpreters is another")
+@pytest.mark.parametrize("side", programs.SIDES)
+def test_a_sub_interpreter_logs_without_the_queue(run_program, side):
+    body = f"""
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+error = interpreters.run_string(interpreters.create(), {_INNER!r})
+assert error is None, error
+"""
+    outcome, folder = run_program(_PRELUDE + body, side=side)
+    outcome.expect_success()
+
+    told = ["told"] if side == programs.INSTALLED else []
+    assert [*told, "logged"] == (folder / "app.log").read_text().splitlines()
 
 
 def test_the_page_names_exactly_these_tests():
