@@ -1,7 +1,10 @@
 //! Questions to the store.
 
 use std::io::{self, Write};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{self, Poll, Wake};
+use std::thread::{self, Thread};
 
 use axum::Json;
 use axum::body::{Body, Bytes};
@@ -102,19 +105,24 @@ pub(super) async fn query(State(context): State<Context>, Asked(asked): Asked<Qu
     let query = asked.query()?;
     let answers = store(&context)?;
     let (to, mut from) = mpsc::channel::<Result<Bytes, StoreError>>(4);
-    tokio::task::spawn_blocking(move || print(&*answers, &query, format, &to));
+    let answering = tokio::task::spawn_blocking(move || print(&*answers, &query, format, &to));
     // The first piece tells whether the store can answer at all.
     let first = match from.recv().await {
         Some(Err(error)) => return Err(broken(&error)),
         Some(Ok(first)) => first,
         None => Bytes::new(),
     };
-    let pieces = futures_util::stream::unfold((Some(first), from), |(first, mut from)| async move {
+    let begun = (Some(first), from, Some(answering));
+    let pieces = futures_util::stream::unfold(begun, |(first, mut from, mut answering)| async move {
         let next = match first {
             Some(first) => Ok(first),
-            None => from.recv().await?.map_err(|error| io::Error::other(error.to_string())),
+            None => match from.recv().await {
+                Some(piece) => piece.map_err(|error| io::Error::other(error.to_string())),
+                // An answer that broke off is not one that is complete.
+                None => Err(io::Error::other(answering.take()?.await.err()?)),
+            },
         };
-        Some((next, (None, from)))
+        Some((next, (None, from, answering)))
     });
     Ok(([(header::CONTENT_TYPE, content_type(format))], Body::from_stream(pieces)).into_response())
 }
@@ -130,7 +138,26 @@ fn print(answers: &dyn Answers, query: &Query, format: Format, to: &mpsc::Sender
     match answered {
         // Who asked has gone, or hears it.
         Ok(()) => drop(output.finish()),
-        Err(error) => drop(to.blocking_send(Err(error))),
+        Err(error) => drop(wait(to.send(Err(error)))),
+    }
+}
+
+/// Waits on this thread. It may be driving a runtime of its own, that of a connection to a database which hands over
+/// its rows: there tokio's own ways to wait panic, and a future that is not unconstrained may never be woken.
+fn wait<T>(future: impl Future<Output = T>) -> T {
+    struct Sleeper(Thread);
+    impl Wake for Sleeper {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Arc::new(Sleeper(thread::current())).into();
+    let mut future = pin!(tokio::task::unconstrained(future));
+    loop {
+        match future.as_mut().poll(&mut task::Context::from_waker(&waker)) {
+            Poll::Ready(value) => return value,
+            Poll::Pending => thread::park(),
+        }
     }
 }
 
@@ -151,7 +178,7 @@ impl Write for Pieces<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         let piece = Bytes::from(std::mem::take(&mut self.piece));
-        self.to.blocking_send(Ok(piece)).map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))
+        wait(self.to.send(Ok(piece))).map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))
     }
 }
 
