@@ -1,4 +1,4 @@
-"""Sub-interpreters: logspool says that it does not work there, and logging does, in them and in the main interpreter."""
+"""Sub-interpreters: logspool says that it does not work there, and logging does, there and in the main one."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Servers and test runners that begin and end workers by themselves: every record of all of them is in the file once."""
+"""Servers and test runners that begin and end workers by themselves: each record of all of them is in the file once."""
 
 import concurrent.futures
 import http.client
