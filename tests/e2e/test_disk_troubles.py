@@ -13,6 +13,14 @@ from suite import fixtures, lines, queue_folder
 pytestmark = pytest.mark.real
 
 RECORDS = 20_000 if fixtures.faults_full() else 4000
+MODES = ["process", "memory", "interval", "checkpoint", "sync"]
+#: Those in which a call waits for its record while there is trouble; the others see the same as `process`, so that
+#: less shows it.
+WAITING = {"checkpoint", "sync"}
+#: What `checkpoint_every` is without a word.
+EVERY = 50
+#: What such a call waits at most here.
+TIMEOUT_SECONDS = 0.02
 #: Within which a sink is back after its trouble is mended.
 BACK_SECONDS = 5.0
 SECONDS = 120
@@ -29,7 +37,8 @@ def report(name, **more):
         json.dump({
             "offered": found.offered(), "refused": found.refused(), "dropped": found.dropped(),
             "written": found.written(), "waiting": found.waiting(), "broken": found.broken_identities(),
-            "health": health.status, "reasons": health.reasons, **more,
+            "health": health.status, "reasons": health.reasons,
+            "not_durable": sum(row.not_durable for row in logspool.stats().levels.values()), **more,
         }, file)
 
 def until(condition, seconds):
@@ -48,13 +57,27 @@ def burst(begin, end):
 
 HERE, COUNT = sys.argv[1], int(sys.argv[2])
 HALF = COUNT // 2
-MODE = os.environ.get("MODE", "process")
+OPTIONS = json.loads(os.environ["OPTIONS"])
 log = logging.getLogger("app")
 log.setLevel(logging.INFO)
 def attach(handler):
     handler.setFormatter(logging.Formatter("%(message)s"))
     log.addHandler(handler)
 """
+
+
+def _records(mode):
+    return RECORDS if mode == "process" else 1000 if mode not in WAITING else 200
+
+
+def _options(mode, **more):
+    """Return what the programs read as the options of their handlers."""
+    return json.dumps({"durability": mode, "durability_timeout": TIMEOUT_SECONDS, **more})
+
+
+def _lasting(mode):
+    """Return the options where the disk of the file is well: no call may return too early."""
+    return _options(mode, durability_timeout=SECONDS / 2)
 
 
 def _report(folder, name):
@@ -66,6 +89,26 @@ def _exact(found):
     assert found["broken"] == []
     assert (found["refused"], found["dropped"], found["waiting"]) == (0, 0, 0)
     assert found["offered"] == found["written"]
+
+
+def _waited_in_vain(mode, during, calls):
+    """Say how many of so many calls returned without what the mode waits for: counted, and told."""
+    if mode == "sync":
+        assert during["not_durable"] == calls
+    elif mode == "checkpoint":
+        assert calls > EVERY
+        assert calls - EVERY < during["not_durable"] <= calls
+    else:
+        assert during["not_durable"] == 0
+
+
+def _is_well(mode, found):
+    """Say what `health()` says when all is mended; records that were not durable in time it tells for a minute."""
+    if mode in WAITING:
+        assert found["health"] == "degraded"
+        assert all("durable" in reason for reason in found["reasons"])
+    else:
+        assert found["health"] == "ok"
 
 
 @pytest.fixture
@@ -93,7 +136,7 @@ def mount(tmp_path):
 FULL_DISK = (
     _PRELUDE
     + """\
-attach(logspool.RotatingFileHandler(os.path.join(HERE, "app.log"), maxBytes=200_000, backupCount=1000, durability=MODE))
+attach(logspool.RotatingFileHandler(os.path.join(HERE, "app.log"), maxBytes=2 * COUNT, backupCount=1000, **OPTIONS))
 log.info("first 0 end")
 logspool.flush(30)
 filler = os.path.join(HERE, "filler")
@@ -106,7 +149,11 @@ with open(filler, "wb", buffering=0) as file:
             pass
 burst(0, HALF)
 until(lambda: logspool.health().status == "failing", 30)
-report("full.json")
+spooled = lambda: sum(sink.total("spooled") for sink in logspool.stats().sinks.values())
+if "spool_dir" in OPTIONS:
+    # A part of them has found room in the last page.
+    until(lambda: spooled() + stats_view.snapshot().written() == 1 + HALF, 30)
+report("full.json", spooled=spooled())
 os.remove(filler)
 seconds = until(lambda: stats_view.snapshot().waiting() == 0, 60)
 burst(HALF, COUNT)
@@ -116,30 +163,43 @@ report("free.json", seconds=seconds)
 )
 
 
-@pytest.mark.parametrize("mode", ["memory", "process"])
-def test_a_disk_that_was_full_gets_every_record_within_seconds_of_having_room(run_program, mount, mode):
+@pytest.mark.parametrize("mode", [*MODES, "interval and spool"])
+def test_a_disk_that_was_full_gets_every_record_within_seconds_of_having_room(run_program, mount, tmp_path, mode):
     disk = mount("disk", "4m")
-    outcome, folder = run_program(FULL_DISK, str(disk), str(RECORDS), deadline_seconds=SECONDS, MODE=mode)
+    mode, _, has_spool = mode.partition(" and ")
+    # On another disk.
+    spool = {"spool_dir": str(tmp_path / "spool")} if has_spool else {}
+    outcome, folder = run_program(
+        FULL_DISK,
+        str(disk),
+        str(_records(mode)),
+        deadline_seconds=SECONDS,
+        OPTIONS=_options(mode, **spool),
+    )
 
     outcome.expect_success()
     full, free = _report(folder, "full.json"), _report(folder, "free.json")
     backups = sorted(disk.glob("app.log.*"), key=lambda path: -int(path.suffix[1:]))
     found = lines.count(*backups, disk / "app.log")
     assert full["broken"] == []
-    assert full["health"] == "failing"
+    assert (full["health"], full["waiting"] > 0) == ("failing", True)
     assert any("No space left" in reason for reason in full["reasons"])
     assert free["seconds"] is not None
     assert free["seconds"] < BACK_SECONDS
+    assert full["spooled"] == (full["waiting"] if has_spool else 0)
+    assert full["waiting"] == 1 + _records(mode) // 2 - full["written"]
+    _waited_in_vain(mode, full, full["waiting"])
     _exact(free)
-    assert free["health"] == "ok"
-    assert found.numbers == {"first": [0], "main": list(range(RECORDS))}
+    _is_well(mode, free)
+    assert free["not_durable"] == full["not_durable"]
+    assert found.numbers == {"first": [0], "main": list(range(_records(mode)))}
     assert found.other == []
 
 
 SMALL_QUEUE = (
     _PRELUDE
     + """\
-attach(logspool.FileHandler("app.log"))
+attach(logspool.FileHandler("app.log", **OPTIONS))
 for number in range(COUNT):
     log.warning("main %d end", number)
 flushed = logspool.flush(30)
@@ -148,25 +208,35 @@ report("end.json", flushed=flushed, survives=logspool.stats().queue.survives)
 )
 
 
-def test_a_queue_folder_of_64_megabytes_is_enough(run_program, mount):
+@pytest.mark.parametrize("mode", MODES)
+def test_a_queue_folder_of_64_megabytes_is_enough(run_program, mount, mode):
     shm = mount("shm", "64m")
+    records = 5 * RECORDS if mode == "process" else _records(mode)
     outcome, folder = run_program(
-        SMALL_QUEUE, "", str(5 * RECORDS), deadline_seconds=SECONDS, LOGSPOOL_QUEUE_DIR=str(shm)
+        SMALL_QUEUE,
+        "",
+        str(records),
+        deadline_seconds=SECONDS,
+        LOGSPOOL_QUEUE_DIR=str(shm),
+        OPTIONS=_lasting(mode),
     )
 
     outcome.expect_success()
     end = _report(folder, "end.json")
     found = lines.count(folder / "app.log")
     there = found.numbers["main"]
-    assert (end["flushed"], end["survives"], end["broken"]) == (True, True, [])
-    assert len(there) + end["refused"] + end["dropped"] == 5 * RECORDS
+    assert (end["flushed"], end["survives"], end["broken"]) == (True, mode != "memory", [])
+    assert end["not_durable"] == 0
+    assert len(there) + end["refused"] + end["dropped"] == records
     assert found.doubled() == {}
     assert outcome.err == b""
     assert queue_folder.left_in(shm) == []
 
 
-@pytest.mark.parametrize("left", [0, 4096, 300_000])
-def test_a_full_queue_folder_refuses_no_start_and_says_so_once(run_program, mount, left):
+@pytest.mark.parametrize(
+    ("mode", "left"), [*(("process", left) for left in (4096, 300_000)), *((mode, 0) for mode in MODES)]
+)
+def test_a_full_queue_folder_refuses_no_start_and_says_so_once(run_program, mount, mode, left):
     shm = mount("shm", "4m")
     free = os.statvfs(shm)
     # A folder of its own on that file system is what the program gets.
@@ -174,18 +244,23 @@ def test_a_full_queue_folder_refuses_no_start_and_says_so_once(run_program, moun
     folder_of_queue.mkdir(mode=0o700)
     (shm / "filler").write_bytes(b"x" * (free.f_bavail * free.f_bsize - left - 4096))
     outcome, folder = run_program(
-        SMALL_QUEUE, "", str(RECORDS), deadline_seconds=SECONDS, LOGSPOOL_QUEUE_DIR=str(folder_of_queue)
+        SMALL_QUEUE,
+        "",
+        str(_records(mode)),
+        deadline_seconds=SECONDS,
+        LOGSPOOL_QUEUE_DIR=str(folder_of_queue),
+        OPTIONS=_lasting(mode),
     )
 
     outcome.expect_success()
     end = _report(folder, "end.json")
     found = lines.count(folder / "app.log")
     assert end["broken"] == []
-    assert end["flushed"] is True
-    assert len(found.numbers["main"]) + end["refused"] + end["dropped"] == RECORDS
+    assert (end["flushed"], end["not_durable"]) == (True, 0)
+    assert len(found.numbers["main"]) + end["refused"] + end["dropped"] == _records(mode)
     assert found.doubled() == {}
     warnings = outcome.err.decode().splitlines()
-    if end["survives"]:
+    if end["survives"] or mode == "memory":
         assert warnings == []
     else:
         assert len(warnings) == 1, warnings
@@ -198,7 +273,7 @@ FAILING_CALLS = (
     + """\
 flag = os.environ["FAULT_FLAG"]
 path = os.path.join(HERE, "app.log")
-attach(logspool.RotatingFileHandler(path, maxBytes=20_000, backupCount=1000, compress="gzip", durability=MODE))
+attach(logspool.RotatingFileHandler(path, maxBytes=20_000, backupCount=1000, compress="gzip", **OPTIONS))
 burst(0, HALF)
 logspool.flush(30)
 open(flag, "w").close()
@@ -214,18 +289,24 @@ report("mended.json", seconds=seconds)
 )
 
 
-@pytest.mark.parametrize("mode", ["memory", "process"])
-@pytest.mark.parametrize("number", [errno.EROFS, errno.EIO, errno.ENOSPC], ids=["read-only", "EIO", "full"])
+@pytest.mark.parametrize(
+    ("mode", "number"),
+    [
+        *((mode, number) for mode in ("process", "memory") for number in (errno.EROFS, errno.EIO, errno.ENOSPC)),
+        *((mode, errno.EIO) for mode in ("interval", "checkpoint", "sync")),
+    ],
+    ids=lambda value: value if isinstance(value, str) else errno.errorcode[value],
+)
 def test_a_disk_that_fails_in_the_middle_and_is_mended_gets_every_record(run_program, tmp_path, number, mode):
     disk = tmp_path / "disk"
     disk.mkdir()
     outcome, folder = run_program(
         FAILING_CALLS,
         str(disk),
-        str(RECORDS),
+        str(_records(mode)),
         deadline_seconds=SECONDS,
         LD_PRELOAD=str(preloaded.build(tmp_path)),
-        MODE=mode,
+        OPTIONS=_options(mode),
         FAULT_ERRNO=str(number),
         FAULT_UNDER=str(disk),
         FAULT_FLAG=str(tmp_path / "failing"),
@@ -238,9 +319,10 @@ def test_a_disk_that_fails_in_the_middle_and_is_mended_gets_every_record(run_pro
     assert any(os.strerror(number) in reason for reason in failing["reasons"])
     assert mended["seconds"] is not None
     assert mended["seconds"] < BACK_SECONDS
+    _waited_in_vain(mode, failing, _records(mode) // 2)
     _exact(mended)
-    assert mended["health"] == "ok"
-    assert mended["written"] == RECORDS + 1
+    _is_well(mode, mended)
+    assert mended["written"] == _records(mode) + 1
 
 
 GONE = (
@@ -263,13 +345,17 @@ report("back.json", seconds=seconds)
 )
 
 
-@pytest.mark.parametrize("mode", ["memory", "process"])
+@pytest.mark.parametrize("mode", MODES)
 def test_a_rotating_file_whose_folder_is_removed_goes_on_when_it_is_there_again(run_program, tmp_path, mode):
     disk = tmp_path / "disk"
     disk.mkdir()
-    handler = 'logspool.RotatingFileHandler(os.path.join(HERE, "app.log"), "a", 10_000, 1000, durability=MODE)'
+    handler = 'logspool.RotatingFileHandler(os.path.join(HERE, "app.log"), "a", {max_bytes}, 1000, **OPTIONS)'
+    # Rotated many times, and thus looked for by name, in each half.
+    handler = handler.replace("{max_bytes}", str(5 * _records(mode)))
     text = GONE.replace("{handler}", handler)
-    outcome, folder = run_program(text, str(disk), str(RECORDS), deadline_seconds=SECONDS, MODE=mode)
+    outcome, folder = run_program(
+        text, str(disk), str(_records(mode)), deadline_seconds=SECONDS, OPTIONS=_options(mode)
+    )
 
     outcome.expect_success()
     gone, back = _report(folder, "gone.json"), _report(folder, "back.json")
@@ -281,10 +367,12 @@ def test_a_rotating_file_whose_folder_is_removed_goes_on_when_it_is_there_again(
     assert back["seconds"] is not None
     assert back["seconds"] < BACK_SECONDS
     _exact(back)
-    assert back["written"] == RECORDS + 1
+    assert back["written"] == _records(mode) + 1
+    if mode in WAITING:
+        assert gone["not_durable"] > 0
     # What was removed is removed: from some record behind the first half on every line is there.
     there = found.numbers["main"]
-    assert there == list(range(there[0], RECORDS))
+    assert there == list(range(there[0], _records(mode)))
     assert found.numbers["last"] == [0]
 
 
@@ -292,7 +380,7 @@ QUEUE_GONE = (
     _PRELUDE
     + """\
 queue = os.environ["LOGSPOOL_QUEUE_DIR"]
-attach(logspool.FileHandler("app.log"))
+attach(logspool.FileHandler("app.log", **OPTIONS))
 burst(0, HALF)
 logspool.flush(30)
 shutil.rmtree(queue)
@@ -308,15 +396,17 @@ report("end.json", flushed=flushed)
 )
 
 
-def test_a_queue_folder_that_is_removed_costs_no_record_of_a_program_that_runs_on(run_program, queue_dir):
-    outcome, folder = run_program(QUEUE_GONE, "", str(RECORDS), deadline_seconds=SECONDS)
+@pytest.mark.parametrize("mode", MODES)
+def test_a_queue_folder_that_is_removed_costs_no_record_of_a_program_that_runs_on(run_program, queue_dir, mode):
+    records = _records(mode)
+    outcome, folder = run_program(QUEUE_GONE, "", str(records), deadline_seconds=SECONDS, OPTIONS=_lasting(mode))
 
     outcome.expect_success()
     found = lines.count(folder / "app.log")
-    assert found.numbers == {"main": list(range(RECORDS + 1))}
+    assert found.numbers == {"main": list(range(records + 1))}
     for name in ("gone.json", "end.json"):
         report = _report(folder, name)
-        assert report["flushed"] is True
+        assert (report["flushed"], report["not_durable"]) == (True, 0)
         _exact(report)
 
 
@@ -324,7 +414,7 @@ QUEUE_FAILS = (
     _PRELUDE
     + """\
 flag = os.environ["FAULT_FLAG"]
-attach(logspool.FileHandler("app.log"))
+attach(logspool.FileHandler("app.log", **OPTIONS))
 burst(0, HALF)
 open(flag, "w").close()
 burst(HALF, COUNT)
@@ -337,13 +427,18 @@ report("end.json", flushed=flushed)
 )
 
 
-@pytest.mark.parametrize("number", [errno.EROFS, errno.ENOSPC], ids=["read-only", "full"])
-def test_a_queue_folder_that_takes_nothing_more_costs_no_record(run_program, queue_dir, tmp_path, number):
+@pytest.mark.parametrize(
+    ("mode", "number"),
+    [("process", errno.EROFS), *((mode, errno.ENOSPC) for mode in MODES)],
+    ids=lambda value: value if isinstance(value, str) else errno.errorcode[value],
+)
+def test_a_queue_folder_that_takes_nothing_more_costs_no_record(run_program, queue_dir, tmp_path, mode, number):
     outcome, folder = run_program(
         QUEUE_FAILS,
         "",
-        str(RECORDS),
+        str(_records(mode)),
         deadline_seconds=SECONDS,
+        OPTIONS=_lasting(mode),
         LD_PRELOAD=str(preloaded.build(tmp_path)),
         FAULT_ERRNO=str(number),
         FAULT_UNDER=str(queue_dir),
@@ -353,7 +448,7 @@ def test_a_queue_folder_that_takes_nothing_more_costs_no_record(run_program, que
     outcome.expect_success()
     found = lines.count(folder / "app.log")
     end = _report(folder, "end.json")
-    assert found.numbers == {"main": list(range(RECORDS)), "last": [0]}
-    assert end["flushed"] is True
+    assert found.numbers == {"main": list(range(_records(mode))), "last": [0]}
+    assert (end["flushed"], end["not_durable"]) == (True, 0)
     _exact(end)
     assert queue_folder.left_in(queue_dir) == []
