@@ -90,6 +90,16 @@ fn a_kill_while_a_spool_drains_loses_nothing() {
 
 #[test]
 fn after_a_reboot_the_spool_is_delivered_without_its_segment() {
+    deliver_without_segment(|target| target[..8].fill(b'0'));
+}
+
+#[test]
+fn a_spool_whose_segment_is_gone_is_delivered_also_where_the_machine_runs_on() {
+    deliver_without_segment(|_| {});
+}
+
+/// Lets `start_anew` change what says which start of the machine a spool is of.
+fn deliver_without_segment(start_anew: fn(&mut [u8])) {
     let scene = Scene::new();
     let fifo = scene.freeze();
     let witness = scene.spawn(Task::LogSpooled);
@@ -99,21 +109,23 @@ fn after_a_reboot_the_spool_is_delivered_without_its_segment() {
     let mut text = scene.thaw(fifo);
     text.truncate(text.rfind('\n').map_or(0, |end| end + 1));
     let spools = scene.spool_folder();
-    let recover = || recover_spools(&spools, |path| path == scene.target).unwrap();
+    let recover = || recover_spools(&spools, None, |path| path == scene.target).unwrap();
     let before = walk(&spools);
     assert_eq!(Report::default(), recover(), "the segment may be there, it tells more");
     assert_eq!(before, walk(&spools));
 
-    // tmpfs is empty, and the machine has another id of its start.
+    // tmpfs is empty, and the machine may have another id of its start.
     for name in scene.names() {
         std::fs::remove_file(scene.queue.path().join(name)).unwrap();
     }
     let targets: Vec<_> = before.iter().filter(|path| path.ends_with("target")).collect();
     assert_eq!(1, targets.len());
     let mut target = std::fs::read(targets[0]).unwrap();
-    target[..8].fill(b'0');
+    start_anew(&mut target);
     std::fs::write(targets[0], target).unwrap();
-    let unwanted = recover_spools(&spools, |_| false).unwrap();
+    let own = recover_spools(&spools, targets[0].parent().and_then(std::path::Path::parent), |_| true).unwrap();
+    assert_eq!(Report::default(), own, "a process's own spools are no leftovers");
+    let unwanted = recover_spools(&spools, None, |_| false).unwrap();
     assert!(matches!(&unwanted.kept[0].reasons[..], [Reason::Unwanted { records: 1.., .. }]), "{unwanted:?}");
     let report = recover();
 

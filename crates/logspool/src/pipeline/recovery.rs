@@ -2,7 +2,7 @@
 //!
 //! Atomics outside `queue` and `stats`: counters of what was recovered by this process, whatever its pipeline.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -77,11 +77,18 @@ fn run(folder: &Path, want: impl Fn(&Path) -> bool, undeliverable: Undeliverable
         true => Want::Append,
         false => Want::Leave,
     };
-    let mut report = recover::recover_as(folder, want, Options { undeliverable })?;
-    // After a reboot the spools are all there is. A folder that is not this process's queue may be one of spools.
+    // A folder that is not this process's queue may be one of spools, which others may enter.
     let by_hand = Some(folder).filter(|folder| *folder != queue_folder());
+    let mut report = match recover::recover_as(folder, want, Options { undeliverable }) {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied && by_hand.is_some_and(recover::holds_spools) => {
+            Report::default()
+        }
+        done => done?,
+    };
+    // Where the memory is gone the spools are all there is.
+    let own = super::life::existing().and_then(|pipeline| pipeline.spooler.as_ref()).map(|spooler| spooler.home.path());
     for spools in [super::life::options().spool_dir.as_deref(), by_hand].into_iter().flatten() {
-        report.add(recover::recover_spools(spools, |path| want(path) == Want::Append)?);
+        report.add(recover::recover_spools(spools, own.as_deref(), |path| want(path) == Want::Append)?);
     }
     DISCARDED.fetch_add(report.done_away, Ordering::Relaxed);
     RECORDS.fetch_add(report.records(), Ordering::Relaxed);

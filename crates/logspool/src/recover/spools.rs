@@ -1,9 +1,10 @@
-//! Spools whose segment is gone: what lies on disk after the machine was started anew.
+//! Spools whose segment is gone: what lies on disk after the machine was started anew, after the end of a container
+//! whose memory went with it, or where a user's shared memory was cleared.
 //!
 //! Each is opened as its process would have, under its lock, and read to its end; what is delivered is acked and made
 //! durable piece by piece. How far the process had come since its last checkpoint nobody knows any more, so the records
-//! of its last second may be delivered twice. What is in use, or of this start of the machine, is left to its owner and
-//! to the recovery of its segment.
+//! of its last second may be delivered twice. What is in use, or has its segment, is left to its owner and to the
+//! recovery of that segment.
 
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -12,7 +13,7 @@ use super::report::{Delivered, Kept, Reason, Removed, Report};
 use super::target::Target;
 use super::{Retention, at_work};
 use crate::segment::folder::Folder;
-use crate::spool::pointer::{self, SpoolTarget};
+use crate::spool::pointer::{self, Alone, SpoolTarget};
 use crate::spool::{RealDisk, SpoolError, View};
 use crate::writer::{Next, SinkSpool};
 
@@ -21,20 +22,21 @@ use crate::writer::{Next, SinkSpool};
 /// Chosen: a sync of the file for each; half costs twice as many, double repeats more after a kill in between.
 const PIECE_BYTES: usize = 4 * 1024 * 1024;
 
-/// Delivers what processes of a former start of the machine left in spools below `folder` to the places that `want`
-/// accepts, and removes what holds nothing any more.
+/// Delivers what dead processes whose segment is gone left in spools below `folder` to the places that `want` accepts,
+/// and removes what holds nothing any more. `own` is the folder of this process's spools, which is passed over: a
+/// record lock keeps only other processes out.
 ///
 /// # Errors
 ///
 /// When the folder cannot be read. One that is missing holds nothing. What goes wrong with one spool is in the report.
-pub fn recover_spools(folder: &Path, want: impl Fn(&Path) -> bool) -> io::Result<Report> {
+pub fn recover_spools(folder: &Path, own: Option<&Path>, want: impl Fn(&Path) -> bool) -> io::Result<Report> {
     let _at_work = at_work();
     let mut report = Report::default();
     let entries = match std::fs::read_dir(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(report),
         entries => entries?,
     };
-    for entry in entries.flatten() {
+    for entry in entries.flatten().filter(|entry| own != Some(&entry.path())) {
         let Ok(name) = entry.file_name().into_string() else { continue };
         // What is not ours alone is nobody's spool.
         if let Ok(process) = Folder::open_existing(&entry.path()) {
@@ -42,6 +44,13 @@ pub fn recover_spools(folder: &Path, want: impl Fn(&Path) -> bool) -> io::Result
         }
     }
     Ok(report)
+}
+
+/// Whether spools of this user lie below a folder.
+pub fn holds_spools(folder: &Path) -> bool {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut folders = entries.filter_map(|entry| Folder::open_existing(&entry.path()).ok());
+    folders.any(|process| process.names().is_ok_and(|names| names.iter().any(|name| pointer::sink_of(name).is_some())))
 }
 
 struct Process<'a> {
@@ -94,9 +103,10 @@ impl Process<'_> {
         let Some(target) = pointer::read_target(&folder)? else {
             return Ok(Outcome::Stays(Reason::Unreadable { why: format!("{} names no target", path.display()) }));
         };
-        if !target.is_of_former_start {
+        if target.is_alone == Alone::No {
             return Ok(Outcome::NotOurs);
         }
+        let is_alone = target.is_alone;
         let SpoolTarget { place: Some(place), .. } = target else { return Ok(Outcome::Empty) };
         if !want(&place) {
             return Ok(Outcome::Stays(Reason::Unwanted { path: place, records: count(path)? }));
@@ -106,6 +116,8 @@ impl Process<'_> {
         let result = deliver(&mut spool, &place, &mut delivered);
         self.report.add_delivered(place.clone(), delivered.records, delivered.bytes, false);
         Ok(match result {
+            // A live process that cannot be seen from here may be about to lock it.
+            Ok(()) if is_alone == Alone::NotSeen && delivered.records == 0 => Outcome::NotOurs,
             Ok(()) => Outcome::Empty,
             Err(error) => Outcome::Stays(Reason::Unwritable { path: place, error: error.to_string(), records: 0 }),
         })

@@ -1,6 +1,7 @@
 //! Where the spools of a process lie: a folder of its own below the one that the user chose, and in it one for each
 //! sink. A file beside the process's segment says where, for whoever recovers. A file in each sink's folder says where
-//! its records go and which start of the machine it is from: the segment does not survive a reboot, the spool does.
+//! its records go, which start of the machine it is from and where the segment is: a segment does not survive a reboot,
+//! or the end of a container whose memory it lies in; the spool does.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
@@ -11,6 +12,8 @@ use crate::segment::folder::Folder;
 
 /// No path is longer.
 const MAX_PATH_BYTES: u64 = 4096;
+/// Nothing that says where records go is longer: the start, and two paths.
+const MAX_TARGET_BYTES: u64 = 2 * MAX_PATH_BYTES + 64;
 
 /// Name of the folder of a sink.
 pub fn sink_folder(id: u32) -> String {
@@ -32,8 +35,20 @@ const BOOT_BYTES: usize = 36;
 pub struct SpoolTarget {
     /// The path of a file or the address of a service. `None`: something that ended with the process.
     pub place: Option<PathBuf>,
-    /// Whether the machine was started since, so that the segment is gone.
-    pub is_of_former_start: bool,
+    /// Whether the segment is gone.
+    pub is_alone: Alone,
+}
+
+/// Whether a spool is all that a process has left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Alone {
+    /// The segment may be there, it tells more.
+    No,
+    /// The machine was started since.
+    SinceStart,
+    /// The segment is not where it was: its memory went with a container or was cleared, or it is in one that
+    /// cannot be seen from here.
+    NotSeen,
 }
 
 fn boot_id() -> io::Result<Vec<u8>> {
@@ -47,7 +62,7 @@ fn boot_id() -> io::Result<Vec<u8>> {
 /// # Errors
 ///
 /// What the system said.
-pub fn make_sink_folder(path: &Path, place: Option<&str>) -> io::Result<()> {
+pub fn make_sink_folder(path: &Path, place: Option<&str>, segment: Option<&Path>) -> io::Result<()> {
     let folder = Folder::open(path)?;
     let mut file = match folder.create(TARGET_NAME) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(()),
@@ -56,6 +71,11 @@ pub fn make_sink_folder(path: &Path, place: Option<&str>) -> io::Result<()> {
     let mut text = boot_id()?;
     text.push(b'\n');
     text.extend_from_slice(place.unwrap_or_default().as_bytes());
+    if let Some(segment) = segment {
+        // No path has this byte.
+        text.push(0);
+        text.extend_from_slice(segment.as_os_str().as_bytes());
+    }
     file.write_all(&text)?;
     file.sync_all()?;
     folder.sync()?;
@@ -77,14 +97,31 @@ pub fn read_target(folder: &Folder) -> io::Result<Option<SpoolTarget>> {
         opened => opened?,
     };
     let mut text = Vec::new();
-    file.take(MAX_PATH_BYTES).read_to_end(&mut text)?;
+    file.take(MAX_TARGET_BYTES).read_to_end(&mut text)?;
     if text.get(BOOT_BYTES) != Some(&b'\n') {
         return Ok(None);
     }
-    let place = text.split_off(BOOT_BYTES + 1);
+    let mut paths = text.split_off(BOOT_BYTES + 1);
     text.truncate(BOOT_BYTES);
-    let place = (!place.is_empty()).then(|| PathBuf::from(std::ffi::OsString::from_vec(place)));
-    Ok(Some(SpoolTarget { place, is_of_former_start: text != boot_id()? }))
+    let segment = paths.iter().position(|byte| *byte == 0).map(|end| {
+        let segment = paths.split_off(end + 1);
+        paths.truncate(end);
+        PathBuf::from(std::ffi::OsString::from_vec(segment))
+    });
+    let is_alone = if text != boot_id()? {
+        Alone::SinceStart
+    } else if segment.is_some_and(|segment| is_missing(&segment)) {
+        Alone::NotSeen
+    } else {
+        Alone::No
+    };
+    let place = (!paths.is_empty()).then(|| PathBuf::from(std::ffi::OsString::from_vec(paths)));
+    Ok(Some(SpoolTarget { place, is_alone }))
+}
+
+fn is_missing(path: &Path) -> bool {
+    // A relative path is of another folder here.
+    path.is_absolute() && path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound)
 }
 
 /// Name of the file that says where the spools of a process are.

@@ -262,7 +262,10 @@ impl Outlet {
     fn open_spool(&self, home: &SpoolHome) -> Result<SinkSpool, SpoolError> {
         let path = home.path().join(crate::spool::pointer::sink_folder(self.id));
         let place = self.definition.kind.lasting();
-        let made = home.make().and_then(|()| crate::spool::pointer::make_sink_folder(&path, place.as_deref()));
+        let segment = home.segment.home().map(|(folder, name)| folder.path().join(format!("{name}.seg")));
+        let made = home
+            .make()
+            .and_then(|()| crate::spool::pointer::make_sink_folder(&path, place.as_deref(), segment.as_deref()));
         made.map_err(|error| SpoolError::folder(&home.path(), error))?;
         SinkSpool::open(&path, home.max_bytes)
     }
