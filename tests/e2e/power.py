@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import mmap
 import os
 import shutil
 import struct
@@ -43,6 +44,11 @@ class Disk:
             fcntl.ioctl(folder, _SHUTDOWN, struct.pack("I", _NO_LOG_FLUSH))
         finally:
             os.close(folder)
+
+    def holds(self, text: bytes) -> bool:
+        """Tell whether these bytes have reached the disk."""
+        with self._image.open("rb") as image, mmap.mmap(image.fileno(), 0, prot=mmap.PROT_READ) as content:
+            return content.find(text) >= 0
 
     def unplug(self) -> None:
         """Unmount it; everybody who had files open is gone by now."""

@@ -1,0 +1,53 @@
+"""A container as far as a kill of it needs one: a pid namespace whose first process takes all others with it."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from suite import programs
+from suite.waiting import until
+
+#: The first process: it starts the program and waits. With `private` the queue folder is a tmpfs that nobody else has.
+_FIRST = 'if [ "$1" = private ]; then mount -t tmpfs -o mode=0700 tmpfs "$LOGSPOOL_QUEUE_DIR"; fi; shift; "$@" & wait'
+_UNSHARE = ("unshare", "--pid", "--fork", "--mount-proc")
+
+
+class Container:
+    """What was started by `running`."""
+
+    def __init__(self, outside: subprocess.Popen) -> None:
+        self._outside = outside
+
+    def kill(self) -> None:
+        """Kill its first process, and with it every other; return when they are gone."""
+        pid = self._outside.pid
+        first = Path(f"/proc/{pid}/task/{pid}/children")
+        os.kill(int(first.read_text().split()[0]), signal.SIGKILL)
+        until(lambda: self._outside.poll() is not None, 60, "the end of the container")
+
+
+@contextlib.contextmanager
+def running(arguments: Iterable[str | Path], *, private: bool, folder: Path, **popen: object):
+    """Run the interpreter with `arguments` in a container, or skip the test with the reason."""
+    probe = [*_UNSHARE, "mount", "-t", "tmpfs", "tmpfs", str(folder)]
+    tried = subprocess.run(probe, capture_output=True) if shutil.which("unshare") else None
+    if tried is None or tried.returncode:
+        pytest.skip(
+            f"a pid namespace needs unshare and root: {tried.stderr.decode().strip() if tried else 'no command'}"
+        )
+    kind = "private" if private else "shared"
+    outside = subprocess.Popen(
+        [*_UNSHARE, "sh", "-c", _FIRST, "first", kind, sys.executable, *map(str, arguments)],
+        cwd=folder,
+        start_new_session=True,
+        **popen,
+    )
+    with programs.ended(outside):
+        yield Container(outside)
