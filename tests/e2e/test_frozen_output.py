@@ -1,6 +1,7 @@
 """An output that nobody reads: no caller waits, nothing is refused within the budget, all arrives after the thaw."""
 
 import contextlib
+import fcntl
 import json
 import os
 import re
@@ -28,6 +29,7 @@ MEASURED = Path(__file__).resolve().parents[2] / "build" / "measured"
 
 PROGRAM = """\
 import json, logging, os, sys, threading, time
+import logspool
 from suite import side, stats_view
 
 seconds, records, level = float(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
@@ -44,7 +46,7 @@ handler.setFormatter(logging.Formatter("%(message)s" if len(sys.argv) < 5 else s
 log = logging.getLogger("app")
 log.setLevel(1)
 log.addHandler(handler)
-side.install()
+side.install(**json.loads(os.environ["OPTIONS"]))
 log.log(level, "first %d end", 0)
 before = anonymous_bytes()
 longest_call = longest_empty = 0
@@ -74,6 +76,8 @@ with open("frozen.json.part", "w") as file:
         "longest_call_ns": longest_call, "longest_empty_ns": longest_empty, "grown": grown,
         "refused": frozen.refused(), "dropped": frozen.dropped(), "broken": broken + frozen.broken_identities(),
         "waiting": frozen.waiting(), "thread": threading.get_native_id(),
+        "not_durable": sum(row.not_durable for row in logspool.stats().levels.values()),
+        "spooled": sum(row.total("spooled") for row in logspool.stats().sinks.values()),
     }, file)
 os.rename("frozen.json.part", "frozen.json")
 sys.stdin.read(1)
@@ -90,11 +94,13 @@ with open("thawed.json", "w") as file:
 class Freeze:
     """A FIFO that is read only when somebody says so."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, pipe_bytes: int = 0) -> None:
         self.folder = folder
         os.mkfifo(folder / "fifo")
         # Open for reading and writing: the program's open does not wait, and no reader is needed yet.
         self._end = os.open(folder / "fifo", os.O_RDWR)
+        if pipe_bytes:
+            fcntl.fcntl(self._end, fcntl.F_SETPIPE_SZ, pipe_bytes)
         self._reader: threading.Thread | None = None
 
     def thaw(self) -> None:
@@ -120,15 +126,15 @@ class Freeze:
 
 
 @contextlib.contextmanager
-def frozen(folder: Path, queue_dir: Path, *arguments: str, before: tuple[str, ...] = ()):
+def frozen(folder: Path, queue_dir: Path, *arguments: str, before: tuple[str, ...] = (), pipe_bytes=0, **options):
     """Run the program with its FIFO frozen; yield (freeze, child) when it has logged all its records."""
     script = folder / "program.py"
     script.write_text(PROGRAM)
-    freeze = Freeze(folder)
+    freeze = Freeze(folder, pipe_bytes)
     with (folder / "stderr").open("wb") as stderr:
         child = subprocess.Popen(
             [*before, sys.executable, str(script), *arguments],
-            env=programs.environment(programs.INSTALLED, queue_dir),
+            env=programs.environment(programs.INSTALLED, queue_dir, OPTIONS=json.dumps(options)),
             cwd=folder,
             start_new_session=True,
             stdin=subprocess.PIPE,
@@ -206,6 +212,26 @@ def test_calls_of_every_level_return_and_arrive(tmp_path, queue_dir, level):
 
     assert after == {"refused": 0, "dropped": 0, "broken": [], "waiting": 0}
     assert lines.count(tmp_path / "read").numbers["main"] == list(range(2000))
+
+
+@pytest.mark.parametrize("mode", ["memory", "interval", "interval and spool", "checkpoint", "sync"])
+def test_calls_return_and_all_arrives_in_each_durability(tmp_path, queue_dir, mode):
+    mode, _, has_spool = mode.partition(" and ")
+    options = {"durability": mode, "durability_timeout": 0.02}
+    if has_spool:
+        options["spool_dir"] = str(tmp_path / "spool")
+    # Calls that wait are few: a page of the pipe is enough for them to begin with it.
+    records, pipe_bytes = (400, 4096) if mode in ("checkpoint", "sync") else (20_000, 0)
+    with frozen(tmp_path, queue_dir, "2", str(records), "20", pipe_bytes=pipe_bytes, **options) as (freeze, child):
+        during = json.loads((tmp_path / "frozen.json").read_text())
+        after = thawed(freeze, child)
+
+    assert (during["refused"], during["dropped"], during["broken"]) == (0, 0, [])
+    assert during["waiting"] > 0
+    assert (during["spooled"] > 0) == bool(has_spool)
+    assert (during["not_durable"] > 0) == (mode in ("checkpoint", "sync"))
+    assert after == {"refused": 0, "dropped": 0, "broken": [], "waiting": 0}
+    assert lines.count(tmp_path / "read").numbers == {"first": [0], "main": list(range(records))}
 
 
 _WRITES = re.compile(r"^(\d+)\s+(?:<\.\.\. )?(write|writev|pwrite64|pwritev2?|sendto|sendmsg)\b.*")

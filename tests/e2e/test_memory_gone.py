@@ -91,7 +91,7 @@ class _Run:
         return lines.count(path)
 
     def found(self, *folders):
-        """Deliver what the folders of queue and spool hold; return the whole lines that the file got, early and late."""
+        """Deliver what the folders of queue and spool hold; return the whole lines that the file got in the end."""
         text = b""
         if self._pipe is not None:
             with contextlib.suppress(BlockingIOError):
