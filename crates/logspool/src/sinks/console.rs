@@ -45,6 +45,12 @@ impl Sink for ConsoleSink {
         if count > 0 {
             return Ok(count as usize);
         }
-        Err(SinkError::from_write(io::Error::last_os_error()))
+        let error = io::Error::last_os_error();
+        // A terminal that was hung up never comes back for this descriptor. EIO alone can pass: of a process in the
+        // background that may not write now.
+        if error.raw_os_error() == Some(libc::EIO) && poll.revents & libc::POLLHUP != 0 {
+            return Err(SinkError::Fatal(error));
+        }
+        Err(SinkError::from_write(error))
     }
 }
