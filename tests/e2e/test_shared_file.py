@@ -29,7 +29,7 @@ from suite import side
 
 what = json.loads(sys.argv[1])
 logging.basicConfig(filename="app.log", level=logging.INFO, format="%(message)s")
-side.install()
+side.install(durability=what["durability"])
 log = logging.getLogger("app")
 for number in range(10**9):
     log.info("%s %d end", what["who"], number)
@@ -40,10 +40,10 @@ for number in range(10**9):
 class _Program:
     """One that logs until it is killed, and what it said to be accepted."""
 
-    def __init__(self, script, folder, queue_dir, who):
+    def __init__(self, script, folder, queue_dir, who, durability):
         self._reader, writer = os.pipe()
         self.child = programs.start(
-            [script, json.dumps({"who": who, "witness": writer})],
+            [script, json.dumps({"who": who, "witness": writer, "durability": durability})],
             env=programs.environment(programs.INSTALLED, queue_dir),
             folder=folder,
             pass_fds=[writer],
@@ -69,18 +69,26 @@ class _Program:
         return bytes(self._seen[: self._seen.rfind(b"\n") + 1])
 
 
-@pytest.mark.xdist_group("kills")
-@pytest.mark.parametrize("number", range(ROUNDS), ids=lambda number: f"seed-{SEED}-round-{number}")
-def test_every_witnessed_line_of_several_programs_is_in_their_file_once(number, tmp_path, queue_dir):
+def _rounds():
+    """Return what each round is: most in the durability that is the default."""
+    rounds = [("process", number) for number in range(ROUNDS)]
+    rounds += [(other, number) for other in ("interval", "checkpoint", "sync") for number in range(1 + ROUNDS // 10)]
+    return [pytest.param(*each, id=f"{each[0]}-seed-{SEED}-round-{each[1]}") for each in rounds]
+
+
+def _run(number, folder, queue_dir, durability):
+    """Let several programs log to one file, kill them, deliver the rest. Return what was witnessed and written."""
     choice = random.Random(f"{SEED}-{number}")
-    script = tmp_path / "program.py"
+    # With a sync for each it takes far longer.
+    most = 20 if durability == "sync" else 500
+    script = folder / "program.py"
     script.write_text(PROGRAM)
-    witness = tmp_path / "witness"
+    witness = folder / "witness"
 
     with witness.open("wb") as file, contextlib.ExitStack() as ends:
 
         def begin(who):
-            started = _Program(script, tmp_path, queue_dir, who)
+            started = _Program(script, folder, queue_dir, who, durability)
             ends.enter_context(programs.ended(started.child))
             return started
 
@@ -88,21 +96,42 @@ def test_every_witnessed_line_of_several_programs_is_in_their_file_once(number, 
         for started in running:
             started.see(1)
         for _ in range(2):
-            choice.choice(running).see(choice.randrange(1, 500))
+            choice.choice(running).see(choice.randrange(1, most))
             file.write(running.pop(choice.randrange(len(running))).kill())
         # Takes over what the killed ones left, while two others go on.
         running.append(begin("late"))
-        running[-1].see(choice.randrange(1, 500))
+        running[-1].see(choice.randrange(1, most))
         for started in running:
             file.write(started.kill())
     env = programs.environment(programs.INSTALLED, queue_dir)
-    programs.run(["-m", "logspool", "recover"], env=env, folder=tmp_path, deadline_seconds=SECONDS).expect_success()
+    programs.run(["-m", "logspool", "recover"], env=env, folder=folder, deadline_seconds=SECONDS).expect_success()
+    return lines.count(witness), lines.count(folder / "app.log")
 
-    witnessed, written = lines.count(witness), lines.count(tmp_path / "app.log")
+
+@pytest.mark.xdist_group("kills")
+@pytest.mark.parametrize(("durability", "number"), _rounds())
+def test_every_witnessed_line_of_several_programs_is_in_their_file_once(tmp_path, queue_dir, durability, number):
+    witnessed, written = _run(number, tmp_path, queue_dir, durability)
+
     missing = {who: lost[:10] for who, seen in witnessed.numbers.items() if (lost := written.missing(who, seen))}
     assert len(witnessed.numbers) == PROGRAMS + 1
     assert missing == {}
     assert written.doubled() == {}
     assert written.out_of_order() == {}
     assert written.other == []
+    assert queue_folder.left_in(queue_dir) == []
+
+
+@pytest.mark.xdist_group("kills")
+def test_without_shared_memory_kills_cost_the_newest_lines_and_tear_one_each_at_most(tmp_path, queue_dir):
+    witnessed, written = _run(0, tmp_path, queue_dir, "memory")
+
+    holes = {
+        who: lost for who, there in written.numbers.items() if (lost := written.missing(who, range(there[-1] + 1)))
+    }
+    assert len(witnessed.numbers) == PROGRAMS + 1
+    # What is torn takes the line of another program that was glued to it.
+    assert sum(map(len, holes.values())) <= len(written.other) <= PROGRAMS + 1
+    assert written.doubled() == {}
+    assert written.out_of_order() == {}
     assert queue_folder.left_in(queue_dir) == []
