@@ -1,4 +1,7 @@
-"""A container as far as a kill of it needs one: a pid namespace whose first process takes all others with it."""
+"""A container as far as a kill of it needs one: a pid namespace, whose first process takes all others with it.
+
+Or a control group of its own, which can be killed as a whole.
+"""
 
 import contextlib
 import os
@@ -31,6 +34,46 @@ class Container:
         first = Path(f"/proc/{pid}/task/{pid}/children")
         os.kill(int(first.read_text().split()[0]), signal.SIGKILL)
         until(lambda: self._outside.poll() is not None, 60, "the end of the container")
+
+
+class Group:
+    """What was started by `grouped`."""
+
+    def __init__(self, folder: Path, first: subprocess.Popen) -> None:
+        self._folder, self._first = folder, first
+
+    def kill(self) -> None:
+        """Kill every process of it; return when they are gone."""
+        (self._folder / "cgroup.kill").write_text("1")
+        until(lambda: self._first.poll() is not None, 60, "the end of the program")
+        until(lambda: not (self._folder / "cgroup.procs").read_text(), 60, "the end of all others")
+
+
+@contextlib.contextmanager
+def grouped(arguments: Iterable[str | Path], *, folder: Path, **popen: object):
+    """Run the interpreter with `arguments` in a control group, or skip the test with the reason."""
+    mounts = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
+    root = next((Path(where) for _, where, kind, *_ in mounts if kind == "cgroup2"), None)
+    if root is None:
+        pytest.skip("no control groups of version 2 are mounted here")
+    group = root / f"logspool-test-{os.getpid()}"
+    try:
+        group.mkdir()
+    except OSError as error:
+        pytest.skip(f"no control group can be made here: {error}")
+    try:
+        if not (group / "cgroup.kill").exists():
+            pytest.skip("control groups cannot be killed here: that came with Linux 5.14")
+        enter = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
+        command = ["sh", "-c", enter, str(group), sys.executable, *map(str, arguments)]
+        first = subprocess.Popen(command, cwd=folder, start_new_session=True, **popen)
+        with programs.ended(first):
+            yield Group(group, first)
+    finally:
+        with contextlib.suppress(OSError):
+            (group / "cgroup.kill").write_text("1")
+        until(lambda: not (group / "cgroup.procs").read_text(), 60, "the end of all processes")
+        group.rmdir()
 
 
 @contextlib.contextmanager

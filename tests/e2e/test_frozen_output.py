@@ -46,7 +46,8 @@ handler.setFormatter(logging.Formatter("%(message)s" if len(sys.argv) < 5 else s
 log = logging.getLogger("app")
 log.setLevel(1)
 log.addHandler(handler)
-side.install(**json.loads(os.environ["OPTIONS"]))
+options = json.loads(os.environ["OPTIONS"])
+side.install(**options)
 log.log(level, "first %d end", 0)
 before = anonymous_bytes()
 longest_call = longest_empty = 0
@@ -69,6 +70,8 @@ while number < records:
         broken += stats_view.snapshot().broken_identities()
     # Paced over the time of the freeze.
     time.sleep(max(0, began + number / records * seconds - time.monotonic()))
+while "spool_dir" in options and not sum(row.total("spooled") for row in logspool.stats().sinks.values()):
+    time.sleep(0.01)
 frozen = stats_view.snapshot()
 grown = anonymous_bytes() - before
 with open("frozen.json.part", "w") as file:
@@ -221,8 +224,8 @@ def test_calls_return_and_all_arrives_in_each_durability(tmp_path, queue_dir, mo
     if has_spool:
         options["spool_dir"] = str(tmp_path / "spool")
     # Calls that wait are few: a page of the pipe is enough for them to begin with it.
-    records, pipe_bytes = (400, 4096) if mode in ("checkpoint", "sync") else (20_000, 0)
-    with frozen(tmp_path, queue_dir, "2", str(records), "20", pipe_bytes=pipe_bytes, **options) as (freeze, child):
+    records, pipe_bytes = (350, 4096) if mode in ("checkpoint", "sync") else (20_000, 0)
+    with frozen(tmp_path, queue_dir, "0.5", str(records), "20", pipe_bytes=pipe_bytes, **options) as (freeze, child):
         during = json.loads((tmp_path / "frozen.json").read_text())
         after = thawed(freeze, child)
 

@@ -52,8 +52,13 @@ os._exit(0)
 """
 
 
-@pytest.mark.parametrize("mode", ["memory", "process", "interval", "checkpoint", "sync"])
-@pytest.mark.parametrize("kind", ["pipe", "terminal"])
+@pytest.mark.parametrize(
+    ("mode", "kind"),
+    [
+        *((mode, "pipe") for mode in ("memory", "process", "interval", "checkpoint", "sync")),
+        *((mode, "terminal") for mode in ("process", "sync")),
+    ],
+)
 def test_what_was_for_a_reader_that_is_gone_is_counted_and_a_file_beside_gets_all(tmp_path, queue_dir, mode, kind):
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)
