@@ -53,6 +53,16 @@ burst("main", 10**9)
 """
 
 
+#: What the next container starts.
+NEXT = """\
+import logging, sys
+import logspool
+
+logging.basicConfig(filename="app.log", level=logging.INFO, format="%(message)s")
+logspool.install(spool_dir=sys.argv[1])
+"""
+
+
 class _Run:
     """One program, what it said to be accepted, and its file, which may be a pipe that nobody reads."""
 
@@ -93,7 +103,13 @@ class _Run:
         path.write_bytes(self._seen[: self._seen.rfind(b"\n") + 1])
         return lines.count(path)
 
-    def found(self, *folders):
+    def start_next(self, spool):
+        """Start another program with the same file and spool, and wait for its end."""
+        arguments = ["-c", NEXT, spool]
+        done = programs.run(arguments, env=self.env, folder=self.folder, deadline_seconds=SECONDS)
+        done.expect_success()
+
+    def found(self, *folders, by_start=False):
         """Deliver what the folders of queue and spool hold; return the whole lines that the file got in the end."""
         text = b""
         if self._pipe is not None:
@@ -104,6 +120,9 @@ class _Run:
             os.unlink(self.folder / "app.log")
             text = text[: text.rfind(b"\n") + 1]
         for folder in filter(os.path.exists, folders):
+            if by_start:
+                self.start_next(folder)
+                continue
             done = programs.run(
                 ["-m", "logspool", "recover", folder], env=self.env, folder=self.folder, deadline_seconds=SECONDS
             )
@@ -217,4 +236,9 @@ def test_memory_that_goes_while_the_output_is_frozen_leaves_the_spool(tmp_path, 
     else:
         # What logind does, while the program runs.
         assert _ended_by(run, signal.SIGKILL, lambda: shutil.rmtree(queue_dir)) == -signal.SIGKILL
-    _judge_frozen(mode, run.accepted(), run.found(queue_dir, *([spool] if options else [])))
+    accepted = run.accepted()
+    # The two ways to what a spool has.
+    left = [spool] if options else [queue_dir]
+    _judge_frozen(mode, accepted, run.found(*left, by_start=end == "container" and bool(options)))
+    if options:
+        assert [path for path in spool.rglob("*") if path.is_file()] == []
