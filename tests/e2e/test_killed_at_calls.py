@@ -95,10 +95,10 @@ def _one(library, folder, queue_dir, fault, durability="process"):
     if durability != "process":
         # Calls may wait for a sync each. In `memory` several processes do not share a file in such a way.
         most, others = 600, 0 if durability == "memory" else 100
+    # With few records the end would come before the thread of the lowest priority has its turn.
+    env = {"waits": durability != "process", "LD_PRELOAD": str(library), **fault}
     with contextlib.ExitStack() as ends:
-        dies, dies_pipe = _start(
-            script, folder, queue_dir, "dies", durability, count=most, LD_PRELOAD=str(library), **fault
-        )
+        dies, dies_pipe = _start(script, folder, queue_dir, "dies", durability, count=most, **env)
         ends.enter_context(programs.ended(dies))
         stays, stays_pipe = _start(script, folder, queue_dir, "stays", durability, count=others)
         ends.enter_context(programs.ended(stays))
