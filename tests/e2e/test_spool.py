@@ -1,5 +1,7 @@
 """Records of an output that stalls wait on disk: a healthy program is told of it, forks and kills lose nothing."""
 
+import contextlib
+import fcntl
 import os
 import signal
 import subprocess
@@ -169,6 +171,50 @@ def test_killed_program_leaves_its_spool_to_recover(frozen, queue_dir, end):
         assert program.spool_files() == []
         lines += len(recovered)
     print(f"spool: {KILLS} kills, {lines} lines by recovery, 0 missing")
+
+
+OWN = """\
+import logging, os, shutil, sys, time
+import logspool
+
+logging.basicConfig(filename="app.log", level=logging.INFO, format="%(message)s")
+logspool.install(spool_dir="spool")
+for number in range(2000):
+    logging.info("main %d end", number)
+sink = lambda: logspool.stats().sinks[os.path.abspath("app.log")]
+while sink().total("queued"):
+    time.sleep(0.01)
+shutil.rmtree(os.environ["LOGSPOOL_QUEUE_DIR"])
+reports = [logspool.recover("spool")]
+child = os.fork()
+if not child:
+    os._exit(logspool.recover("spool") != reports[0])
+assert os.waitpid(child, 0)[1] == 0
+assert not reports[0].delivered and not reports[0].kept and not reports[0].removed, reports
+os.write(1, b"spooled\\n")
+assert logspool.flush(60)
+"""
+
+
+def test_a_process_without_its_segment_keeps_its_own_spool(tmp_path, queue_dir):
+    os.mkfifo(tmp_path / "app.log")
+    pipe = os.open(tmp_path / "app.log", os.O_RDWR | os.O_NONBLOCK)
+    fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, 4096)
+    env = programs.environment(programs.INSTALLED, queue_dir)
+    child = programs.start(["-c", OWN], env=env, folder=tmp_path, stdout=subprocess.PIPE)
+    text = b""
+    with programs.ended(child):
+        assert child.stdout.readline() == b"spooled\n"
+        while child.poll() is None:
+            with contextlib.suppress(BlockingIOError):
+                text += os.read(pipe, 1 << 16)
+        status = child.returncode
+    with contextlib.suppress(BlockingIOError):
+        text += os.read(pipe, 1 << 16)
+    os.close(pipe)
+
+    assert status == 0
+    assert text.decode().splitlines() == [f"main {number} end" for number in range(2000)]
 
 
 @pytest.mark.parametrize(

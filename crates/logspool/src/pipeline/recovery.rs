@@ -86,9 +86,9 @@ fn run(folder: &Path, want: impl Fn(&Path) -> bool, undeliverable: Undeliverable
         done => done?,
     };
     // Where the memory is gone the spools are all there is.
-    let own = super::life::existing().and_then(|pipeline| pipeline.spooler.as_ref()).map(|spooler| spooler.home.path());
+    let own = super::life::existing().and_then(|pipeline| pipeline.spooler.as_ref()).map(|spooler| &*spooler.home.name);
     for spools in [super::life::options().spool_dir.as_deref(), by_hand].into_iter().flatten() {
-        report.add(recover::recover_spools(spools, own.as_deref(), |path| want(path) == Want::Append)?);
+        report.add(recover::recover_spools(spools, own, |path| want(path) == Want::Append)?);
     }
     DISCARDED.fetch_add(report.done_away, Ordering::Relaxed);
     RECORDS.fetch_add(report.records(), Ordering::Relaxed);

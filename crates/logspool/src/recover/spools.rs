@@ -23,21 +23,24 @@ use crate::writer::{Next, SinkSpool};
 const PIECE_BYTES: usize = 4 * 1024 * 1024;
 
 /// Delivers what dead processes whose segment is gone left in spools below `folder` to the places that `want` accepts,
-/// and removes what holds nothing any more. `own` is the folder of this process's spools, which is passed over: a
-/// record lock keeps only other processes out.
+/// and removes what holds nothing any more. `own` names the folder of this process's spools, which is passed
+/// over: a record lock keeps only other processes out, and goes when its file is closed a second time.
 ///
 /// # Errors
 ///
 /// When the folder cannot be read. One that is missing holds nothing. What goes wrong with one spool is in the report.
-pub fn recover_spools(folder: &Path, own: Option<&Path>, want: impl Fn(&Path) -> bool) -> io::Result<Report> {
+pub fn recover_spools(folder: &Path, own: Option<&str>, want: impl Fn(&Path) -> bool) -> io::Result<Report> {
     let _at_work = at_work();
     let mut report = Report::default();
     let entries = match std::fs::read_dir(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(report),
         entries => entries?,
     };
-    for entry in entries.flatten().filter(|entry| own != Some(&entry.path())) {
+    for entry in entries.flatten() {
         let Ok(name) = entry.file_name().into_string() else { continue };
+        if own == Some(&name) {
+            continue;
+        }
         // What is not ours alone is nobody's spool.
         if let Ok(process) = Folder::open_existing(&entry.path()) {
             Process { folder: process, name, report: &mut report }.settle(&want);
