@@ -8,6 +8,7 @@ import pwd
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -23,7 +24,7 @@ QUESTION = bytes([0, 0, 0, 8, 4, 210, 22, 47])
 
 
 def programs() -> "Path | None":
-    """Return the folder of its programs, `psql` among them; `None`: there is to be no PostgreSQL."""
+    """Return the folder of its programs; `None`: there is to be no PostgreSQL."""
     found = subprocess.run(
         [sys.executable, SCRIPTS / "postgres_tools.py"], stdout=subprocess.PIPE, text=True, check=True
     )
@@ -109,12 +110,28 @@ class Postgres:
         return [self.process.pid, *map(int, children)]
 
     def messages(self) -> "list[str]":
-        """Return the messages of all records, by PostgreSQL's own client."""
-        command = ["-c", "COPY (SELECT message FROM logspool.records) TO STDOUT"]
-        client = [self.programs / "psql", "-X", "-q", "-d", self.url, *command]
-        done = subprocess.run(client, capture_output=True, text=True, **_surroundings(self.folder))
-        assert done.returncode == 0, done.stderr
-        return done.stdout.splitlines()
+        """Return the messages of all records, as the server gives them to anybody."""
+        parameters = b"user\0logspool\0database\0postgres\0\0"
+        question = b"COPY (SELECT message FROM logspool.records) TO STDOUT\0"
+        rows = []
+        with socket.create_connection(("127.0.0.1", self.port), timeout=10 * DEADLINE) as connection:
+            answers = connection.makefile("rb", 1 << 20)
+
+            def read_until_ready() -> None:
+                kind = b""
+                while kind != b"Z":
+                    kind, length = struct.unpack("!cI", answers.read(5))
+                    content = answers.read(length - 4)
+                    assert kind != b"E", content
+                    if kind == b"d":
+                        rows.append(content.decode().rstrip("\n"))
+
+            connection.sendall(struct.pack("!II", 8 + len(parameters), 3 << 16) + parameters)
+            read_until_ready()
+            connection.sendall(b"Q" + struct.pack("!I", 4 + len(question)) + question)
+            read_until_ready()
+            answers.close()
+        return rows
 
     def kill(self) -> None:
         """Kill all of it at once, as a machine that loses its power would (what is on the disk stays)."""
