@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from logspool import _keeper
-from suite import fixtures, lines, programs, queue_folder
+from suite import fixtures, lines, programs, queue_folder, witness
 from suite.waiting import until
 
 pytestmark = [pytest.mark.real]
@@ -68,20 +68,16 @@ def _run_and_kill(folder, queue_dir, after, kill, start="run", threads=0, worker
         folder=folder,
         pass_fds=[writer],
     )
-    seen = bytearray()
-    with programs.ended(child), os.fdopen(reader, "rb", buffering=0) as witnesses:
-        os.close(writer)
-        while seen.count(b"\n") < after:
-            data = os.read(reader, 1 << 16)
-            assert data, f"the program ended by itself with {child.wait()}"
-            seen += data
+
+    def kill_what_is_kept():
         assert [program for _, program in _keepers(queue_dir)] == [child.pid]
         kill(child)
-        # Ends with the last process that has the other end: the keeper has not.
-        while data := witnesses.read(1 << 16):
-            seen += data
+
+    with programs.ended(child):
+        # The keeper does not hold the other end.
+        seen = witness.of(child, reader, writer, after, kill_what_is_kept)
         assert child.wait(SECONDS) == -signal.SIGKILL
-    (folder / "witness").write_bytes(seen[: seen.rfind(b"\n") + 1])
+    (folder / "witness").write_bytes(seen)
     return lines.count(folder / "witness").numbers
 
 

@@ -10,7 +10,7 @@ import random
 
 import pytest
 
-from suite import fixtures, lines, programs, queue_folder
+from suite import fixtures, lines, programs, queue_folder, witness
 from suite.waiting import until
 
 KILLS = 100 if fixtures.faults_full() else 20
@@ -72,19 +72,10 @@ def _kill_one_life(script, folder, queue_dir, choice, life, package=None):
         folder=folder,
         pass_fds=[writer],
     )
-    seen = bytearray()
-    with programs.ended(child), os.fdopen(reader, "rb", buffering=0) as witnesses:
-        os.close(writer)
-        while seen.count(b"\n") < after:
-            data = os.read(reader, 1 << 16)
-            assert data, f"the program ended by itself with {child.wait()}"
-            seen += data
-        child.kill()
-        while data := witnesses.read(1 << 16):
-            seen += data
+    with programs.ended(child):
+        seen = witness.of(child, reader, writer, after, child.kill)
         until(lambda: child.poll() is not None, SECONDS, "the end after SIGKILL")
-    # The last witness may be torn: its call had returned, but its number is not known.
-    return bytes(seen[: seen.rfind(b"\n") + 1]), what
+    return seen, what
 
 
 @pytest.mark.xdist_group("kills")
@@ -93,11 +84,11 @@ def test_every_witnessed_line_is_in_the_file_after_the_next_start(number, tmp_pa
     choice = random.Random(f"{SEED}-{number}")
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)
-    witness = tmp_path / "witness"
+    told = tmp_path / "witness"
 
     lives = choice.choice([1, 1, 1, 2])
     handlers = 1
-    with witness.open("wb") as file:
+    with told.open("wb") as file:
         for life in range(lives):
             seen, what = _kill_one_life(script, tmp_path, queue_dir, choice, life)
             handlers = max(handlers, what["handlers"])
@@ -110,7 +101,7 @@ def test_every_witnessed_line_is_in_the_file_after_the_next_start(number, tmp_pa
         deadline_seconds=SECONDS,
     ).expect_success()
 
-    witnessed = lines.count(witness)
+    witnessed = lines.count(told)
     written = lines.count(tmp_path / "app.log")
     assert witnessed.numbers
     missing = {who: lost[:10] for who, numbers in witnessed.numbers.items() if (lost := written.missing(who, numbers))}
