@@ -142,50 +142,34 @@ int unlinkat(int folder, const char *path, int flags)
 
 static int makes(int flags) { return (flags & (O_WRONLY | O_RDWR | O_CREAT)) != 0; }
 
-int open64(const char *path, int flags, ...)
-{
-    NEXT(open64);
-    va_list more;
-    va_start(more, flags);
-    mode_t mode = va_arg(more, mode_t);
-    va_end(more);
-    if (makes(flags) && fails_at(path))
-        return -1;
-    return next(path, flags, mode);
-}
+/* The same call has two names, one for programs that know files of more than 2 GiB. */
+#define OPEN(name)                              \
+    int name(const char *path, int flags, ...)  \
+    {                                           \
+        NEXT(name);                             \
+        va_list more;                           \
+        va_start(more, flags);                  \
+        mode_t mode = va_arg(more, mode_t);     \
+        va_end(more);                           \
+        if (makes(flags) && fails_at(path))     \
+            return -1;                          \
+        return next(path, flags, mode);         \
+    }
 
-int open(const char *path, int flags, ...)
-{
-    NEXT(open);
-    va_list more;
-    va_start(more, flags);
-    mode_t mode = va_arg(more, mode_t);
-    va_end(more);
-    if (makes(flags) && fails_at(path))
-        return -1;
-    return next(path, flags, mode);
-}
+#define OPENAT(name)                                                               \
+    int name(int folder, const char *path, int flags, ...)                         \
+    {                                                                              \
+        NEXT(name);                                                                \
+        va_list more;                                                              \
+        va_start(more, flags);                                                     \
+        mode_t mode = va_arg(more, mode_t);                                        \
+        va_end(more);                                                              \
+        if (makes(flags) && (path[0] == '/' ? fails_at(path) : fails_on(folder)))  \
+            return -1;                                                             \
+        return next(folder, path, flags, mode);                                    \
+    }
 
-int openat(int folder, const char *path, int flags, ...)
-{
-    NEXT(openat);
-    va_list more;
-    va_start(more, flags);
-    mode_t mode = va_arg(more, mode_t);
-    va_end(more);
-    if (makes(flags) && (path[0] == '/' ? fails_at(path) : fails_on(folder)))
-        return -1;
-    return next(folder, path, flags, mode);
-}
-
-int openat64(int folder, const char *path, int flags, ...)
-{
-    NEXT(openat64);
-    va_list more;
-    va_start(more, flags);
-    mode_t mode = va_arg(more, mode_t);
-    va_end(more);
-    if (makes(flags) && (path[0] == '/' ? fails_at(path) : fails_on(folder)))
-        return -1;
-    return next(folder, path, flags, mode);
-}
+OPEN(open)
+OPEN(open64)
+OPENAT(openat)
+OPENAT(openat64)
