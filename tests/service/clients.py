@@ -108,6 +108,15 @@ class Client:
             self.process.stdin.close()
         return self.ended()
 
+    def __enter__(self) -> "Client":
+        """Return it."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Kill it, where it has not ended."""
+        self.process.kill()
+        self.ended()
+
     def kill(self, number: int = signal.SIGKILL) -> int:
         """End it by a signal; return its exit code."""
         self.process.send_signal(number)
@@ -118,16 +127,13 @@ class Client:
 def in_each_mode(address: str, queue_dir: Path, options=lambda mode: {}, *, count=lambda mode: 10**9, **more):
     """Start a client in each mode, by that name, and yield them; what is left of them is killed at the end."""
     env = {**os.environ, "LOGSPOOL_QUEUE_DIR": str(queue_dir)}
-    started = []
-    try:
+    with contextlib.ExitStack() as ends:
+        started = []
         for mode in MODES:
             chosen = {"durability": mode, "shutdown_timeout": DEADLINE, **options(mode)}
-            started.append(Client(address, mode, env, chosen, records=count(mode), **more))
+            client = Client(address, mode, env, chosen, records=count(mode), **more)
+            started.append(ends.enter_context(client))
         yield started
-    finally:
-        for client in started:
-            if client.process.poll() is None:
-                client.kill()
 
 
 def with_a_spool(folder: Path):
