@@ -46,8 +46,15 @@ def _ask(port: int, number: int) -> int:
 
 @pytest.mark.real
 @pytest.mark.skipif(importlib.util.find_spec("gunicorn") is None, reason="needs gunicorn")
-@pytest.mark.parametrize("load", ["preloaded", "by each worker"])
-@pytest.mark.parametrize("kind", ["sync", "gthread"])
+@pytest.mark.parametrize(
+    ("kind", "load"),
+    [
+        ("sync", "preloaded"),
+        ("gthread", "by each worker"),
+        pytest.param("gthread", "preloaded", marks=pytest.mark.full),
+        pytest.param("sync", "by each worker", marks=pytest.mark.full),
+    ],
+)
 def test_requests_to_gunicorn_whose_workers_are_recycled_are_logged_once(tmp_path, queue_dir, kind, load):
     (tmp_path / "shop.py").write_text(APP)
     with socket.create_server(("127.0.0.1", 0)) as listener:
