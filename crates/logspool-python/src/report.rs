@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Once;
 use std::time::Duration;
 
+use logspool::definition::SinkKind;
 use logspool::meters::HistogramCounts;
 use logspool::openmetrics;
 use logspool::pipeline;
@@ -192,7 +193,9 @@ pub fn tell_unwritten(left: u64, timeout: Duration) {
     static TOLD: Once = Once::new();
     let Some(snapshot) = pipeline::snapshot() else { return };
     let late = |sink: &SinkSnapshot| sink.counts.dropped[DropReason::Deadline as usize].iter().sum::<u64>();
-    let given_up: u64 = snapshot.sinks.iter().map(late).sum();
+    // What was for a service was told when its handler was closed.
+    let is_told = |sink: &&SinkSnapshot| matches!(sink.definition.kind, SinkKind::Service { .. });
+    let given_up: u64 = snapshot.sinks.iter().filter(|sink| !is_told(sink)).map(late).sum();
     // A queue in memory ends with the process.
     let (left, given_up) = if snapshot.survives { (left, given_up) } else { (0, given_up + left) };
     if left + given_up == 0 {
