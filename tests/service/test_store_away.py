@@ -13,7 +13,7 @@ from collections import Counter
 
 import postgres
 import pytest
-from test_killed_clients import free_port
+from clients import free_port
 
 FULL = os.environ.get("LOGSPOOL_FAULTS") == "full"
 
