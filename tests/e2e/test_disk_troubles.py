@@ -1,14 +1,14 @@
 """Folders that are full, small, read-only or gone, in the middle of a run: accounted, said, and back to normal."""
 
+import contextlib
 import errno
 import json
 import os
-import subprocess
 
 import preloaded
 import pytest
 
-from suite import fixtures, lines, queue_folder
+from suite import fixtures, lines, mounts, queue_folder
 
 pytestmark = pytest.mark.real
 
@@ -114,23 +114,8 @@ def _is_well(mode, found):
 @pytest.fixture
 def mount(tmp_path):
     """Give a function that mounts a tmpfs of so many bytes."""
-    mounted = []
-
-    def make(name, size):
-        if os.geteuid() != 0:
-            pytest.skip("needs root to mount a small file system")
-        folder = tmp_path / name
-        folder.mkdir()
-        options = f"size={size},mode=0700"
-        done = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], capture_output=True)
-        if done.returncode:
-            pytest.skip(f"cannot mount: {done.stderr.decode().strip()}")
-        mounted.append(folder)
-        return folder
-
-    yield make
-    for folder in mounted:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
+    with contextlib.ExitStack() as ends:
+        yield lambda name, size: ends.enter_context(mounts.small(tmp_path / name, size))
 
 
 FULL_DISK = (

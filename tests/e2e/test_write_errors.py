@@ -1,12 +1,10 @@
 """Targets that refuse bytes: counted by reason, the identities hold at every moment, back to normal by itself."""
 
 import json
-import os
-import subprocess
 
 import pytest
 
-from suite import lines, queue_folder
+from suite import lines, mounts, queue_folder
 
 pytestmark = pytest.mark.real
 
@@ -149,17 +147,8 @@ report("free.json")
 @pytest.fixture
 def small_disk(tmp_path):
     """Give a file system of 2 MiB."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root to mount a small file system")
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)], capture_output=True)
-    if mounted.returncode:
-        pytest.skip(f"cannot mount: {mounted.stderr.decode().strip()}")
-    try:
+    with mounts.small(tmp_path / "disk", "2m") as folder:
         yield folder
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 def test_full_disk_that_gets_room_again_gets_every_record_that_was_not_counted_as_dropped(

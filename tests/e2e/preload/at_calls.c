@@ -142,31 +142,27 @@ int unlinkat(int folder, const char *path, int flags)
 
 static int makes(int flags) { return (flags & (O_WRONLY | O_RDWR | O_CREAT)) != 0; }
 
-/* The same call has two names, one for programs that know files of more than 2 GiB. */
-#define OPEN(name)                              \
-    int name(const char *path, int flags, ...)  \
-    {                                           \
+/* Of a call whose mode stands behind its flags: fails it, or hands it on. */
+#define MAKING(name, fails, ...)                \
+    do {                                        \
         NEXT(name);                             \
         va_list more;                           \
         va_start(more, flags);                  \
         mode_t mode = va_arg(more, mode_t);     \
         va_end(more);                           \
-        if (makes(flags) && fails_at(path))     \
+        if (makes(flags) && (fails))            \
             return -1;                          \
-        return next(path, flags, mode);         \
-    }
+        return next(__VA_ARGS__, flags, mode);  \
+    } while (0)
 
-#define OPENAT(name)                                                               \
-    int name(int folder, const char *path, int flags, ...)                         \
-    {                                                                              \
-        NEXT(name);                                                                \
-        va_list more;                                                              \
-        va_start(more, flags);                                                     \
-        mode_t mode = va_arg(more, mode_t);                                        \
-        va_end(more);                                                              \
-        if (makes(flags) && (path[0] == '/' ? fails_at(path) : fails_on(folder)))  \
-            return -1;                                                             \
-        return next(folder, path, flags, mode);                                    \
+/* The same call has two names, one for programs that know files of more than 2 GiB. */
+#define OPEN(name)                                                                               \
+    int name(const char *path, int flags, ...) { MAKING(name, fails_at(path), path); }
+
+#define OPENAT(name)                                                                             \
+    int name(int folder, const char *path, int flags, ...)                                       \
+    {                                                                                            \
+        MAKING(name, path[0] == '/' ? fails_at(path) : fails_on(folder), folder, path);          \
     }
 
 OPEN(open)
