@@ -293,7 +293,7 @@ impl<D: Disk> Spool<D> {
 }
 
 /// Reads the frame of a run that holds the record `cursor`, and where the next one begins. `None`: it is damaged.
-pub(super) fn read_frame<D: Disk>(
+fn read_frame<D: Disk>(
     disk: &D,
     segment: &Segment<D>,
     run: Run,

@@ -2,7 +2,8 @@
 //!
 //! 1. The newest checkpoint of all folders counts; without one the segments alone tell.
 //! 2. Every segment is scanned. What a segment holds from the first number of a later one on is not believed (see
-//!    `segment.rs`), but for what the last one was to take over.
+//!    `segment.rs`), but for what the last one was to take over; there, of two frames that overlap the one in the later
+//!    segment counts: the other one is what a failed append left.
 //! 3. A first checkpoint of this life is made durable, in a file of its own.
 //! 4. Whatever the last segment of the former life holds is read into memory, written into a new segment and synced:
 //!    its pages may lie in the cache alone, and a sync that failed in the former life would not fail again.
@@ -247,11 +248,14 @@ pub(super) fn believed<D: Disk>(disks: &[D], found: Vec<Found<D>>) -> (VecDeque<
     let mut segments = VecDeque::new();
     let mut damages = Vec::new();
     let mut bound = u64::MAX;
+    let mut taken_over = Taken::default();
     // From the newest to the oldest: what is believed ends where any later segment begins.
     for Found { disk, file, bytes, header } in found.into_iter().rev() {
         let key = Key::new(&header.id);
         // What the last one was to take over is asked for; a frame across its beginning is not its own.
-        let is_believed = |head: &Head| head.end() <= bound || bound == last_first && head.first >= last_first;
+        let is_believed = |head: &Head| {
+            if head.first < last_first { head.end() <= bound } else { bound >= last_first && taken_over.take(head) }
+        };
         let scanned = scan(&disks[disk], &file, key, header.first, is_believed);
         let end = scanned.runs.last().map_or(header.first, |run| run.end);
         damages.extend(scanned.damages.into_iter().map(|damage| Damaged { number: header.number, damage, end }));
@@ -279,4 +283,23 @@ pub(super) fn believed<D: Disk>(disks: &[D], found: Vec<Found<D>>) -> (VecDeque<
         });
     }
     (segments, damages)
+}
+
+/// The numbers from the last segment's first one on that later segments have.
+#[derive(Default)]
+struct Taken {
+    /// By their first numbers, the numbers behind their last ones.
+    ends: BTreeMap<u64, u64>,
+}
+
+impl Taken {
+    /// Notes a frame; `false`: some of its numbers are taken.
+    fn take(&mut self, head: &Head) -> bool {
+        let before = self.ends.range(..head.end()).next_back();
+        let is_free = before.is_none_or(|(_, end)| *end <= head.first) || Defect::OldCopyWins.is_planted();
+        if is_free {
+            self.ends.insert(head.first, head.end());
+        }
+        is_free
+    }
 }

@@ -40,7 +40,13 @@ pub struct Scan {
 
 /// Reads all of a file that is a segment's. `first`: frames of lower numbers are not its own. `is_believed` says which
 /// of the others count.
-pub fn scan<D: Disk>(disk: &D, file: &D::File, key: Key, first: u64, is_believed: impl Fn(&Head) -> bool) -> Scan {
+pub fn scan<D: Disk>(
+    disk: &D,
+    file: &D::File,
+    key: Key,
+    first: u64,
+    mut is_believed: impl FnMut(&Head) -> bool,
+) -> Scan {
     let mut window = Window::new(disk, file);
     let mut found = Scan::default();
     let mut lowest = first;

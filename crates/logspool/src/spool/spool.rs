@@ -259,10 +259,8 @@ impl<D: Disk> Spool<D> {
                 self.let_go_of_copied();
             }
             match self.fill_segment() {
-                Ok(count) => {
-                    self.note_durable_front(count);
-                    self.takes_over_from = None;
-                }
+                // The rest is still taken over from where it all began: only there do earlier files hold it too.
+                Ok(count) => self.note_durable_front(count),
                 Err(error) => {
                     self.note_failed_sync(&error);
                     self.discard_segment();

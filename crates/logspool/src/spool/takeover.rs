@@ -3,16 +3,15 @@
 //!
 //! The pages of the last segment may lie in the cache alone; a sync that failed in the former life would not fail
 //! again; and a segment that was to take frames over from one whose sync had failed may hold only some of them. So
-//! every frame from the last segment's first number on is taken, wherever it lies; of two that overlap the one in the
-//! later segment.
+//! every frame from the last segment's first number on is taken, wherever it lies.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use super::defect::Defect;
 use super::disk::{Disk, DiskError, read_patiently};
 use super::error::SpoolError;
 use super::frame::{HEAD_BYTES, Head, Held};
-use super::segment::{MAX_SEGMENT_BYTES, Segment};
+use super::segment::{MAX_SEGMENT_BYTES, Run, Segment};
 use super::spool::Spool;
 
 /// Bytes that one life takes over in memory. A spool's own last segment is a quarter of it at most.
@@ -33,53 +32,48 @@ impl<D: Disk> Spool<D> {
             return Ok(self.disks[last.disk].sync_data(&last.file)?);
         }
         let from = last.first;
-        let places = self.places(from);
-        let Some(first) = places.first_key_value().map(|(first, _)| *first) else { return Ok(()) };
-        // What is taken is read from memory alone, what overlaps it never.
-        let (mut held, mut held_bytes, mut end) = (VecDeque::new(), 0, u64::MAX);
+        let mut places = self.places(from);
+        places.retain(|_, place| place.head.end() > self.saved_floor);
+        let (mut held_bytes, mut left) = (0, Vec::new());
         for place in places.into_values() {
-            // It was whole a moment ago, or there is more than any spool writes: the rest stays where it is.
-            let loaded = if held_bytes < MAX_TAKEN_BYTES { self.load(&place) } else { Ok(None) };
-            let Ok(Some(frame)) = loaded else {
-                end = place.head.first;
-                break;
-            };
-            held_bytes += frame.len();
-            held.push_back(frame);
+            // It was whole a moment ago, or there is more than any spool writes: it stays where it is.
+            match (held_bytes < MAX_TAKEN_BYTES).then(|| self.load(&place)) {
+                Some(Ok(Some(frame))) => {
+                    held_bytes += frame.len();
+                    self.unsynced.push_back(frame);
+                }
+                _ => left.push(place),
+            }
         }
+        // What is taken is read from memory alone, what overlaps it never.
         for segment in &mut self.segments {
-            forget(segment, first, end);
+            forget(segment, from);
+        }
+        for Place { segment, offset, head } in left {
+            let stop = offset + head.frame_bytes();
+            let run = Run { follows: head.follows, first: head.first, end: head.end(), offset, stop };
+            self.segments[segment].extend(run);
         }
         self.unsynced_bytes = held_bytes;
-        self.unsynced = held;
         self.takes_over_from = Some(from);
         self.rescue()
     }
 
-    /// The frames from number `from` on that somebody still wants, by their first numbers.
+    /// The frames from number `from` on, by their first numbers.
     fn places(&self, from: u64) -> BTreeMap<u64, Place> {
-        let mut places: BTreeMap<u64, Place> = BTreeMap::new();
-        let mut order: Vec<usize> = (0..self.segments.len()).rev().collect();
-        if Defect::OldCopyWins.is_planted() {
-            order.reverse();
-        }
-        for index in order {
-            let segment = &self.segments[index];
-            let disk = &self.disks[segment.disk];
+        let mut places = BTreeMap::new();
+        for (index, segment) in self.segments.iter().enumerate().rev() {
             for run in segment.runs.iter().filter(|run| run.end > from) {
                 let mut offset = run.offset;
                 while offset < run.stop {
-                    let Ok(Some(head)) = read_head(disk, segment, offset) else { break };
-                    let before = places.range(..head.end()).next_back();
-                    if head.first >= from && before.is_none_or(|(_, place)| place.head.end() <= head.first) {
+                    let Ok(Some(head)) = read_head(&self.disks[segment.disk], segment, offset) else { break };
+                    if head.first >= from {
                         places.insert(head.first, Place { segment: index, offset, head });
                     }
                     offset += head.frame_bytes();
                 }
             }
         }
-        // Only now: what nobody wants keeps an older frame across it from being wanted.
-        places.retain(|_, place| place.head.end() > self.saved_floor);
         places
     }
 
@@ -99,17 +93,14 @@ fn read_head<D: Disk>(disk: &D, segment: &Segment<D>, offset: u64) -> Result<Opt
     Ok(Head::parse(&bytes, segment.key))
 }
 
-/// Takes the frames between two numbers out of what a segment is read for.
-fn forget<D: Disk>(segment: &mut Segment<D>, first: u64, end: u64) {
-    let before = segment.runs.clone();
-    segment.runs.retain(|run| run.first < first || run.end > end);
-    for run in &mut segment.runs {
-        if run.first < first {
-            run.end = run.end.min(first);
-        } else {
-            run.first = run.first.max(end);
+/// Takes the frames from a number on, at which one begins, out of what a segment is read for.
+fn forget<D: Disk>(segment: &mut Segment<D>, from: u64) {
+    if segment.end() > from {
+        segment.runs.retain(|run| run.first < from);
+        if let Some(run) = segment.runs.last_mut() {
+            run.end = run.end.min(from);
         }
+        segment.keeps_unsynced = true;
+        segment.has_leftovers = true;
     }
-    segment.keeps_unsynced = before != segment.runs;
-    segment.has_leftovers |= segment.keeps_unsynced;
 }

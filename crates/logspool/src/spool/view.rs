@@ -4,11 +4,10 @@
 //! from the segment of the process how far its sinks came, or asks for [`View::acked`].
 
 use super::checkpoint;
-use super::consumer::read_frame;
 use super::disk::{Disk, DiskError, read_patiently};
-use super::frame::{HEAD_BYTES, Head, Key};
+use super::frame::{HEAD_BYTES, Head};
 use super::recover::{Found, believed};
-use super::segment::{Header, Named, Segment, named, segment_name};
+use super::segment::{Header, Named, Run, Segment, named, segment_name};
 
 /// A frame, and where it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +19,6 @@ pub struct ViewedFrame {
     /// What the payload is.
     pub codec: u8,
     segment: u32,
-    run: u32,
     offset: u64,
 }
 
@@ -83,23 +81,20 @@ impl<D: Disk> View<D> {
     ///
     /// What the disk said.
     pub fn walk(&self, peek: &mut [u8], mut show: impl FnMut(ViewedFrame, &[u8])) -> Result<(), DiskError> {
-        let mut next = 0;
-        for (index, segment) in self.segments.iter().enumerate() {
-            for (run_index, run) in segment.runs.iter().enumerate() {
-                let mut offset = run.offset;
-                while offset < run.stop {
-                    let Some(head) = self.head(segment, offset)? else { break };
-                    if head.first >= next {
-                        let length = peek.len().min(head.payload_bytes as usize);
-                        let begin = &mut peek[..length];
-                        read_patiently(&self.disk, &segment.file, begin, offset + HEAD_BYTES as u64)?;
-                        let (segment, run) = (index as u32, run_index as u32);
-                        let Head { first, count, codec, .. } = head;
-                        show(ViewedFrame { first, count, codec, segment, run, offset }, begin);
-                        next = head.end();
-                    }
-                    offset += head.frame_bytes();
-                }
+        let segments = self.segments.iter().enumerate();
+        let runs = segments.flat_map(|(index, segment)| segment.runs.iter().map(move |run| (index, segment, run)));
+        let mut runs: Vec<(usize, &Segment<D>, &Run)> = runs.collect();
+        runs.sort_by_key(|(.., run)| run.first);
+        for (index, segment, run) in runs {
+            let mut offset = run.offset;
+            while offset < run.stop {
+                let Some(head) = self.head(segment, offset)? else { break };
+                let length = peek.len().min(head.payload_bytes as usize);
+                let begin = &mut peek[..length];
+                read_patiently(&self.disk, &segment.file, begin, offset + HEAD_BYTES as u64)?;
+                let Head { first, count, codec, .. } = head;
+                show(ViewedFrame { first, count, codec, segment: index as u32, offset }, begin);
+                offset += head.frame_bytes();
             }
         }
         Ok(())
@@ -118,9 +113,10 @@ impl<D: Disk> View<D> {
     /// What the disk said.
     pub fn read(&self, frame: &ViewedFrame) -> Result<Option<Vec<u8>>, DiskError> {
         let segment = &self.segments[frame.segment as usize];
-        let run = segment.runs[frame.run as usize];
-        let hint: Option<(Key, u64)> = Some((segment.key, frame.offset));
-        let read = read_frame(&self.disk, segment, run, frame.first, hint)?;
-        Ok(read.map(|(_, payload, _)| payload))
+        let Some(head) = self.head(segment, frame.offset)? else { return Ok(None) };
+        // The length is bounded by the head's checksum and by `MAX_PAYLOAD_BYTES`.
+        let mut payload = vec![0; head.payload_bytes as usize];
+        read_patiently(&self.disk, &segment.file, &mut payload, frame.offset + HEAD_BYTES as u64)?;
+        Ok(head.is_payload(&payload, segment.key).then_some(payload))
     }
 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::dice::Dice;
-use super::model::{Attempt, Claims, Ledger, MAX_COUNT, PLAIN, Reading, SERVICE, observe};
+use super::model::{Attempt, Claims, Ledger, MAX_COUNT, PLAIN, Reading, SERVICE, Seen, look, observe};
 use super::sim_disk::{Faults, Scene, SimDisk};
 use super::world::World;
 use crate::spool::error::SpoolError;
@@ -357,6 +357,9 @@ impl Trial<'_> {
     pub fn open_on(&mut self, image: World, claims: &Claims, settled: u64) -> Result<(), String> {
         let kind = self.dice.below(8);
         let scene = Scene::new(image, Dice::new(self.dice.next()));
+        // Without faults whoever looks sees what an opening finds.
+        let is_looked_at = kind != 0 && self.plan.folders == 1;
+        let shown = is_looked_at.then(|| look(SimDisk::new(&scene, "first"), self.ledger, claims.delivered));
         {
             let scene = &mut *scene.borrow_mut();
             scene.claims = *claims;
@@ -370,6 +373,9 @@ impl Trial<'_> {
         let mut spool = open(&scene, self.plan).map_err(|error| format!("I4: {error}"))?;
         let states = scene.borrow_mut().states.take();
         let seen = observe(&mut spool, self.ledger, claims, settled)?;
+        if let Some(shown) = shown {
+            self.agrees(&shown?, &seen)?;
+        }
         match kind {
             0..=3 => self.crash_again(states.unwrap_or_default(), &scene, &seen, claims, settled),
             4 | 5 => {
@@ -385,12 +391,22 @@ impl Trial<'_> {
         }
     }
 
+    /// Whether a look showed the records that the service was given; what was given up may still be shown.
+    fn agrees(&self, shown: &[usize], seen: &Seen) -> Result<(), String> {
+        let given: Vec<usize> = seen.items[0].iter().filter_map(|(.., index)| *index).collect();
+        let is_same = match self.plan.options.when_full {
+            WhenFull::RefuseNew => shown == given,
+            WhenFull::DropOldest => shown.ends_with(&given),
+        };
+        if is_same { Ok(()) } else { Err(format!("I5: a look shows {shown:?}, an opening gives {given:?}")) }
+    }
+
     /// Crashes from a state inside the opening, and from the one behind it with what was promised by then.
     fn crash_again(
         &mut self,
         states: Vec<(World, Claims)>,
         scene: &Rc<RefCell<Scene>>,
-        seen: &super::model::Seen,
+        seen: &Seen,
         claims: &Claims,
         settled: u64,
     ) -> Result<(), String> {

@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::sim_disk::SimDisk;
 use crate::spool::consumer::{Frame, GapReason, Item};
+use crate::spool::disk::DiskError;
 use crate::spool::options::WhenFull;
 use crate::spool::spool::Spool;
+use crate::spool::view::{View, ViewedFrame};
 
 /// A consumer that remembers how far it came, as a service does.
 pub const SERVICE: u64 = 1;
@@ -151,6 +153,21 @@ impl Seen {
     pub fn present(&self) -> BTreeSet<usize> {
         self.items.iter().flatten().filter_map(|(.., index)| *index).collect()
     }
+}
+
+/// The attempts that a look without an opening shows, of those that end behind `from`.
+pub fn look(disk: SimDisk, ledger: &Ledger, from: u64) -> Result<Vec<usize>, String> {
+    let text = |error: DiskError| format!("I4: a look: {error}");
+    let view = View::open(disk).map_err(text)?;
+    let mut shown = Vec::new();
+    view.walk(&mut [], |frame, _| shown.push(frame)).map_err(text)?;
+    let mut indices = Vec::new();
+    for frame in shown.into_iter().filter(|frame| frame.end() > from) {
+        let ViewedFrame { first, count, codec, .. } = frame;
+        let payload = view.read(&frame).map_err(text)?.ok_or_else(|| format!("I3: a look: {first} is damaged"))?;
+        indices.push(ledger.check_frame(&Frame { first, count, codec, payload }, 0)?);
+    }
+    Ok(indices)
 }
 
 /// Reads everything there is after an opening and checks it. `settled`: what is accepted below must be there.
