@@ -37,6 +37,8 @@ SHARED_FILE_KILLS = 300
 SPOOL_KILLS = 300
 SERVICE_CLIENT_KILLS = 1_000
 CRASH_STATES = 100_000_000
+#: Parts after any of which they can go on.
+CRASH_PARTS = 20
 FUZZ_ROUNDS = 20_000
 FUZZ_SECONDS = 600
 SERVICE_KILLS = 50
@@ -101,9 +103,14 @@ def core_kills(seed: int) -> Iterator[Command]:
 
 def crash_states(seed: int) -> Iterator[Command]:
     """Crashes of the spool on a simulated disk, every damaged byte of a segment, and every planted defect."""
-    command = ["cargo", "test", "--release", "-p", "logspool", "--lib", "spool::proof", "--", "--nocapture"]
-    states = {"LOGSPOOL_CRASH_STATES": str(CRASH_STATES), "LOGSPOOL_SEED": str(seed), "LOGSPOOL_FAULTS": "full"}
-    yield Command(command, states)
+    proof = ["cargo", "test", "--release", "-p", "logspool", "--lib"]
+    shown = ["--", "--nocapture"]
+    yield Command([*proof, "spool::proof", *shown], {"LOGSPOOL_SEED": str(seed), "LOGSPOOL_FAULTS": "full"})
+    for part in range(CRASH_PARTS):
+        # A run has hundreds of states: no two parts look at the same one.
+        first = seed + part * CRASH_STATES
+        states = {"LOGSPOOL_CRASH_STATES": str(CRASH_STATES // CRASH_PARTS), "LOGSPOOL_SEED": str(first)}
+        yield Command([*proof, "random_programs", *shown], states)
 
 
 def formatting(seed: int) -> Iterator[Command]:
