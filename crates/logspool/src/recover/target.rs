@@ -10,6 +10,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::ops::Range;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -34,6 +35,12 @@ const CONFIRM_LIMIT: Duration = Duration::from_secs(5);
 /// How long a writer may stay in the file before its target is left for the next time. Chosen as above.
 const WRITER_LIMIT: Duration = Duration::from_secs(5);
 
+/// After so many appended bytes the kernel is asked to begin to write them to the disk.
+///
+/// Chosen: the disk writes while more is read and appended, and a sync at the end finds little left. A recovery of 74 MB
+/// and a sync take 1.7 times as long as `cp` and a sync with it, and 2.2 times without.
+const WRITEBACK_BYTES: usize = 8 * 1024 * 1024;
+
 /// See the file head.
 pub enum Target {
     /// A log file.
@@ -51,6 +58,8 @@ pub struct LogFile {
     shared: SharedFile,
     /// Whether something was appended: before, its end is looked at.
     has_begun: bool,
+    /// Bytes appended since the kernel was asked to write them to the disk.
+    waiting_bytes: usize,
 }
 
 /// A part of the lines of a batch.
@@ -238,7 +247,14 @@ impl LogFile {
     /// When the path is relative, a link, no regular file, or a file of another user; what the system said.
     pub fn open(path: &Path) -> io::Result<Self> {
         let (file, identity) = open_to_append(path)?;
-        Ok(Self { path: path.to_owned(), file, identity, shared: SharedFile::default(), has_begun: false })
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            identity,
+            shared: SharedFile::default(),
+            has_begun: false,
+            waiting_bytes: 0,
+        })
     }
 
     /// Appends the records of a piece, less its first `written` bytes, which are in the file already.
@@ -300,7 +316,18 @@ impl LogFile {
             return Err(error);
         }
         self.shared.settle();
+        self.begin_writeback(reached - from);
         Ok(reached)
+    }
+
+    /// Has the kernel write what was appended, once it is much, and does not wait for that.
+    fn begin_writeback(&mut self, appended: usize) {
+        self.waiting_bytes += appended;
+        if self.waiting_bytes >= WRITEBACK_BYTES {
+            self.waiting_bytes = 0;
+            // SAFETY: the descriptor is open. A file system that cannot do it writes when it always does.
+            unsafe { libc::sync_file_range(self.file.as_raw_fd(), 0, 0, libc::SYNC_FILE_RANGE_WRITE) };
+        }
     }
 
     /// Waits until nobody else writes to the file that the path names.
