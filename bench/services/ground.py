@@ -70,7 +70,7 @@ class Ground:
     def close(self) -> None:
         """End what was started."""
         if self._server is not None:
-            self._server.stop()
+            self._server.close()
 
     def say(self, what: str) -> None:
         """Say what runs now."""

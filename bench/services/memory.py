@@ -77,7 +77,7 @@ def _overload(ground: Ground) -> dict[str, float]:
             with _watching(service) as peak:
                 began = load.begin()
                 wait("the first rows", lambda: service.stored() > 0)
-                with ground.server.stopped():
+                with ground.server.frozen():
                     time.sleep(sizes.stopped_seconds / 2)
                     waiting, accepted = service.stats()["waiting"], service.stats()["records_accepted"]
                     time.sleep(sizes.stopped_seconds / 2)

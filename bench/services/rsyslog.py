@@ -16,7 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import terminal  # its folder was added by report
-from services.database import USER, free_port
+from ports import free_port
+from services.database import USER
 from services.part import Wrong
 
 #: The packages, and what they need that is not part of every system with a PostgreSQL.

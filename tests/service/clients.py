@@ -5,7 +5,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -139,13 +138,6 @@ def in_each_mode(address: str, queue_dir: Path, options=lambda mode: {}, *, coun
 def with_a_spool(folder: Path):
     """Options of a client with a spool, where its mode can have one."""
     return lambda mode: {} if mode == "memory" else {"spool_dir": str(folder / mode)}
-
-
-def free_port() -> int:
-    """Return a port that nobody has."""
-    with socket.socket() as reserved:
-        reserved.bind(("127.0.0.1", 0))
-        return reserved.getsockname()[1]
 
 
 def wait_until(what: str, is_so) -> None:

@@ -12,6 +12,8 @@ import time
 import clients
 import pytest
 
+import ports
+
 KILLS = int(os.environ.get("LOGSPOOL_KILLS", {"ci": 5, "full": 200}[os.environ.get("LOGSPOOL_FAULTS", "ci")]))
 DEADLINE = 60.0
 
@@ -68,7 +70,7 @@ def numbers(messages: "list[str]", name: str) -> "list[int]":
 
 
 def test_records_of_a_killed_client_arrive_without_another_start(start_service, environment, queue_dir):
-    listen = f"tcp://127.0.0.1:{clients.free_port()}"
+    listen = f"tcp://127.0.0.1:{ports.free_port()}"
     leave(LEFT, listen, "early", env=environment)
     service = start_service("--listen", listen, "--adopt", str(queue_dir))
     service.wait_for(5000)
@@ -97,7 +99,7 @@ def test_each_record_is_stored_once_though_client_and_service_are_killed(
 ):
     seed = int(os.environ.get("LOGSPOOL_SEED", random.SystemRandom().randrange(1 << 32)))
     moments = random.Random(seed)
-    listen = f"tcp://127.0.0.1:{clients.free_port()}"
+    listen = f"tcp://127.0.0.1:{ports.free_port()}"
 
     def start():
         return start_service("--listen", listen, "--adopt", str(queue_dir), folder=tmp_path / "killed")
@@ -129,7 +131,7 @@ def test_each_record_is_stored_once_though_client_and_service_are_killed(
 
 
 def test_the_next_start_and_the_service_never_both_deliver(start_service, environment, queue_dir):
-    listen = f"tcp://127.0.0.1:{clients.free_port()}"
+    listen = f"tcp://127.0.0.1:{ports.free_port()}"
     leave(LEFT, listen, "left", env=environment)
     command = [sys.executable, "-c", "import logspool; logspool.recover()"]
     recoverers = [subprocess.Popen(command, env=environment) for _ in range(3)]
@@ -161,7 +163,7 @@ def test_lines_for_a_file_get_into_it(start_service, environment, queue_dir, tmp
 def test_what_another_user_left_is_stored_and_none_of_its_paths_is_opened(
     start_service, environment, queue_dir, tmp_path
 ):
-    listen, path = f"tcp://127.0.0.1:{clients.free_port()}", tmp_path / "app.log"
+    listen, path = f"tcp://127.0.0.1:{ports.free_port()}", tmp_path / "app.log"
     leave(LEFT, "tcp://127.0.0.1:1", "elsewhere", env=environment)
     leave(LEFT, listen, "here", env=environment)
     leave(FILE_LEFT, str(path), env=environment)
@@ -199,13 +201,13 @@ def test_a_folder_that_cannot_be_adopted_is_an_error_with_its_mend(logspool_bina
 
 def test_a_folder_that_programs_make_later_is_waited_for(start_service, tmp_path):
     folder = tmp_path / f"logspool-{os.geteuid()}"
-    listen = f"tcp://127.0.0.1:{clients.free_port()}"
+    listen = f"tcp://127.0.0.1:{ports.free_port()}"
     service = start_service("--listen", listen, "--adopt", str(folder))
     assert any(f"nothing to adopt in {folder} yet" in line for line in service.said), service.said
 
 
 def test_recover_delivers_and_says_what_stays(logspool_binary, start_service, environment, queue_dir):
-    listen = f"tcp://127.0.0.1:{clients.free_port()}"
+    listen = f"tcp://127.0.0.1:{ports.free_port()}"
     leave(LEFT, listen, "left", env=environment)
 
     def recover(*arguments: str) -> subprocess.CompletedProcess:

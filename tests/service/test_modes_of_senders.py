@@ -15,13 +15,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "e2e"))
 import postgres
 import preloaded
 
+import ports
+
 HOUR = 3600
 
 
 @pytest.fixture
 def address() -> str:
     """An address that the clients know before the service is there."""
-    return f"tcp://127.0.0.1:{clients.free_port()}"
+    return f"tcp://127.0.0.1:{ports.free_port()}"
 
 
 def get_on(started: "list[clients.Client]", records: int = 5) -> None:
@@ -85,9 +87,9 @@ def test_each_record_is_stored_once_though_postgresql_is_killed(start_service, a
     programs = postgres.programs()
     if programs is None:
         pytest.skip("LOGSPOOL_WITHOUT_POSTGRES is set")
-    server = postgres.Postgres(programs, clients.free_port())
+    server = postgres.Postgres(programs, ports.free_port())
     try:
-        service = start_service("--listen", address, "--store", server.url)
+        service = start_service("--listen", address, "--store", server.url())
         with clients.in_each_mode(address, queue_dir, pause=0.005) as started:
             for _ in range(2):
                 get_on(started)

@@ -13,7 +13,8 @@ from collections import Counter
 
 import postgres
 import pytest
-from clients import free_port
+
+from ports import free_port
 
 FULL = os.environ.get("LOGSPOOL_FAULTS") == "full"
 
@@ -114,7 +115,7 @@ def test_kills_of_service_and_database_in_turn_lose_and_double_nothing(
     listen = f"tcp://127.0.0.1:{free_port()}"
 
     def start():
-        return start_service("--listen", listen, "--store", database.url, folder=tmp_path / "service")
+        return start_service("--listen", listen, "--store", database.url(), folder=tmp_path / "service")
 
     service = start()
     clients = [Client(listen, f"c{number}", RATE // CLIENTS, queue_dir) for number in range(CLIENTS)]
@@ -144,7 +145,7 @@ def test_a_database_that_was_away_gets_everything_once_while_more_comes(
     start_service, database, queue_dir, tmp_path, record_property
 ):
     listen = f"tcp://127.0.0.1:{free_port()}"
-    service = start_service("--listen", listen, "--store", database.url)
+    service = start_service("--listen", listen, "--store", database.url())
     spool = tmp_path / "spool"
     client = Client(listen, "c", AWAY_RATE, queue_dir, str(spool))
 
@@ -188,7 +189,7 @@ def test_a_database_that_was_away_gets_everything_once_while_more_comes(
 @pytest.mark.parametrize("fault", ["away", "stuck"])
 @pytest.mark.parametrize("weather", ["idle", "busy"])
 def test_readyz_tells_within_seconds_whether_the_store_works(start_service, database, fault, weather):
-    service = start_service("--store", database.url)
+    service = start_service("--store", database.url())
     wait_ready(service, 200)
     # Ten seconds: a stuck transaction shows after five.
     with socket.create_connection(service.tcp) as sender:

@@ -1,0 +1,152 @@
+"""A throwaway PostgreSQL: a temporary folder, a port of its own; it is killed, frozen, started again, and removed."""
+
+import atexit
+import contextlib
+import functools
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+FINDER = Path(__file__).with_name("postgres_tools.py")
+
+# Ten times what a slow machine was seen to need.
+DEADLINE = 60.0
+
+# Its answer to this tells that it takes connections (a client's question whether it speaks TLS).
+QUESTION = bytes([0, 0, 0, 8, 4, 210, 22, 47])
+
+
+def programs() -> Path | None:
+    """Return the folder of its programs, installed first where that is possible; `None`: there is to be none.
+
+    Raises:
+        subprocess.CalledProcessError: There are none to be had; the finder has said why.
+    """
+    found = subprocess.run([sys.executable, FINDER], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+    return Path(found) if found else None
+
+
+def _account() -> dict[str, Any]:
+    """Return whom it runs as: another than root, as whom it refuses to."""
+    if os.geteuid() != 0:
+        return {}
+    for name in ("postgres", "nobody"):
+        with contextlib.suppress(KeyError):
+            account = pwd.getpwnam(name)
+            return {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+    raise RuntimeError("PostgreSQL refuses to run as root, and there is no other user")
+
+
+def _make_folder() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="logspool-"))
+    if account := _account():
+        os.chown(folder, account["user"], account["group"])
+    return folder
+
+
+def _surroundings(folder: Path) -> dict[str, Any]:
+    """Return where and as whom the programs run."""
+    return {"cwd": folder, "env": {**os.environ, "HOME": str(folder)}, **_account()}
+
+
+@functools.cache
+def _template(folder_of_programs: Path, user: str) -> Path:
+    """Make the data of a new server, once for a process: each server begins with a copy."""
+    folder = _make_folder()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    options = ["-A", "trust", "-U", user, "-E", "UTF8", "--locale=C", "--no-sync"]
+    command = [folder_of_programs / "initdb", "-D", folder / "data", *options]
+    subprocess.run(command, check=True, capture_output=True, **_surroundings(folder))
+    return folder / "data"
+
+
+class Server:
+    """A server on 127.0.0.1 that lets everybody in as `user`."""
+
+    def __init__(self, folder_of_programs: Path, port: int, user: str, settings: Sequence[str]) -> None:
+        """Make its data and start it."""
+        self.programs, self.port, self.user = folder_of_programs, port, user
+        self.settings = [*settings, "listen_addresses=127.0.0.1", f"port={port}", "unix_socket_directories="]
+        self.folder = _make_folder()
+        try:
+            subprocess.run(["cp", "-a", _template(folder_of_programs, user), self.folder / "data"], check=True)
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def url(self, database: str = "postgres") -> str:
+        """Return the address of a database."""
+        return f"postgres://{self.user}@127.0.0.1:{self.port}/{database}"
+
+    def start(self) -> None:
+        """Start it, as often as it takes: while processes of one that was killed live on, it refuses to.
+
+        Raises:
+            RuntimeError: It does not start.
+        """
+        until = time.monotonic() + DEADLINE
+        command = [self.programs / "postgres", "-D", self.folder / "data"]
+        for setting in self.settings:
+            command += ["-c", setting]
+        while True:
+            with (self.folder / "log").open("a") as log:
+                self.process = subprocess.Popen(command, stdout=log, stderr=log, **_surroundings(self.folder))
+            while self.process.poll() is None and time.monotonic() < until:
+                if self.answers():
+                    return
+                time.sleep(0.02)
+            if time.monotonic() > until:
+                raise RuntimeError(f"PostgreSQL does not start: {(self.folder / 'log').read_text()[-2000:]}")
+
+    def answers(self) -> bool:
+        """Tell whether it takes connections."""
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
+            connection.sendall(QUESTION)
+            return connection.recv(1) in (b"N", b"S")
+        return False
+
+    def family(self) -> list[int]:
+        """Return the process that was started and those that it has started."""
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        return [self.process.pid, *map(int, children)]
+
+    def kill(self) -> None:
+        """Kill all of it at once, as a machine that loses its power would (what is on the disk stays)."""
+        for member in self.family():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(member, signal.SIGKILL)
+        self.process.wait(DEADLINE)
+
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Let all of it stand still, as on a machine that hangs: it takes connections, and never answers."""
+        members = self.family()
+        try:
+            for member in members:
+                os.kill(member, signal.SIGSTOP)
+            yield
+        finally:
+            for member in members:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(member, signal.SIGCONT)
+
+    def close(self) -> None:
+        """End it and remove its folder."""
+        process = getattr(self, "process", None)
+        if process and process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            try:
+                process.wait(DEADLINE)
+            except subprocess.TimeoutExpired:
+                self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
