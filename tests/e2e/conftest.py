@@ -23,3 +23,7 @@ def pytest_terminal_summary(terminalreporter):
         for name, value in report.user_properties:
             if name == "summary":
                 terminalreporter.write_line(f"{report.nodeid.rpartition('::')[2]}: {value}")
+
+
+def pytest_runtest_setup(item):
+    fixtures.check_group(item)

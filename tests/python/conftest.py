@@ -15,3 +15,7 @@ def pytest_configure(config):
 
 def pytest_collection_modifyitems(items):
     fixtures.modify_items(items)
+
+
+def pytest_runtest_setup(item):
+    fixtures.check_group(item)

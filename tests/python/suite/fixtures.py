@@ -36,6 +36,16 @@ def modify_items(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason="runs with LOGSPOOL_FAULTS=full"))
 
 
+def check_group(item: pytest.Item) -> None:
+    """Fail a test whose group counts for nothing; from `pytest_runtest_setup`.
+
+    A group of xdist keeps apart what disturbs each other, and shares what takes long to make.
+    """
+    is_distributed = hasattr(item.config, "workerinput")
+    if is_distributed and item.get_closest_marker("xdist_group") and "@" not in item.nodeid.rpartition("]")[2]:
+        pytest.fail("xdist spreads this test's group over its workers: its version and pytest's do not agree")
+
+
 def faults_full() -> bool:
     """Tell whether this run makes the long fault tests."""
     return os.environ.get("LOGSPOOL_FAULTS") == "full"
