@@ -124,7 +124,8 @@ class Receiver:
         self._listener = None
         for connection in self._sockets:
             with contextlib.suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
+                # A TLS socket's own shutdown ends TLS first: who reads from it meanwhile is given what is encrypted.
+                socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
     def _accept(self, listener: socket.socket) -> None:
         with contextlib.suppress(OSError):
