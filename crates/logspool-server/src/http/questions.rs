@@ -1,10 +1,7 @@
 //! Questions to the store.
 
 use std::io::{self, Write};
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::{self, Poll, Wake};
-use std::thread::{self, Thread};
 
 use axum::Json;
 use axum::body::{Body, Bytes};
@@ -145,20 +142,7 @@ fn print(answers: &dyn Answers, query: &Query, format: Format, to: &mpsc::Sender
 /// Waits on this thread. It may be driving a runtime of its own, that of a connection to a database which hands over
 /// its rows: there tokio's own ways to wait panic, and a future that is not unconstrained may never be woken.
 fn wait<T>(future: impl Future<Output = T>) -> T {
-    struct Sleeper(Thread);
-    impl Wake for Sleeper {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-    let waker = Arc::new(Sleeper(thread::current())).into();
-    let mut future = pin!(tokio::task::unconstrained(future));
-    loop {
-        match future.as_mut().poll(&mut task::Context::from_waker(&waker)) {
-            Poll::Ready(value) => return value,
-            Poll::Pending => thread::park(),
-        }
-    }
+    futures_executor::block_on(tokio::task::unconstrained(future))
 }
 
 /// Sends what is written.
