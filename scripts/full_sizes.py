@@ -150,7 +150,10 @@ def rotation(seed: int) -> Iterator[Command]:
 def service(seed: int) -> Iterator[Command]:
     """Kills of the service under clients, of the writer of its SQLite store, and of PostgreSQL."""
     full = {"LOGSPOOL_FAULTS": "full", "LOGSPOOL_SEED": str(seed)}
-    yield pytest(interpreters.running(), "service", "tests/service", "--timeout=3600", **full)
+    # Minutes of their own, and a pace that nothing beside them may slow down.
+    alone = "tests/service/test_store_away.py"
+    yield pytest(interpreters.running(), "service", "tests/service", f"--ignore={alone}", "--timeout=3600", **full)
+    yield pytest(interpreters.running(), "away", alone, "--timeout=3600", LOGSPOOL_TEST_WORKERS="0", **full)
     tests = ["--test", "sqlite_killed", "--test", "postgres_crashes"]
     command = ["cargo", "test", "--release", "-p", "logspool-server", *tests, "--", "--nocapture"]
     yield Command(command, {"LOGSPOOL_KILLS": str(SERVICE_KILLS)})
