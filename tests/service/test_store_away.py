@@ -182,7 +182,10 @@ def test_a_database_that_was_away_gets_everything_once_while_more_comes(
     record_property("summary", summary + f"times the live rate, {most} bytes spooled at most")
     assert most <= SPOOL_BYTES, most
     expected = {"c": client.end()}
+    stats = json.loads(service.get("/api/stats")[1])
+    settled = ("stored", "repeated", "quarantined", "refused")
 
+    assert stats["records_accepted"] == sum(stats["stores"][0][f"records_{what}"] for what in settled), stats
     assert 0 == service.stop(), service.said
     assert expected["c"] > AWAY_RATE * AWAY_SECONDS
     assert_each_once(expected, database.messages(), "none")

@@ -272,11 +272,18 @@ impl Writer {
         group
     }
 
+    fn settle(&self, delivery: &Delivery, outcome: Outcome) {
+        if outcome == Outcome::Refused {
+            self.metrics.refused(delivery.batch.len() as u64);
+        }
+        delivery.settle(outcome);
+    }
+
     /// Writes until it is done: `false` where it never will be.
     fn write(&mut self, group: &[Arc<Delivery>]) -> bool {
         let (refused, group): (Vec<_>, Vec<_>) = group.iter().cloned().partition(|delivery| delivery.is_replaced());
         for delivery in refused {
-            delivery.settle(Outcome::Refused);
+            self.settle(&delivery, Outcome::Refused);
         }
         let mut wait = RETRY.0;
         loop {
@@ -285,7 +292,7 @@ impl Writer {
                 Ok(written) => {
                     self.metrics.written(&written, began.elapsed());
                     for (delivery, outcome) in group.iter().zip(&written.outcomes) {
-                        delivery.settle(*outcome);
+                        self.settle(delivery, *outcome);
                     }
                     return true;
                 }

@@ -64,6 +64,7 @@ pub struct Metrics {
     repeated: Counters,
     missing: Counters,
     quarantined: Counters,
+    refused: Counters,
     errors: Counters,
     seconds: Family<Label, Histogram, fn() -> Histogram>,
     stores: Mutex<Vec<Arc<StoreMetrics>>>,
@@ -109,6 +110,7 @@ pub struct StoreMetrics {
     repeated: Counter,
     missing: Counter,
     quarantined: Counter,
+    refused: Counter,
     errors: Counter,
     seconds: Histogram,
     health: Mutex<Option<Trouble>>,
@@ -134,6 +136,7 @@ pub struct Summary {
     pub records_repeated: u64,
     pub records_missing: u64,
     pub records_quarantined: u64,
+    pub records_refused: u64,
     pub errors: u64,
     pub trouble: Option<String>,
 }
@@ -159,6 +162,7 @@ impl Default for Metrics {
         let repeated = counters("records_repeated", "records that came again and were known, by store");
         let missing = counters("records_missing", "records that their senders say are gone, by store");
         let quarantined = counters("records_quarantined", "records that the store could not take, by store");
+        let refused = counters("records_refused", "records left to their senders, which send them again, by store");
         let errors = counters("store_errors", "transactions that failed and were tried again, by store");
         let accepted = Count::default();
         registry.register("records_accepted", "records handed to the stores", accepted.0.clone());
@@ -188,6 +192,7 @@ impl Default for Metrics {
             repeated,
             missing,
             quarantined,
+            refused,
             errors,
             seconds,
             stores: Mutex::default(),
@@ -207,6 +212,7 @@ impl Metrics {
             repeated: of(&self.repeated),
             missing: of(&self.missing),
             quarantined: of(&self.quarantined),
+            refused: of(&self.refused),
             errors: of(&self.errors),
             seconds: self.seconds.get_or_create(&label).clone(),
             health: Mutex::default(),
@@ -309,6 +315,11 @@ impl StoreMetrics {
         *self.lock_health() = None;
     }
 
+    /// Counts records that are not stored because a newer connection sends them, or because others come first.
+    pub fn refused(&self, records: u64) {
+        self.refused.inc_by(records);
+    }
+
     /// Counts one that did not.
     pub fn failed(&self, why: &str) {
         self.errors.inc();
@@ -356,6 +367,7 @@ impl StoreMetrics {
             records_repeated: self.repeated.get(),
             records_missing: self.missing.get(),
             records_quarantined: self.quarantined.get(),
+            records_refused: self.refused.get(),
             errors: self.errors.get(),
             trouble: self.trouble().map(|trouble| trouble.why),
         }

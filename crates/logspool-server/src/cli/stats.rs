@@ -35,6 +35,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         println!("  repeated     {}", store.records_repeated);
         println!("  missing      {}", store.records_missing);
         println!("  quarantined  {}", store.records_quarantined);
+        println!("  refused      {}", store.records_refused);
         println!("  errors       {}", store.errors);
         if let Some(trouble) = store.trouble {
             println!("  trouble      {trouble}");
