@@ -11,6 +11,8 @@ import threading
 import clients
 import pytest
 
+import ports
+
 KILLS = int(os.environ.get("LOGSPOOL_KILLS", {"ci": 20, "full": 1000}[os.environ.get("LOGSPOOL_FAULTS", "ci")]))
 
 NEXT_START = """
@@ -28,7 +30,7 @@ assert logspool.flush(60)
 def test_each_accepted_record_of_a_killed_client_is_stored_once(start_service, queue_dir, tmp_path, weather, after):
     seed = int(os.environ.get("LOGSPOOL_SEED", random.SystemRandom().randrange(1 << 32)))
     moments = random.Random(seed)
-    listen = f"tcp://127.0.0.1:{clients.free_port()}"
+    listen = f"tcp://127.0.0.1:{ports.free_port()}"
     folder = tmp_path / "service"
     service = start_service("--listen", listen, folder=folder)
     variables = {**os.environ, "LOGSPOOL_QUEUE_DIR": str(queue_dir)}

@@ -13,6 +13,7 @@ import clients
 import pytest
 from clients import MODES
 
+import ports
 from suite import queue_folder
 
 CYCLES = {"ci": 2, "full": 30}[os.environ.get("LOGSPOOL_FAULTS", "ci")]
@@ -59,7 +60,7 @@ def check_a_kill(found: "dict[str, list[int]]", accepted: "dict[str, int]") -> N
 @pytest.fixture
 def address() -> str:
     """An address at which a service can be started again."""
-    return f"tcp://127.0.0.1:{clients.free_port()}"
+    return f"tcp://127.0.0.1:{ports.free_port()}"
 
 
 @pytest.mark.parametrize("end", ENDS)

@@ -9,8 +9,9 @@ import sys
 import threading
 from pathlib import Path
 
-import clients
 import pytest
+
+import ports
 
 CYCLES = {"ci": 3, "full": 50}[os.environ.get("LOGSPOOL_FAULTS", "ci")]
 
@@ -69,7 +70,7 @@ def test_records_come_with_all_their_parts_and_in_order(service, queue_dir, way)
 def test_each_record_is_stored_once_though_the_service_is_killed_again_and_again(start_service, queue_dir, tmp_path):
     seed = int(os.environ.get("LOGSPOOL_SEED", random.SystemRandom().randrange(1 << 32)))
     moments = random.Random(seed)
-    listen = f"tcp://127.0.0.1:{clients.free_port()}"
+    listen = f"tcp://127.0.0.1:{ports.free_port()}"
     variables = {**os.environ, "LOGSPOOL_QUEUE_DIR": str(queue_dir)}
     with run(UNDER_KILLS, listen, env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as client:
         done = threading.Event()

@@ -277,7 +277,8 @@ pub(super) fn believed<D: Disk>(disks: &[D], found: Vec<Found<D>>) -> (VecDeque<
             runs: scanned.runs,
             offset: 0,
             first: header.first,
-            keeps_unsynced: false,
+            // What is not believed because a later segment has it may be durable here alone, until it is taken over.
+            keeps_unsynced: scanned.has_leftovers,
             is_failed: false,
             has_leftovers: scanned.has_leftovers,
         });
