@@ -2,9 +2,9 @@
 
 use super::checkpoint::MAX_CONSUMERS;
 use super::defect::Defect;
-use super::disk::{Disk, DiskError, Operation, read_patiently};
+use super::disk::{Disk, DiskError, Operation};
 use super::error::SpoolError;
-use super::frame::{HEAD_BYTES, Head, Key};
+use super::frame::{Head, Key};
 use super::segment::{Run, Segment};
 use super::spool::Spool;
 
@@ -305,20 +305,13 @@ fn read_frame<D: Disk>(
     };
     let mut offset = hint.filter(is_hinted).map_or(run.offset, |(_, offset)| offset);
     while offset < run.stop {
-        let mut head = [0; HEAD_BYTES];
-        read_patiently(disk, &segment.file, &mut head, offset)?;
-        let Some(head) = Head::parse(&head, segment.key) else { return Ok(None) };
+        let Some(head) = segment.head(disk, offset)? else { return Ok(None) };
         if head.end() <= cursor {
             offset += head.frame_bytes();
             continue;
         }
-        // The length is bounded by the head's checksum and by `MAX_PAYLOAD_BYTES`.
-        let mut payload = vec![0; head.payload_bytes as usize];
-        read_patiently(disk, &segment.file, &mut payload, offset + HEAD_BYTES as u64)?;
-        if head.first > cursor.max(run.first) || !head.is_payload(&payload, segment.key) {
-            return Ok(None);
-        }
-        return Ok(Some((head, payload, offset + head.frame_bytes())));
+        let payload = segment.payload(disk, offset, &head)?.filter(|_| head.first <= cursor.max(run.first));
+        return Ok(payload.map(|payload| (head, payload, offset + head.frame_bytes())));
     }
     Ok(None)
 }

@@ -68,7 +68,7 @@ pub fn scan<D: Disk>(
                 found.damages.push(Damage { offset: begin, bytes: offset - begin });
             }
             if is_believed(&head) {
-                add(&mut found.runs, &head, offset);
+                Run::of(&head, offset).add_to(&mut found.runs);
                 lowest = head.end();
             } else {
                 found.has_leftovers = true;
@@ -80,18 +80,6 @@ pub fn scan<D: Disk>(
     }
     found.tail = hole.map(|begin| Damage { offset: begin, bytes: window.length.saturating_sub(begin) });
     found
-}
-
-fn add(runs: &mut Vec<Run>, head: &Head, offset: u64) {
-    let run =
-        Run { follows: head.follows, first: head.first, end: head.end(), offset, stop: offset + head.frame_bytes() };
-    match runs.last_mut() {
-        Some(last) if run.follows == last.end && run.first == last.end && offset == last.stop => {
-            last.end = run.end;
-            last.stop = run.stop;
-        }
-        _ => runs.push(run),
-    }
 }
 
 /// A piece of the file in memory. Blocks that the disk cannot read are zeros in it: no frame.

@@ -25,7 +25,7 @@
 //! segments hold from N on is what a failed sync left there, and is believed by nobody who has this one.
 
 use super::disk::{Disk, DiskError, read_patiently};
-use super::frame::Key;
+use super::frame::{HEAD_BYTES, Head, Key};
 use super::id::Id;
 use super::words::{masked, put_u32, put_u64, u32_at, u64_at};
 
@@ -128,6 +128,24 @@ pub struct Run {
     pub stop: u64,
 }
 
+impl Run {
+    /// One frame.
+    pub fn of(head: &Head, offset: u64) -> Self {
+        Self { follows: head.follows, first: head.first, end: head.end(), offset, stop: offset + head.frame_bytes() }
+    }
+
+    /// Adds it behind others, and to the last of them where it goes on without a break.
+    pub fn add_to(self, runs: &mut Vec<Self>) {
+        match runs.last_mut() {
+            Some(last) if self.follows == last.end && self.first == last.end && self.offset == last.stop => {
+                last.end = self.end;
+                last.stop = self.stop;
+            }
+            _ => runs.push(self),
+        }
+    }
+}
+
 /// A segment of an open spool.
 #[derive(Debug)]
 pub struct Segment<D: Disk> {
@@ -161,15 +179,27 @@ impl<D: Disk> Segment<D> {
         self.runs.last().map_or(0, |run| run.end)
     }
 
-    /// Notes frames as durable.
-    pub fn extend(&mut self, run: Run) {
-        match self.runs.last_mut() {
-            Some(last) if run.follows == last.end && run.first == last.end && run.offset == last.stop => {
-                last.end = run.end;
-                last.stop = run.stop;
-            }
-            _ => self.runs.push(run),
-        }
+    /// Reads the head of the frame at `offset`. `None`: there is no frame.
+    ///
+    /// # Errors
+    ///
+    /// What the disk said.
+    pub fn head(&self, disk: &D, offset: u64) -> Result<Option<Head>, DiskError> {
+        let mut bytes = [0; HEAD_BYTES];
+        read_patiently(disk, &self.file, &mut bytes, offset)?;
+        Ok(Head::parse(&bytes, self.key))
+    }
+
+    /// Reads the payload of the frame at `offset`, whose head was read. `None`: it is damaged.
+    ///
+    /// # Errors
+    ///
+    /// What the disk said.
+    pub fn payload(&self, disk: &D, offset: u64, head: &Head) -> Result<Option<Vec<u8>>, DiskError> {
+        // The length is bounded by the head's checksum and by `MAX_PAYLOAD_BYTES`.
+        let mut payload = vec![0; head.payload_bytes as usize];
+        read_patiently(disk, &self.file, &mut payload, offset + HEAD_BYTES as u64)?;
+        Ok(head.is_payload(&payload, self.key).then_some(payload))
     }
 }
 

@@ -219,10 +219,8 @@ impl<D: Disk> Spool<D> {
         let segment = self.segments.back_mut().expect("a segment is written");
         let mut offset = segment.offset - self.unsynced_bytes;
         for frame in self.unsynced.drain(..) {
-            let stop = offset + frame.len();
-            let Held { head, .. } = frame;
-            segment.extend(Run { follows: head.follows, first: head.first, end: head.end(), offset, stop });
-            offset = stop;
+            Run::of(&frame.head, offset).add_to(&mut segment.runs);
+            offset += frame.len();
         }
         self.unsynced_bytes = 0;
     }

@@ -8,9 +8,9 @@
 use std::collections::BTreeMap;
 
 use super::defect::Defect;
-use super::disk::{Disk, DiskError, read_patiently};
+use super::disk::{Disk, DiskError};
 use super::error::SpoolError;
-use super::frame::{HEAD_BYTES, Head, Held};
+use super::frame::{Head, Held};
 use super::segment::{MAX_SEGMENT_BYTES, Run, Segment};
 use super::spool::Spool;
 
@@ -50,9 +50,7 @@ impl<D: Disk> Spool<D> {
             forget(segment, from);
         }
         for Place { segment, offset, head } in left {
-            let stop = offset + head.frame_bytes();
-            let run = Run { follows: head.follows, first: head.first, end: head.end(), offset, stop };
-            self.segments[segment].extend(run);
+            Run::of(&head, offset).add_to(&mut self.segments[segment].runs);
         }
         self.unsynced_bytes = held_bytes;
         self.takes_over_from = Some(from);
@@ -66,7 +64,7 @@ impl<D: Disk> Spool<D> {
             for run in segment.runs.iter().filter(|run| run.end > from) {
                 let mut offset = run.offset;
                 while offset < run.stop {
-                    let Ok(Some(head)) = read_head(&self.disks[segment.disk], segment, offset) else { break };
+                    let Ok(Some(head)) = segment.head(&self.disks[segment.disk], offset) else { break };
                     if head.first >= from {
                         places.insert(head.first, Place { segment: index, offset, head });
                     }
@@ -79,18 +77,10 @@ impl<D: Disk> Spool<D> {
 
     fn load(&self, place: &Place) -> Result<Option<Held>, DiskError> {
         let segment = &self.segments[place.segment];
-        let Head { payload_bytes, first, follows, count, codec, .. } = place.head;
-        let mut payload = vec![0; payload_bytes as usize];
-        read_patiently(&self.disks[segment.disk], &segment.file, &mut payload, place.offset + HEAD_BYTES as u64)?;
-        let is_whole = place.head.is_payload(&payload, segment.key);
-        Ok(is_whole.then(|| Held::new(first, follows, count, codec, &payload)))
+        let payload = segment.payload(&self.disks[segment.disk], place.offset, &place.head)?;
+        let Head { first, follows, count, codec, .. } = place.head;
+        Ok(payload.map(|payload| Held::new(first, follows, count, codec, &payload)))
     }
-}
-
-fn read_head<D: Disk>(disk: &D, segment: &Segment<D>, offset: u64) -> Result<Option<Head>, DiskError> {
-    let mut bytes = [0; HEAD_BYTES];
-    read_patiently(disk, &segment.file, &mut bytes, offset)?;
-    Ok(Head::parse(&bytes, segment.key))
 }
 
 /// Takes the frames from a number on, at which one begins, out of what a segment is read for.

@@ -88,7 +88,7 @@ impl<D: Disk> View<D> {
         for (index, segment, run) in runs {
             let mut offset = run.offset;
             while offset < run.stop {
-                let Some(head) = self.head(segment, offset)? else { break };
+                let Some(head) = segment.head(&self.disk, offset)? else { break };
                 let length = peek.len().min(head.payload_bytes as usize);
                 let begin = &mut peek[..length];
                 read_patiently(&self.disk, &segment.file, begin, offset + HEAD_BYTES as u64)?;
@@ -100,12 +100,6 @@ impl<D: Disk> View<D> {
         Ok(())
     }
 
-    fn head(&self, segment: &Segment<D>, offset: u64) -> Result<Option<Head>, DiskError> {
-        let mut head = [0; HEAD_BYTES];
-        read_patiently(&self.disk, &segment.file, &mut head, offset)?;
-        Ok(Head::parse(&head, segment.key))
-    }
-
     /// Reads the payload of a frame. `None`: it is damaged.
     ///
     /// # Errors
@@ -113,10 +107,9 @@ impl<D: Disk> View<D> {
     /// What the disk said.
     pub fn read(&self, frame: &ViewedFrame) -> Result<Option<Vec<u8>>, DiskError> {
         let segment = &self.segments[frame.segment as usize];
-        let Some(head) = self.head(segment, frame.offset)? else { return Ok(None) };
-        // The length is bounded by the head's checksum and by `MAX_PAYLOAD_BYTES`.
-        let mut payload = vec![0; head.payload_bytes as usize];
-        read_patiently(&self.disk, &segment.file, &mut payload, frame.offset + HEAD_BYTES as u64)?;
-        Ok(head.is_payload(&payload, segment.key).then_some(payload))
+        match segment.head(&self.disk, frame.offset)? {
+            Some(head) => segment.payload(&self.disk, frame.offset, &head),
+            None => Ok(None),
+        }
     }
 }
