@@ -2,12 +2,13 @@
 
 import os
 import signal
-import socket
 import subprocess
 import time
 import urllib.error
 import urllib.request
 from pathlib import Path
+
+from ports import free_port  # its folder was added by run
 
 HERE = Path(__file__).resolve().parent
 START_SECONDS = 30.0
@@ -22,7 +23,7 @@ class Server:
         for old in folder.glob("*.log"):
             old.unlink()
         self.folder = folder
-        self.port = _free_port()
+        self.port = free_port()
         program = ["-m", "logspool", "run", "-m", "uvicorn"] if logspool else ["-m", "uvicorn"]
         options = ["app:app", "--app-dir", str(HERE), "--host", "127.0.0.1", "--port", str(self.port)]
         command = [python, *program, *options, "--log-config", str(HERE / "logging.json")]
@@ -61,9 +62,3 @@ class Server:
             except subprocess.TimeoutExpired:
                 self.process.kill()
         return self.process.wait()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

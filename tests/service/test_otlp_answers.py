@@ -8,6 +8,8 @@ import time
 
 import pytest
 
+import ports
+
 DEADLINE = 30
 
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
@@ -146,8 +148,7 @@ def test_errors_are_a_status_in_the_encoding_of_the_request(start_service, kind)
 
 @pytest.mark.parametrize("kind", [PROTOBUF, JSON])
 def test_a_store_that_does_not_work_is_told_with_the_time_to_come_back(start_service, kind):
-    with socket.create_server(("127.0.0.1", 0)) as reserved:
-        store = f"postgres://nobody@127.0.0.1:{reserved.getsockname()[1]}/none"
+    store = f"postgres://nobody@127.0.0.1:{ports.free_port()}/none"
     service = start_service(config=BASE + f'store = ["{store}"]\n[limits]\nshutdown_seconds = 0\n')
     with socket.create_connection(service.tcp) as connection:
         connection.sendall(b'{"message": "waits"}\n')

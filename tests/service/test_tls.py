@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+import ports
 from service import certificates as made
 
 DEADLINE = 30
@@ -173,12 +174,6 @@ def until_told(process, part):
         assert time.monotonic() < until, told
 
 
-def reserved_port():
-    with socket.socket() as reserved:
-        reserved.bind(("127.0.0.1", 0))
-        return reserved.getsockname()[1]
-
-
 def test_the_client_sends_with_its_certificate_and_each_mismatch_is_told(start_service, mutual, queue_dir):
     secured, options = mutual
     listen = 'listen = ["tls://127.0.0.1:0", "tcp://127.0.0.1:0"]\nhttp = "127.0.0.1:0"\n'
@@ -215,7 +210,7 @@ def test_each_record_comes_once_over_tls_though_the_service_is_killed_again_and_
     secured, options = mutual
     seed = int(os.environ.get("LOGSPOOL_SEED", random.SystemRandom().randrange(1 << 32)))
     moments = random.Random(seed)
-    address = f"tls://127.0.0.1:{reserved_port()}"
+    address = f"tls://127.0.0.1:{ports.free_port()}"
     config = f'listen = ["{address}"]\nhttp = "127.0.0.1:0"\n{secured}'
     with sender(address, options, queue_dir) as client:
         done = threading.Event()
@@ -255,7 +250,7 @@ def test_the_page_leads_to_a_record_that_is_stored(start_service, tmp_path, queu
         return re.search(rf"```{language}\n(.*?)```", page, flags=re.DOTALL)[1]
 
     subprocess.run(["sh", "-ec", block("sh")], check=True, capture_output=True, cwd=tmp_path)
-    port = reserved_port()
+    port = ports.free_port()
     config = block("toml").replace("9443", str(port)).replace("[tls]", 'http = "127.0.0.1:0"\n[tls]')
     service = start_service(config=config, folder=tmp_path)
     program = block("python").replace("9443", str(port))
