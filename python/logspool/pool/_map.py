@@ -58,7 +58,14 @@ def _chunk(fn: Callable[..., Any], columns: Chunk) -> Outcome:
     """Do the items of a chunk, in a worker; return the results up to the first exception, and that."""
     results: list[Any] = []
     try:
-        results.extend(map(fn, *columns))
+        # Loops, not `map`: the interpreter calls a Python function without leaving its own loop (3.11 and later), and
+        # a StopIteration of `fn` is an exception like others.
+        if len(columns) == 1:
+            for item in columns[0]:
+                results.append(fn(item))
+        else:
+            for row in zip(*columns):
+                results.append(fn(*row))
     except BaseException as error:
         return results, error
     return results, None

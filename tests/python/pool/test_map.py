@@ -80,6 +80,14 @@ def test_an_error_comes_where_its_result_would_have_come(pool, options):
     assert list(results) == []
 
 
+@pytest.mark.parametrize("columns", [1, 2])
+def test_stop_iteration_does_not_cut_the_results(pool, columns):
+    results = pool.map(lambda *numbers: next(iter(numbers[:0])), *[range(10)] * columns)
+
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        next(results)
+
+
 @pytest.mark.parametrize("ordered", [True, False])
 def test_a_timeout_counts_from_the_call(pool, ordered):
     go = threading.Event()
