@@ -42,6 +42,11 @@ def _processor() -> str:
 
 
 def _commit() -> str:
-    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=10"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    return done.stdout.strip() if done.returncode == 0 else "unknown"
+    git = ["git", "-C", str(ROOT)]
+    done = subprocess.run([*git, "describe", "--always", "--abbrev=10"], capture_output=True, text=True)
+    if done.returncode:
+        return "unknown"
+    # What the benchmarks write themselves, records and pages, changes nothing that they measure.
+    measured = [".", ":(exclude)bench/runs", ":(exclude)*.md"]
+    changed = subprocess.run([*git, "diff", "--quiet", "HEAD", "--", *measured]).returncode
+    return done.stdout.strip() + ("-dirty" if changed else "")
