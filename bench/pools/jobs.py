@@ -16,6 +16,9 @@ from pools.part import STOCK, WORKERS, Part, Row, Sizes, seconds, turns
 from pools.peer import fastthreadpool, taken
 from rounds import Column, Round
 
+#: Of the jobs, where one takes less than a processor's speed takes to change: a short time would be that of a moment.
+CHEAP = 10.0
+
 
 def work(number: int) -> int:
     """Be the least a job in Python can do."""
@@ -92,7 +95,7 @@ def _peer_rows() -> list[Row]:
         peer.map(work, range(jobs), unpack_args=False)
         return taken(peer, jobs)
 
-    return [Row("fastthreadpool.submit", submit), Row("fastthreadpool.map", map_)]
+    return [Row("fastthreadpool.submit", submit), Row("fastthreadpool.map", map_, CHEAP)]
 
 
 def _rounds(sizes: Sizes) -> Iterator[Round]:
@@ -106,10 +109,10 @@ def _rounds(sizes: Sizes) -> Iterator[Round]:
             return asyncio.get_running_loop().run_in_executor(stock, work, number)
 
         rows = [
-            Row("for loop", _loop),
+            Row("for loop", _loop, CHEAP),
             Row("Pool.submit", _submit(own)),
             Row("Pool.push", _push(own)),
-            Row("Pool.map", lambda jobs: sum(own.map(work, range(jobs)))),
+            Row("Pool.map", lambda jobs: sum(own.map(work, range(jobs))), CHEAP),
             Row("as_completed, native", _completed(own, native.as_completed)),
             Row("as_completed, stdlib's on Pool", _completed(own, concurrent.futures.as_completed), 0.1),
             Row("Pool.run, gather", _gather(lambda number: own.run(work, number)), 0.2),
@@ -118,7 +121,7 @@ def _rounds(sizes: Sizes) -> Iterator[Round]:
             Row("as_completed, stdlib", _completed(stock, concurrent.futures.as_completed), 0.1),
             Row("run_in_executor, gather", _gather(in_executor), 0.2),
             Row("gather, no threads", _gather_alone, 0.2),
-            Row("ThreadPool.map_async", lambda jobs: sum(simple.map_async(work, range(jobs)).get())),
+            Row("ThreadPool.map_async", lambda jobs: sum(simple.map_async(work, range(jobs)).get()), CHEAP),
         ]
         if fastthreadpool is not None:
             rows += _peer_rows()

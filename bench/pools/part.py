@@ -85,7 +85,7 @@ class Row:
 
     name: str
     run: Callable[[int], int]
-    #: Part of the jobs; slow ones do fewer.
+    #: Part of the jobs; slow ones do fewer, cheap ones more.
     share: float = 1.0
 
 
