@@ -85,6 +85,27 @@ def test_bombs_are_refused(service):
     assert rss_mb(service) - before < 64
 
 
+def test_pickles_that_refer_to_a_long_text_many_times_cost_little(service):
+    def memo(code: bytes, text: bytes) -> bytes:
+        return code + struct.pack("<I", len(text)) + text + b"q\0"
+
+    def names(length: int, count: int) -> bytes:
+        pickle = memo(b"X", b"x" * length + b"\xff") + b"h\0h\0\x93" * count + b"."
+        return struct.pack(">I", len(pickle)) + pickle
+
+    shown = b"}(X\3\0\0\0msg](" + memo(b"B", b"x" * 800_000) + b"h\0" * 9_990 + b"eX\7\0\0\0levelnoK\x14u."
+    before, began = rss_mb(service), time.monotonic()
+    send(service.tcp, names(800_000, 39_990), struct.pack(">I", len(shown)) + shown)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
+        datagrams.sendto(names(9_000, 10_000), service.udp)
+
+    service.wait_for(2, "logger=logspool.undecoded")
+    service.wait_for(1, "level=info")
+
+    assert time.monotonic() - began < DEADLINE
+    assert rss_mb(service) - before < 64
+
+
 def test_connections_that_send_nothing_or_stop_in_a_frame_are_closed_in_time(start_service):
     config = 'listen = ["tcp://127.0.0.1:0"]\nhttp = "127.0.0.1:0"\n[limits]\nheader_seconds = 1\nframe_seconds = 1\n'
     service = start_service(config=config)
