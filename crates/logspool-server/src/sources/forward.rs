@@ -5,7 +5,7 @@
 
 use std::cell::RefCell;
 
-use bytes::{Buf, BytesMut};
+use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
@@ -151,7 +151,7 @@ impl Chunks {
                 };
                 reader.count_frame();
                 let (ack, numbered) = self.take(&input.buffer[..length], &mut reader, shared)?;
-                input.buffer.advance(length);
+                input.advance(length);
                 let batch = std::mem::take(&mut reader.batch);
                 let Some(ack) = ack else {
                     if !batch.is_empty() {
@@ -270,7 +270,7 @@ where
         }
     };
     let answer = server.answer(&challenge, &input.buffer[..length]).map_err(|error| End::Key(error.to_string()))?;
-    input.buffer.advance(length);
+    input.advance(length);
     match answer {
         Answer::Welcome(pong) => {
             write.write_all(&pong).await?;

@@ -143,7 +143,7 @@ async fn frames<R: AsyncRead + Unpin>(
     let mut reader = Reader::new(protocol, peer.clone(), &shared.intake.metrics);
     loop {
         reader.arrive();
-        let broken = take_frames(&mut input.buffer, &mut framer, &mut reader);
+        let broken = take_frames(&mut input, &mut framer, &mut reader);
         submit(&mut reader, &shared.intake).await;
         if let Err(error) = broken {
             return Err(End::Frame(error));
@@ -157,7 +157,7 @@ async fn frames<R: AsyncRead + Unpin>(
         if let Some(Step::Frame { from, to, next }) = framer.rest(&input.buffer, ended) {
             reader.arrive();
             reader.read(&input.buffer[from..to]);
-            input.buffer.advance(next);
+            input.advance(next);
             submit(&mut reader, &shared.intake).await;
         }
         if ended == Ended::Stream {
@@ -170,22 +170,23 @@ async fn frames<R: AsyncRead + Unpin>(
     }
 }
 
-fn take_frames(buffer: &mut BytesMut, framer: &mut Framer, reader: &mut Reader<'_>) -> Result<(), FrameError> {
+fn take_frames<R>(input: &mut Input<R>, framer: &mut Framer, reader: &mut Reader<'_>) -> Result<(), FrameError> {
     let mut at = 0;
     let broken = loop {
-        match framer.step(&buffer[at..]) {
+        let rest = &input.buffer[at..];
+        match framer.step(rest) {
             Ok(Step::Frame { from, to, next }) => {
-                reader.read(&buffer[at + from..at + to]);
+                reader.read(&rest[from..to]);
                 at += next;
             }
             Ok(Step::Incomplete) => break Ok(()),
             Err(error) => {
-                reader.reject(&buffer[at..], &error.to_string());
+                reader.reject(rest, &error.to_string());
                 break Err(error);
             }
         }
     };
-    buffer.advance(at);
+    input.advance(at);
     broken
 }
 
@@ -200,14 +201,14 @@ async fn submit(reader: &mut Reader<'_>, intake: &Intake) {
 #[derive(Debug)]
 pub struct Input<R> {
     stream: R,
-    /// What came and is not yet taken.
+    /// What came and is not yet taken; see [`Self::advance`].
     pub buffer: BytesMut,
     limits: Limits,
     intake: Arc<Intake>,
     stop: watch::Receiver<bool>,
     /// Bytes for the next read.
     read: usize,
-    /// When the frame that is open began.
+    /// When the frame that is open was first waited for.
     began: Option<Instant>,
     /// The right to a large frame, and its bytes.
     large: Option<(OwnedSemaphorePermit, usize)>,
@@ -247,7 +248,6 @@ impl<R: AsyncRead + Unpin> Input<R> {
     pub async fn more(&mut self, silence: Option<Duration>) -> Result<More, End> {
         let now = Instant::now();
         let (until, limit) = if self.buffer.is_empty() {
-            self.began = None;
             self.large = None;
             if self.buffer.capacity() > LARGE_READ {
                 self.buffer = BytesMut::new();
@@ -267,6 +267,8 @@ impl<R: AsyncRead + Unpin> Input<R> {
             (None, false) => until,
         };
         let came = tokio::select! {
+            // What has come counts, however late: a peer is slow only while nothing is there.
+            biased;
             came = self.stream.read_buf(&mut self.buffer) => came?,
             () = sleep_until(wait) => {
                 return match (silence, stopping) {
@@ -284,6 +286,15 @@ impl<R: AsyncRead + Unpin> Input<R> {
 }
 
 impl<R> Input<R> {
+    /// Takes so many bytes: all of some frames, or none. What is left is the beginning of another frame, and its time
+    /// begins when more of it is waited for: what the stores make a sender wait is not the sender's.
+    pub fn advance(&mut self, bytes: usize) {
+        if bytes > 0 {
+            self.buffer.advance(bytes);
+            self.began = None;
+        }
+    }
+
     /// Waits for the right to keep a large frame, which few connections may have at a time: first for one of the usual
     /// limit, then for ten times as much, as messages of Forward may be long. `None`: not in time.
     async fn make_room(&mut self, until: Instant) -> Option<()> {
