@@ -9,6 +9,7 @@ import threading
 
 import clients
 import pytest
+from test_protocols import packed
 
 DEADLINE = 30
 
@@ -39,7 +40,7 @@ def held(service):
         database.execute("ROLLBACK")
 
 
-@pytest.mark.parametrize("senders", [1])
+@pytest.mark.parametrize("senders", [1, 40])
 def test_senders_that_never_pause_lose_nothing_while_the_store_stands_still(start_service, senders):
     service = start_service(config=LIMITS)
     sent = pickles(RECORDS // senders)
@@ -60,3 +61,27 @@ def test_senders_that_never_pause_lose_nothing_while_the_store_stands_still(star
 
     clients.wait_until("all stored", lambda: RECORDS + 1 == service.count())
     assert 'reason="slow"' not in service.get("/metrics")[1]
+
+
+def test_long_messages_of_several_senders_come_whole_though_only_one_fits_at_a_time(start_service):
+    limits = LIMITS.replace("frame_seconds = 1", "frame_seconds = 5").replace("1_048_576", "8_388_608")
+    service = start_service(config=limits)
+    # 2 MiB: twice what one frame may have, so that each sender needs more than the first right.
+    entries = packed([1763800000, {"message": "long", "body": b"x" * 20_000}]) * 105
+
+    acks = []
+
+    def send(name: str):
+        with socket.create_connection(service.tcp, timeout=2 * DEADLINE) as connection:
+            connection.sendall(packed(["app", entries, {"chunk": name}]))
+            acks.append(connection.recv(100))
+
+    names = [f"c{number}" for number in range(8)]
+    threads = [threading.Thread(target=send, args=(name,)) for name in names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(packed({"ack": name}) for name in names) == sorted(acks)
+    assert 8 * 105 == service.count()

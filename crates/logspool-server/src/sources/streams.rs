@@ -6,10 +6,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Buf, BytesMut};
+use bytes::{Buf, BufMut, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::{OwnedSemaphorePermit, watch};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout};
 
 use super::forward;
 use super::framing::{Ended, FrameError, Framer, Protocol, Step};
@@ -210,8 +210,8 @@ pub struct Input<R> {
     read: usize,
     /// When the frame that is open was first waited for.
     began: Option<Instant>,
-    /// The right to a large frame, and its bytes.
-    large: Option<(OwnedSemaphorePermit, usize)>,
+    /// The rights to a large frame, and to a long message: none, the first, or both.
+    rights: Vec<OwnedSemaphorePermit>,
 }
 
 /// What a read brought.
@@ -236,7 +236,7 @@ impl<R: AsyncRead + Unpin> Input<R> {
             stop: shared.stop.clone(),
             read: SMALL_READ,
             began: None,
-            large: None,
+            rights: Vec::new(),
         }
     }
 
@@ -246,9 +246,9 @@ impl<R: AsyncRead + Unpin> Input<R> {
     ///
     /// A limit of time is passed, or the network says so.
     pub async fn more(&mut self, silence: Option<Duration>) -> Result<More, End> {
+        let Some(room) = self.make_room().await else { return Ok(More::Ended) };
         let now = Instant::now();
         let (until, limit) = if self.buffer.is_empty() {
-            self.large = None;
             if self.buffer.capacity() > LARGE_READ {
                 self.buffer = BytesMut::new();
             }
@@ -257,9 +257,8 @@ impl<R: AsyncRead + Unpin> Input<R> {
             let began = *self.began.get_or_insert(now);
             (Some(began + self.limits.frame_time()), "frame_seconds")
         };
-        self.make_room(until.unwrap_or(now + self.limits.frame_time())).await.ok_or(End::Slow(limit))?;
-        self.buffer.reserve(self.read);
-        let room = self.buffer.capacity() - self.buffer.len();
+        self.buffer.reserve(room);
+        let mut buffer = (&mut self.buffer).limit(room);
         let stopping = *self.stop.borrow();
         let wait = match (silence, stopping) {
             (_, true) => Some(now + LAST_WORDS),
@@ -269,7 +268,7 @@ impl<R: AsyncRead + Unpin> Input<R> {
         let came = tokio::select! {
             // What has come counts, however late: a peer is slow only while nothing is there.
             biased;
-            came = self.stream.read_buf(&mut self.buffer) => came?,
+            came = self.stream.read_buf(&mut buffer) => came?,
             () = sleep_until(wait) => {
                 return match (silence, stopping) {
                     (_, true) => Ok(More::Ended),
@@ -289,32 +288,55 @@ impl<R> Input<R> {
     /// Takes so many bytes: all of some frames, or none. What is left is the beginning of another frame, and its time
     /// begins when more of it is waited for: what the stores make a sender wait is not the sender's.
     pub fn advance(&mut self, bytes: usize) {
-        if bytes > 0 {
-            self.buffer.advance(bytes);
-            self.began = None;
+        if bytes == 0 {
+            return;
+        }
+        self.buffer.advance(bytes);
+        self.began = None;
+        // Nobody keeps a right while the stores make him wait, nor the memory that it was for.
+        if !self.rights.is_empty() && self.buffer.len() < LARGE_READ {
+            self.buffer = BytesMut::from(&self.buffer[..]);
+            self.rights.clear();
         }
     }
 
-    /// Waits for the right to keep a large frame, which few connections may have at a time: first for one of the usual
-    /// limit, then for ten times as much, as messages of Forward may be long. `None`: not in time.
-    async fn make_room(&mut self, until: Instant) -> Option<()> {
-        let held = self.large.as_ref().map_or(LARGE_READ, |(_, bytes)| *bytes);
-        let wanted = self.buffer.len() + self.read;
-        if wanted <= held {
-            return Some(());
-        }
+    /// How many bytes the next read may bring. What a large frame has beyond the usual read wants a right, which few
+    /// connections may have at a time: one for a frame of the usual limit, then another, as messages of Forward may be
+    /// ten times as long. `None`: the service ends.
+    async fn make_room(&mut self) -> Option<usize> {
         let frame = self.limits.frame_bytes;
-        let bytes = if wanted <= frame + self.read { frame + self.read } else { frame * forward::FRAMES + self.read };
-        let room = self.intake.room_for_large_frame(bytes - held);
-        let more = timeout_at(until, room).await.ok()??;
-        match &mut self.large {
-            Some((permit, held)) => {
-                permit.merge(more);
-                *held = bytes;
+        loop {
+            let (held, wanted) = match self.rights.len() {
+                0 => (LARGE_READ, frame),
+                1 => (LARGE_READ + frame, frame * (forward::FRAMES - 1)),
+                // No frame is longer.
+                _ => return Some(self.read),
+            };
+            if self.buffer.len() < held {
+                return Some(self.read.min(held - self.buffer.len()));
             }
-            None => self.large = Some((more, bytes)),
+            let asked = Instant::now();
+            let right = self.right(wanted).await?;
+            self.rights.push(right);
+            // The sender is not slow: it was not listened to.
+            self.began = self.began.map(|began| began + asked.elapsed());
         }
-        Some(())
+    }
+
+    /// Waits for the next right. `None`: the service ends before.
+    async fn right(&mut self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        let (intake, is_first) = (self.intake.clone(), self.rights.is_empty());
+        let right = async {
+            if is_first { intake.room_for_large_frame(bytes).await } else { intake.room_for_long_message(bytes).await }
+        };
+        let stop = async {
+            ended(&mut self.stop).await;
+            tokio::time::sleep(LAST_WORDS).await;
+        };
+        tokio::select! {
+            right = right => right,
+            () = stop => None,
+        }
     }
 }
 
