@@ -112,6 +112,9 @@ def test_connections_that_send_nothing_or_stop_in_a_frame_are_closed_in_time(sta
     with socket.create_connection(service.tcp) as silent, socket.create_connection(service.tcp) as slow:
         slow.sendall(b"\0\0\1\0abc")
         assert closed(silent) and closed(slow)
+    with socket.create_connection(service.tcp) as line:
+        line.sendall(b"<14>abc")
+        assert closed(line)
     with socket.create_connection(service.tcp) as idle:
         idle.sendall(b'{"message": "then silent"}\n')
         service.wait_for(1)

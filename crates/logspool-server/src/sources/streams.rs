@@ -148,7 +148,7 @@ async fn frames<R: AsyncRead + Unpin>(
         if let Err(error) = broken {
             return Err(End::Frame(error));
         }
-        let burst = (framer.ends_in_silence() && !input.buffer.is_empty()).then_some(BURST);
+        let burst = framer.ends_in_silence(&input.buffer).then_some(BURST);
         let ended = match input.more(burst).await? {
             More::Came => continue,
             More::Silence => Ended::Burst,
