@@ -115,12 +115,15 @@ def test_connections_that_send_nothing_or_stop_in_a_frame_are_closed_in_time(sta
     with socket.create_connection(service.tcp) as line:
         line.sendall(b"<14>abc")
         assert closed(line)
+    # What had come of them is kept.
+    assert ["abc"] == [row["message"] for row in service.wait_for(1, "abc")]
+    assert ["abc"] == [row["fields"]["frame"][4:] for row in service.wait_for(1, "logger=logspool.undecoded")]
     with socket.create_connection(service.tcp) as idle:
         idle.sendall(b'{"message": "then silent"}\n')
-        service.wait_for(1)
+        service.wait_for(1, "silent")
         time.sleep(2)
         idle.sendall(b'{"message": "and back"}\n')
-        service.wait_for(2)
+        service.wait_for(1, "back")
 
 
 def test_connections_beyond_the_limit_are_closed_and_counted(start_service):

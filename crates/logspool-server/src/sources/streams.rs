@@ -149,10 +149,12 @@ async fn frames<R: AsyncRead + Unpin>(
             return Err(End::Frame(error));
         }
         let burst = framer.ends_in_silence(&input.buffer).then_some(BURST);
-        let ended = match input.more(burst).await? {
-            More::Came => continue,
-            More::Silence => Ended::Burst,
-            More::Ended => Ended::Stream,
+        let (ended, end) = match input.more(burst).await {
+            Ok(More::Came) => continue,
+            Ok(More::Silence) => (Ended::Burst, Ok(())),
+            Ok(More::Ended) => (Ended::Stream, Ok(())),
+            // What has come is kept as well: many close TLS without a word, with their last line before it.
+            Err(end) => (Ended::Stream, Err(end)),
         };
         if let Some(Step::Frame { from, to, next }) = framer.rest(&input.buffer, ended) {
             reader.arrive();
@@ -165,7 +167,7 @@ async fn frames<R: AsyncRead + Unpin>(
                 reader.reject(&input.buffer, "the connection ended before the frame did");
                 submit(&mut reader, &shared.intake).await;
             }
-            return Ok(());
+            return end;
         }
     }
 }
