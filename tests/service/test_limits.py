@@ -126,6 +126,34 @@ def test_connections_that_send_nothing_or_stop_in_a_frame_are_closed_in_time(sta
         service.wait_for(1, "back")
 
 
+def test_the_kernel_asks_silent_peers_whether_they_are_there(service):
+    with socket.create_connection(service.tcp) as idle:
+        idle.sendall(b'{"message": "then silent"}\n')
+        service.wait_for(1)
+        ours, theirs = (f"{port:04X}" for port in (service.tcp[1], idle.getsockname()[1]))
+        ends = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
+        (timer,) = (end[5] for end in ends if (end[1][-4:], end[2][-4:]) == (ours, theirs))
+
+    kind, hundredths = timer.split(":")
+    assert "02" == kind and 0 < int(hundredths, 16) <= 60 * os.sysconf("SC_CLK_TCK")
+
+
+def test_a_peer_that_takes_no_answers_is_closed_in_time(start_service):
+    config = 'listen = ["tcp://127.0.0.1:0"]\nhttp = "127.0.0.1:0"\n[limits]\nframe_seconds = 1\n'
+    service = start_service(config=config)
+    # More than the buffers of both ends take: each answer has the id in it.
+    id = b"\xdb" + struct.pack(">I", 200_000) + b"c" * 200_000
+    message = b"\x93\xa3app" + packed(packed([1763800000, {"message": "x"}])) + b"\x81\xa5chunk" + id
+    with socket.socket() as deaf:
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        deaf.connect(service.tcp)
+        for _ in range(100):
+            deaf.sendall(message)
+        service.wait_said("it took no answer for longer than limits.frame_seconds", 1)
+
+    assert 'connections_closed_total{reason="slow"} 1\n' in service.get("/metrics")[1]
+
+
 def test_connections_beyond_the_limit_are_closed_and_counted(start_service):
     config = 'listen = ["tcp://127.0.0.1:0"]\nhttp = "127.0.0.1:0"\n[limits]\nconnections = 4\n'
     service = start_service(config=config)

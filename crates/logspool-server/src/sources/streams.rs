@@ -54,6 +54,8 @@ pub enum End {
     Frame(FrameError),
     /// It was too slow, or silent for too long: which limit.
     Slow(&'static str),
+    /// It takes no answers.
+    Deaf,
     /// What it sent does not follow what is stored.
     Refused,
     /// The key is wrong.
@@ -85,6 +87,7 @@ where
         End::Peer => return,
         End::Frame(error) => (error.kind(), error.to_string()),
         End::Slow(limit) => ("slow", format!("it was silent for longer than limits.{limit}")),
+        End::Deaf => ("slow", "it took no answer for longer than limits.frame_seconds".to_owned()),
         End::Refused => ("refused", "its chunk does not follow what is stored, or it was replaced".to_owned()),
         End::Key(why) => ("key", why),
         End::Io(error) => ("network", error.to_string()),
