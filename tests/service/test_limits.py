@@ -188,6 +188,18 @@ def test_thousands_of_idle_connections_cost_little(service):
         connection.close()
 
 
+def test_a_message_of_gelf_whose_parts_are_missing_is_counted(service):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
+        datagrams.sendto(b"\x1e\x0f" + b"12345678" + bytes([0, 2]) + b'{"short_', service.udp)
+    counted = 'logspool_service_records_dropped_total{reason="gelf_parts_missing"} 1\n'
+    until = time.monotonic() + DEADLINE
+    while counted not in service.get("/metrics")[1]:
+        assert time.monotonic() < until
+        time.sleep(0.1)
+
+    assert 1 == json.loads(service.get("/api/stats")[1])["records_dropped"]
+
+
 def test_every_field_comes_back_as_it_was_and_is_shown_escaped(service):
     nasty = "'; DROP TABLE records; --\0\x1b[2J\r\n\u202e\u2028\U0001f600\x07"
     record = dict.fromkeys(("message", "logger", "file", "function", "host", "task", "trace_id", "exception"), nasty)

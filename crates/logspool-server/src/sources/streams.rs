@@ -351,7 +351,8 @@ pub async fn ended(stop: &mut watch::Receiver<bool>) {
     drop(stop.wait_for(|stop| *stop).await);
 }
 
-async fn sleep_until(until: Option<Instant>) {
+/// Waits until then; for ever without a time.
+pub async fn sleep_until(until: Option<Instant>) {
     match until {
         Some(until) => tokio::time::sleep_until(until).await,
         None => std::future::pending().await,
