@@ -85,18 +85,73 @@ def test_bombs_are_refused(service):
     assert rss_mb(service) - before < 64
 
 
+def test_pickles_that_refer_to_a_long_text_many_times_cost_little(service):
+    def memo(code: bytes, text: bytes) -> bytes:
+        return code + struct.pack("<I", len(text)) + text + b"q\0"
+
+    def names(length: int, count: int) -> bytes:
+        pickle = memo(b"X", b"x" * length + b"\xff") + b"h\0h\0\x93" * count + b"."
+        return struct.pack(">I", len(pickle)) + pickle
+
+    shown = b"}(X\3\0\0\0msg](" + memo(b"B", b"x" * 800_000) + b"h\0" * 9_990 + b"eX\7\0\0\0levelnoK\x14u."
+    before, began = rss_mb(service), time.monotonic()
+    send(service.tcp, names(800_000, 39_990), struct.pack(">I", len(shown)) + shown)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
+        datagrams.sendto(names(9_000, 10_000), service.udp)
+
+    service.wait_for(2, "logger=logspool.undecoded")
+    service.wait_for(1, "level=info")
+
+    assert time.monotonic() - began < DEADLINE
+    assert rss_mb(service) - before < 64
+
+
 def test_connections_that_send_nothing_or_stop_in_a_frame_are_closed_in_time(start_service):
     config = 'listen = ["tcp://127.0.0.1:0"]\nhttp = "127.0.0.1:0"\n[limits]\nheader_seconds = 1\nframe_seconds = 1\n'
     service = start_service(config=config)
     with socket.create_connection(service.tcp) as silent, socket.create_connection(service.tcp) as slow:
         slow.sendall(b"\0\0\1\0abc")
         assert closed(silent) and closed(slow)
+    with socket.create_connection(service.tcp) as line:
+        line.sendall(b"<14>abc")
+        assert closed(line)
+    # What had come of them is kept.
+    assert ["abc"] == [row["message"] for row in service.wait_for(1, "abc")]
+    assert ["abc"] == [row["fields"]["frame"][4:] for row in service.wait_for(1, "logger=logspool.undecoded")]
+    with socket.create_connection(service.tcp) as idle:
+        idle.sendall(b'{"message": "then silent"}\n')
+        service.wait_for(1, "silent")
+        time.sleep(2)
+        idle.sendall(b'{"message": "and back"}\n')
+        service.wait_for(1, "back")
+
+
+def test_the_kernel_asks_silent_peers_whether_they_are_there(service):
     with socket.create_connection(service.tcp) as idle:
         idle.sendall(b'{"message": "then silent"}\n')
         service.wait_for(1)
-        time.sleep(2)
-        idle.sendall(b'{"message": "and back"}\n')
-        service.wait_for(2)
+        ours, theirs = (f"{port:04X}" for port in (service.tcp[1], idle.getsockname()[1]))
+        ends = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
+        (timer,) = (end[5] for end in ends if (end[1][-4:], end[2][-4:]) == (ours, theirs))
+
+    kind, hundredths = timer.split(":")
+    assert "02" == kind and 0 < int(hundredths, 16) <= 60 * os.sysconf("SC_CLK_TCK")
+
+
+def test_a_peer_that_takes_no_answers_is_closed_in_time(start_service):
+    config = 'listen = ["tcp://127.0.0.1:0"]\nhttp = "127.0.0.1:0"\n[limits]\nframe_seconds = 1\n'
+    service = start_service(config=config)
+    # More than the buffers of both ends take: each answer has the id in it.
+    id = b"\xdb" + struct.pack(">I", 200_000) + b"c" * 200_000
+    message = b"\x93\xa3app" + packed(packed([1763800000, {"message": "x"}])) + b"\x81\xa5chunk" + id
+    with socket.socket() as deaf:
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        deaf.connect(service.tcp)
+        for _ in range(100):
+            deaf.sendall(message)
+        service.wait_said("it took no answer for longer than limits.frame_seconds", 1)
+
+    assert 'connections_closed_total{reason="slow"} 1\n' in service.get("/metrics")[1]
 
 
 def test_connections_beyond_the_limit_are_closed_and_counted(start_service):
@@ -131,6 +186,18 @@ def test_thousands_of_idle_connections_cost_little(service):
     assert rss_mb(service) < 150
     for connection in connections:
         connection.close()
+
+
+def test_a_message_of_gelf_whose_parts_are_missing_is_counted(service):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
+        datagrams.sendto(b"\x1e\x0f" + b"12345678" + bytes([0, 2]) + b'{"short_', service.udp)
+    counted = 'logspool_service_records_dropped_total{reason="gelf_parts_missing"} 1\n'
+    until = time.monotonic() + DEADLINE
+    while counted not in service.get("/metrics")[1]:
+        assert time.monotonic() < until
+        time.sleep(0.1)
+
+    assert 1 == json.loads(service.get("/api/stats")[1])["records_dropped"]
 
 
 def test_every_field_comes_back_as_it_was_and_is_shown_escaped(service):

@@ -79,6 +79,16 @@ def test_every_protocol_comes_through_tls(start_service, certificates):
     assert {"json", "syslog"} == {row["message"] for row in service.wait_for(2)}
 
 
+def test_the_last_lines_are_kept_though_the_end_of_tls_is_not_told(start_service, certificates):
+    service = start_service(config=config(certificates))
+    # `close()` of Python says nothing to the peer.
+    for last in (b"<14>last words\n", b'{"message": "no line end"}'):
+        with connected(service, context(certificates)) as connection:
+            connection.sendall(last)
+
+    assert {"last words", "no line end"} == {row["message"] for row in service.wait_for(2)}
+
+
 def test_only_known_clients_may_send(start_service, certificates):
     service = start_service(config=config(certificates, asks=True))
     for name in (None, "stranger"):

@@ -44,8 +44,10 @@ pub struct Intake {
     stores: RwLock<Vec<Sender<Arc<Delivery>>>>,
     budget: Arc<Semaphore>,
     permits: u32,
-    /// Rights to a large frame that is being read: a quarter of the budget, beside it.
+    /// Rights to large frames that are being read: a quarter of the budget, beside it.
     large: Arc<Semaphore>,
+    /// Rights to what long messages have beyond that: as much again.
+    long: Arc<Semaphore>,
     streams: Mutex<HashMap<String, Arc<AtomicBool>>>,
     /// Records that wait here and that nobody else keeps.
     unheard: Arc<AtomicU64>,
@@ -95,11 +97,13 @@ impl Intake {
             senders.push(sender);
         }
         let permits = u32::try_from(budget_bytes / PERMIT_BYTES).unwrap_or(u32::MAX >> 4).max(1);
+        let quarter = || Arc::new(Semaphore::new((permits / 4).max(1) as usize));
         let intake = Self {
             stores: RwLock::new(senders),
             budget: Arc::new(Semaphore::new(permits as usize)),
             permits,
-            large: Arc::new(Semaphore::new((permits / 4).max(1) as usize)),
+            large: quarter(),
+            long: quarter(),
             streams: Mutex::default(),
             unheard: Arc::default(),
             tails: Tails::default(),
@@ -136,9 +140,20 @@ impl Intake {
     /// Waits for the right to keep so many bytes of a frame that has not come whole. Apart from the budget of the
     /// batches, so that frames that come slowly never stop those that have come.
     pub async fn room_for_large_frame(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        self.right(&self.large, bytes).await
+    }
+
+    /// The same for what a message has beyond the right that its connection holds. Of another budget: if who holds a
+    /// part had to wait for more of the same, several of them would wait for each other.
+    pub async fn room_for_long_message(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        self.right(&self.long, bytes).await
+    }
+
+    /// What is beyond a whole budget takes all of it.
+    async fn right(&self, of: &Arc<Semaphore>, bytes: usize) -> Option<OwnedSemaphorePermit> {
         let permits =
             u32::try_from(bytes.div_ceil(PERMIT_BYTES)).unwrap_or(u32::MAX).clamp(1, (self.permits / 4).max(1));
-        self.large.clone().acquire_many_owned(permits).await.ok()
+        of.clone().acquire_many_owned(permits).await.ok()
     }
 
     /// A batch beyond the whole budget takes all of it.

@@ -244,9 +244,12 @@ impl Metrics {
         self.adopted.get_or_create(&[("to", to.to_owned())]).inc_by(records);
     }
 
-    /// Counts from now on what the kernel drops at this port.
+    /// Counts from now on what the kernel drops at this port, on whatever address.
     pub fn watch_datagrams(&self, port: u16) {
-        self.ports.0.lock().unwrap_or_else(PoisonError::into_inner).push(port);
+        let mut ports = self.ports.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !ports.contains(&port) {
+            ports.push(port);
+        }
     }
 
     /// Counts from now on what the service could not say about itself.
@@ -381,6 +384,16 @@ impl StoreMetrics {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_port_of_two_addresses_is_counted_once() {
+        let metrics = Metrics::default();
+        for port in [9021, 9022, 9021] {
+            metrics.watch_datagrams(port);
+        }
+
+        assert_eq!([9021, 9022][..], *metrics.ports.0.lock().unwrap());
+    }
 
     #[test]
     fn the_text_says_what_was_counted() {

@@ -2,6 +2,8 @@
 
 mod corpus_lines;
 
+use std::time::{Duration, Instant};
+
 use corpus_lines::cases;
 use logspool_server::decoders::log_record::{self, LogRecordError};
 use logspool_server::decoders::pickle::{self, Limits, Problem};
@@ -122,6 +124,52 @@ fn text_that_is_shown_again_and_again_is_bounded() {
     let shown = serde_json::to_string(&pickle.value()).unwrap();
 
     assert!(shown.len() < 5 * frame.len() + 6 * 5000, "{} bytes from {}", shown.len(), frame.len());
+}
+
+/// A text (`X`) or bytes (`B`) of so many `byte`s and an `end`, as the first of the memo.
+fn memo(code: u8, byte: u8, count: usize, end: &[u8]) -> Vec<u8> {
+    let mut frame = vec![code];
+    frame.extend(u32::try_from(count + end.len()).unwrap().to_le_bytes());
+    frame.resize(frame.len() + count, byte);
+    frame.extend(end);
+    frame.extend(b"q\x00");
+    frame
+}
+
+#[test]
+fn what_a_memo_refers_to_again_and_again_is_copied_as_far_as_it_is_shown() {
+    const LONG: usize = 700_000;
+    /// Ten times what a busy machine needs; without bounds it is minutes, or more memory than there is.
+    const IN_TIME: Duration = Duration::from_secs(20);
+    let list = |before: &[&[u8]], shown: &[u8]| [&before.concat()[..], b"](", &shown.repeat(9_990), b"e."].concat();
+    let (text, plain) = (memo(b'X', b'x', LONG, b"\xFF"), memo(b'X', b'x', LONG, b""));
+    // Each in four bytes, with so much beside them that the second time looks as if it had room.
+    let escaped = [&memo(b'B', b'x', LONG / 2, b"")[..], b"0", &memo(b'B', 0xFF, LONG, b"")].concat();
+    let wide = memo(b'X', b'x', LONG, "\u{20AC}".as_bytes());
+    let pairs = b"h\x00h\x01".repeat(60_000);
+    let state = [&b"}("[..], &pairs, b"u"].concat();
+    let level = b"X\x07\x00\x00\x00levelnoK\x14";
+    for (what, frame) in [
+        ("text", list(&[&text], b"h\x00")),
+        ("bytes", list(&[&memo(b'B', b'x', LONG, b"")], b"h\x00")),
+        ("bytes that are escaped", list(&[&escaped], b"h\x00")),
+        ("names of classes", [&text[..], &b"h\x00h\x00\x93".repeat(39_990), b"."].concat()),
+        ("a name that is shown", list(&[&text, b"h\x00h\x00\x93q\x01"], b"h\x01")),
+        ("text that is no bytes", list(&[&wide, b"c_codecs\nencode\nh\x00\x85Rq\x01"], b"h\x01")),
+        ("a state", list(&[&memo(b'X', b'x', 3, b""), b"Nq\x01cuuid\nUUID\n)R", &state, b"bq\x02"], b"h\x02")),
+        ("keys", [&text[..], b"Nq\x01}(", level, &pairs, b"u."].concat()),
+        ("keys of plain text", [&b"}("[..], level, &plain, b"N", &b"h\x00N".repeat(250), b"u."].concat()),
+    ] {
+        let began = Instant::now();
+        let shown = match log_record::read(&frame, Limits::default()) {
+            Ok(record) => serde_json::to_string(&record).unwrap(),
+            Err(_) => serde_json::to_string(&pickle::read(&frame, Limits::default()).unwrap().value()).unwrap(),
+        };
+
+        assert!(began.elapsed() < IN_TIME, "{what}: {:?}", began.elapsed());
+        // Text that is shown, `"...",` for each of the rest, and four signs for one that JSON escapes.
+        assert!(shown.len() < 9 * frame.len() + 60_000, "{what}: {} bytes from {}", shown.len(), frame.len());
+    }
 }
 
 #[test]

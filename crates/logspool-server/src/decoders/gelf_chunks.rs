@@ -113,6 +113,19 @@ impl GelfChunks {
         self.decompressed(message).map(Some).map_err(GelfChunkError::Inflate)
     }
 
+    /// When the next message will have waited too long.
+    pub fn next_expiry(&self) -> Option<Instant> {
+        let (_, oldest) = self.unfinished.first_key_value()?;
+        Some(oldest.since + self.limits.age)
+    }
+
+    /// Gives up all that is not whole: nothing comes any more.
+    pub fn end(&mut self) {
+        while !self.unfinished.is_empty() {
+            self.give_up_oldest();
+        }
+    }
+
     /// Gives up what has waited too long. Each part that comes does this too: call it where none comes.
     pub fn expire(&mut self, now: Instant) {
         while let Some(oldest) = self.unfinished.first_entry()
@@ -250,8 +263,14 @@ mod tests {
         assert_eq!(2, chunks.given_up());
         assert_eq!(None, chunks.take(&part(4, 1, 2, b"late"), FROM, now + limits.age).unwrap());
         assert_eq!((3, 4), (chunks.given_up(), chunks.bytes));
+        assert_eq!(Some(now + 2 * limits.age), chunks.next_expiry());
         chunks.expire(now + 2 * limits.age);
+        assert_eq!(None, chunks.next_expiry());
         assert_eq!((4, 0, 0, 0), (chunks.given_up(), chunks.bytes, chunks.unfinished.len(), chunks.numbers.len()));
+
+        assert_eq!(None, chunks.take(&part(5, 0, 2, b"last"), FROM, now).unwrap());
+        chunks.end();
+        assert_eq!((5, 0, 0, 0), (chunks.given_up(), chunks.bytes, chunks.unfinished.len(), chunks.numbers.len()));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! text where it is a common type (`objects.rs`), else as `<module.Class>`.
 //!
 //! Nothing here calls itself without a bound, copies what a memo refers to, or takes memory that the frame does not
-//! pay for: each instruction makes one node at most.
+//! pay for: each instruction makes a few nodes at most.
 
 pub mod flat;
 mod machine;
@@ -95,7 +95,7 @@ enum Node<'a> {
     /// A list, tuple or set.
     Items(Vec<Id>),
     Map(Vec<(Id, Id)>),
-    Object(Box<Object<'a>>),
+    Object(Box<Object>),
 }
 
 /// A pickle that was read: nodes that refer to each other.

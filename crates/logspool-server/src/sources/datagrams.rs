@@ -9,7 +9,7 @@ use tokio::net::UdpSocket;
 
 use super::framing::Protocol;
 use super::reading::{Peer, Reader};
-use super::streams::{Shared, ended};
+use super::streams::{Shared, ended, sleep_until};
 use crate::address::{Listen, Place};
 use crate::decoders::gelf_chunks::{self, GelfChunks};
 
@@ -49,12 +49,16 @@ impl Datagrams {
         loop {
             tokio::select! {
                 ready = self.socket.readable() => if ready.is_err() { break },
+                // Parts of messages whose others have not come are given up then.
+                () = sleep_until(readers.chunks.next_expiry().map(Into::into)) => {}
                 () = ended(&mut stop) => break,
             }
             readers.read_burst(&self.socket, self.address.protocol);
         }
         // What the kernel still holds.
         while readers.read_burst(&self.socket, self.address.protocol) > 0 {}
+        readers.chunks.end();
+        readers.count_given_up();
     }
 }
 
@@ -63,6 +67,8 @@ struct Readers<'a> {
     shared: &'a Shared,
     all: Vec<(Protocol, Reader<'a>)>,
     chunks: GelfChunks,
+    /// Messages that were given up because parts were missing, and are counted.
+    given_up: u64,
     buffer: Vec<u8>,
 }
 
@@ -72,6 +78,7 @@ impl<'a> Readers<'a> {
             shared,
             all: Vec::new(),
             chunks: GelfChunks::new(gelf_chunks::Limits::default()),
+            given_up: 0,
             buffer: vec![0; DATAGRAM_BYTES],
         }
     }
@@ -102,7 +109,19 @@ impl<'a> Readers<'a> {
                 self.shared.intake.metrics.drop_records("datagrams_waiting", records);
             }
         }
+        self.chunks.expire(Instant::now());
+        self.count_given_up();
         count
+    }
+
+    /// Counts what was given up since it was counted last.
+    fn count_given_up(&mut self) {
+        let all = self.chunks.given_up();
+        let new = usize::try_from(all - self.given_up).unwrap_or(usize::MAX);
+        if new > 0 {
+            self.shared.intake.metrics.drop_records("gelf_parts_missing", new);
+        }
+        self.given_up = all;
     }
 }
 

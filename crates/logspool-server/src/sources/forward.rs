@@ -4,8 +4,9 @@
 //! is what makes the sender wait. A chunk that is refused (see `stores::watermark`) gets no ack: the connection is closed.
 
 use std::cell::RefCell;
+use std::time::Duration;
 
-use bytes::{Buf, BytesMut};
+use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
@@ -94,7 +95,7 @@ where
         }
     }
     let (waiting, acks) = mpsc::channel(WAITING_CHUNKS);
-    let acking = tokio::spawn(acknowledge(acks, write));
+    let acking = tokio::spawn(acknowledge(acks, write, shared.limits.frame_time()));
     let mut chunks = Chunks { streams: Vec::new(), limits };
     let ended = chunks.read(&mut input, peer, shared, &waiting).await;
     drop(waiting);
@@ -104,19 +105,26 @@ where
     }
 }
 
-/// Sends acks in the order of the chunks, each when its chunk is committed.
-async fn acknowledge<W: AsyncWrite + Unpin>(mut waiting: mpsc::Receiver<Waiting>, mut to: W) -> Result<(), End> {
+/// Sends acks in the order of the chunks, each when its chunk is committed. A peer that takes none is not waited for.
+async fn acknowledge<W: AsyncWrite + Unpin>(
+    mut waiting: mpsc::Receiver<Waiting>,
+    mut to: W,
+    most: Duration,
+) -> Result<(), End> {
     while let Some((ack, outcome)) = waiting.recv().await {
         match outcome.await {
             Ok(Outcome::Committed) => {}
             // Also where a store has ended without a word.
             _ => return Err(End::Refused),
         }
-        to.write_all(&ack).await?;
-        to.flush().await?;
+        let written = timeout(most, async {
+            to.write_all(&ack).await?;
+            to.flush().await
+        });
+        written.await.map_err(|_| End::Deaf)??;
     }
     // The sender may have more to say, but nobody reads it any more.
-    drop(to.shutdown().await);
+    drop(timeout(most, to.shutdown()).await);
     Ok(())
 }
 
@@ -151,7 +159,7 @@ impl Chunks {
                 };
                 reader.count_frame();
                 let (ack, numbered) = self.take(&input.buffer[..length], &mut reader, shared)?;
-                input.buffer.advance(length);
+                input.advance(length);
                 let batch = std::mem::take(&mut reader.batch);
                 let Some(ack) = ack else {
                     if !batch.is_empty() {
@@ -270,7 +278,7 @@ where
         }
     };
     let answer = server.answer(&challenge, &input.buffer[..length]).map_err(|error| End::Key(error.to_string()))?;
-    input.buffer.advance(length);
+    input.advance(length);
     match answer {
         Answer::Welcome(pong) => {
             write.write_all(&pong).await?;

@@ -174,9 +174,9 @@ impl Framer {
         if length > self.limit { Err(FrameError::TooLong(self.limit)) } else { Ok(step) }
     }
 
-    /// Whether silence ends a frame here: syslog whose lines end in LF does not tell otherwise.
-    pub fn ends_in_silence(&self) -> bool {
-        matches!(self.state, State::Syslog { uses_nul: false, .. })
+    /// Whether silence would end the frame that is open: syslog whose lines end in LF does not tell otherwise.
+    pub fn ends_in_silence(&self, bytes: &[u8]) -> bool {
+        matches!(self.state, State::Syslog { uses_nul: false, .. }) && bytes.ends_with(b"\n")
     }
 
     /// What the bytes hold when nothing follows for a while, or ever: `None` where a frame is still open.
@@ -399,7 +399,7 @@ mod tests {
         let mut framer = Framer::new(Protocol::Syslog, 64).unwrap();
         let line = b"<14>text\n";
         assert_eq!(Ok(Step::Incomplete), framer.step(line));
-        assert!(framer.ends_in_silence());
+        assert!(framer.ends_in_silence(line) && !framer.ends_in_silence(b"<14>te"));
         assert_eq!(Some(Step::Frame { from: 0, to: 8, next: 9 }), framer.rest(line, Ended::Burst));
         assert_eq!(None, framer.rest(b"<14>te", Ended::Burst));
         assert_eq!(Some(Step::Frame { from: 0, to: 6, next: 6 }), framer.rest(b"<14>te", Ended::Stream));

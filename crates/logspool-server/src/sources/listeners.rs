@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -20,6 +21,12 @@ use crate::sources::framing::Protocol;
 
 /// Wait after an accept that failed: the usual reason is that there are no more file descriptors.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
+
+/// Silence after which the kernel asks whether a peer is still there, and then how often. Nine questions without an answer
+/// (net.ipv4.tcp_keepalive_probes) end the connection: a machine that has gone is found within four minutes, and a peer
+/// that is only silent answers.
+const ASK_AFTER: Duration = Duration::from_secs(60);
+const ASK_AGAIN: Duration = Duration::from_secs(15);
 
 /// How long the next connection may take when the service ends: the kernel has those ready that came before.
 const BACKLOG: Duration = Duration::from_millis(20);
@@ -143,6 +150,8 @@ impl Socket {
                 let (stream, from) = listener.accept().await?;
                 // Acks are small and wanted at once.
                 stream.set_nodelay(true)?;
+                let keepalive = TcpKeepalive::new().with_time(ASK_AFTER).with_interval(ASK_AGAIN);
+                SockRef::from(&stream).set_tcp_keepalive(&keepalive)?;
                 Ok((Stream::Tcp(stream, identity.as_ref().map(tls::Identity::acceptor)), Peer::Socket(from)))
             }
             Self::Unix(listener) => Ok((Stream::Unix(listener.accept().await?.0), Peer::Local)),

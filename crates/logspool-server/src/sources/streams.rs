@@ -6,10 +6,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Buf, BytesMut};
+use bytes::{Buf, BufMut, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::{OwnedSemaphorePermit, watch};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout};
 
 use super::forward;
 use super::framing::{Ended, FrameError, Framer, Protocol, Step};
@@ -54,6 +54,8 @@ pub enum End {
     Frame(FrameError),
     /// It was too slow, or silent for too long: which limit.
     Slow(&'static str),
+    /// It takes no answers.
+    Deaf,
     /// What it sent does not follow what is stored.
     Refused,
     /// The key is wrong.
@@ -85,6 +87,7 @@ where
         End::Peer => return,
         End::Frame(error) => (error.kind(), error.to_string()),
         End::Slow(limit) => ("slow", format!("it was silent for longer than limits.{limit}")),
+        End::Deaf => ("slow", "it took no answer for longer than limits.frame_seconds".to_owned()),
         End::Refused => ("refused", "its chunk does not follow what is stored, or it was replaced".to_owned()),
         End::Key(why) => ("key", why),
         End::Io(error) => ("network", error.to_string()),
@@ -143,21 +146,23 @@ async fn frames<R: AsyncRead + Unpin>(
     let mut reader = Reader::new(protocol, peer.clone(), &shared.intake.metrics);
     loop {
         reader.arrive();
-        let broken = take_frames(&mut input.buffer, &mut framer, &mut reader);
+        let broken = take_frames(&mut input, &mut framer, &mut reader);
         submit(&mut reader, &shared.intake).await;
         if let Err(error) = broken {
             return Err(End::Frame(error));
         }
-        let burst = (framer.ends_in_silence() && !input.buffer.is_empty()).then_some(BURST);
-        let ended = match input.more(burst).await? {
-            More::Came => continue,
-            More::Silence => Ended::Burst,
-            More::Ended => Ended::Stream,
+        let burst = framer.ends_in_silence(&input.buffer).then_some(BURST);
+        let (ended, end) = match input.more(burst).await {
+            Ok(More::Came) => continue,
+            Ok(More::Silence) => (Ended::Burst, Ok(())),
+            Ok(More::Ended) => (Ended::Stream, Ok(())),
+            // What has come is kept as well: many close TLS without a word, with their last line before it.
+            Err(end) => (Ended::Stream, Err(end)),
         };
         if let Some(Step::Frame { from, to, next }) = framer.rest(&input.buffer, ended) {
             reader.arrive();
             reader.read(&input.buffer[from..to]);
-            input.buffer.advance(next);
+            input.advance(next);
             submit(&mut reader, &shared.intake).await;
         }
         if ended == Ended::Stream {
@@ -165,27 +170,28 @@ async fn frames<R: AsyncRead + Unpin>(
                 reader.reject(&input.buffer, "the connection ended before the frame did");
                 submit(&mut reader, &shared.intake).await;
             }
-            return Ok(());
+            return end;
         }
     }
 }
 
-fn take_frames(buffer: &mut BytesMut, framer: &mut Framer, reader: &mut Reader<'_>) -> Result<(), FrameError> {
+fn take_frames<R>(input: &mut Input<R>, framer: &mut Framer, reader: &mut Reader<'_>) -> Result<(), FrameError> {
     let mut at = 0;
     let broken = loop {
-        match framer.step(&buffer[at..]) {
+        let rest = &input.buffer[at..];
+        match framer.step(rest) {
             Ok(Step::Frame { from, to, next }) => {
-                reader.read(&buffer[at + from..at + to]);
+                reader.read(&rest[from..to]);
                 at += next;
             }
             Ok(Step::Incomplete) => break Ok(()),
             Err(error) => {
-                reader.reject(&buffer[at..], &error.to_string());
+                reader.reject(rest, &error.to_string());
                 break Err(error);
             }
         }
     };
-    buffer.advance(at);
+    input.advance(at);
     broken
 }
 
@@ -200,17 +206,17 @@ async fn submit(reader: &mut Reader<'_>, intake: &Intake) {
 #[derive(Debug)]
 pub struct Input<R> {
     stream: R,
-    /// What came and is not yet taken.
+    /// What came and is not yet taken; see [`Self::advance`].
     pub buffer: BytesMut,
     limits: Limits,
     intake: Arc<Intake>,
     stop: watch::Receiver<bool>,
     /// Bytes for the next read.
     read: usize,
-    /// When the frame that is open began.
+    /// When the frame that is open was first waited for.
     began: Option<Instant>,
-    /// The right to a large frame, and its bytes.
-    large: Option<(OwnedSemaphorePermit, usize)>,
+    /// The rights to a large frame, and to a long message: none, the first, or both.
+    rights: Vec<OwnedSemaphorePermit>,
 }
 
 /// What a read brought.
@@ -235,7 +241,7 @@ impl<R: AsyncRead + Unpin> Input<R> {
             stop: shared.stop.clone(),
             read: SMALL_READ,
             began: None,
-            large: None,
+            rights: Vec::new(),
         }
     }
 
@@ -245,10 +251,9 @@ impl<R: AsyncRead + Unpin> Input<R> {
     ///
     /// A limit of time is passed, or the network says so.
     pub async fn more(&mut self, silence: Option<Duration>) -> Result<More, End> {
+        let Some(room) = self.make_room().await else { return Ok(More::Ended) };
         let now = Instant::now();
         let (until, limit) = if self.buffer.is_empty() {
-            self.began = None;
-            self.large = None;
             if self.buffer.capacity() > LARGE_READ {
                 self.buffer = BytesMut::new();
             }
@@ -257,9 +262,8 @@ impl<R: AsyncRead + Unpin> Input<R> {
             let began = *self.began.get_or_insert(now);
             (Some(began + self.limits.frame_time()), "frame_seconds")
         };
-        self.make_room(until.unwrap_or(now + self.limits.frame_time())).await.ok_or(End::Slow(limit))?;
-        self.buffer.reserve(self.read);
-        let room = self.buffer.capacity() - self.buffer.len();
+        self.buffer.reserve(room);
+        let mut buffer = (&mut self.buffer).limit(room);
         let stopping = *self.stop.borrow();
         let wait = match (silence, stopping) {
             (_, true) => Some(now + LAST_WORDS),
@@ -267,7 +271,9 @@ impl<R: AsyncRead + Unpin> Input<R> {
             (None, false) => until,
         };
         let came = tokio::select! {
-            came = self.stream.read_buf(&mut self.buffer) => came?,
+            // What has come counts, however late: a peer is slow only while nothing is there.
+            biased;
+            came = self.stream.read_buf(&mut buffer) => came?,
             () = sleep_until(wait) => {
                 return match (silence, stopping) {
                     (_, true) => Ok(More::Ended),
@@ -284,26 +290,58 @@ impl<R: AsyncRead + Unpin> Input<R> {
 }
 
 impl<R> Input<R> {
-    /// Waits for the right to keep a large frame, which few connections may have at a time: first for one of the usual
-    /// limit, then for ten times as much, as messages of Forward may be long. `None`: not in time.
-    async fn make_room(&mut self, until: Instant) -> Option<()> {
-        let held = self.large.as_ref().map_or(LARGE_READ, |(_, bytes)| *bytes);
-        let wanted = self.buffer.len() + self.read;
-        if wanted <= held {
-            return Some(());
+    /// Takes so many bytes: all of some frames, or none. What is left is the beginning of another frame, and its time
+    /// begins when more of it is waited for: what the stores make a sender wait is not the sender's.
+    pub fn advance(&mut self, bytes: usize) {
+        if bytes == 0 {
+            return;
         }
+        self.buffer.advance(bytes);
+        self.began = None;
+        // Nobody keeps a right while the stores make him wait, nor the memory that it was for.
+        if !self.rights.is_empty() && self.buffer.len() < LARGE_READ {
+            self.buffer = BytesMut::from(&self.buffer[..]);
+            self.rights.clear();
+        }
+    }
+
+    /// How many bytes the next read may bring. What a large frame has beyond the usual read wants a right, which few
+    /// connections may have at a time: one for a frame of the usual limit, then another, as messages of Forward may be
+    /// ten times as long. `None`: the service ends.
+    async fn make_room(&mut self) -> Option<usize> {
         let frame = self.limits.frame_bytes;
-        let bytes = if wanted <= frame + self.read { frame + self.read } else { frame * forward::FRAMES + self.read };
-        let room = self.intake.room_for_large_frame(bytes - held);
-        let more = timeout_at(until, room).await.ok()??;
-        match &mut self.large {
-            Some((permit, held)) => {
-                permit.merge(more);
-                *held = bytes;
+        loop {
+            let (held, wanted) = match self.rights.len() {
+                0 => (LARGE_READ, frame),
+                1 => (LARGE_READ + frame, frame * (forward::FRAMES - 1)),
+                // No frame is longer.
+                _ => return Some(self.read),
+            };
+            if self.buffer.len() < held {
+                return Some(self.read.min(held - self.buffer.len()));
             }
-            None => self.large = Some((more, bytes)),
+            let asked = Instant::now();
+            let right = self.right(wanted).await?;
+            self.rights.push(right);
+            // The sender is not slow: it was not listened to.
+            self.began = self.began.map(|began| began + asked.elapsed());
         }
-        Some(())
+    }
+
+    /// Waits for the next right. `None`: the service ends before.
+    async fn right(&mut self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        let (intake, is_first) = (self.intake.clone(), self.rights.is_empty());
+        let right = async {
+            if is_first { intake.room_for_large_frame(bytes).await } else { intake.room_for_long_message(bytes).await }
+        };
+        let stop = async {
+            ended(&mut self.stop).await;
+            tokio::time::sleep(LAST_WORDS).await;
+        };
+        tokio::select! {
+            right = right => right,
+            () = stop => None,
+        }
     }
 }
 
@@ -313,7 +351,8 @@ pub async fn ended(stop: &mut watch::Receiver<bool>) {
     drop(stop.wait_for(|stop| *stop).await);
 }
 
-async fn sleep_until(until: Option<Instant>) {
+/// Waits until then; for ever without a time.
+pub async fn sleep_until(until: Option<Instant>) {
     match until {
         Some(until) => tokio::time::sleep_until(until).await,
         None => std::future::pending().await,

@@ -181,7 +181,11 @@ impl<'a> Machine<'a> {
         self.stack.len().checked_sub(count).filter(|from| *from >= floor).ok_or(Problem::Stack)
     }
 
-    fn global(&mut self, module: Cow<'a, str>, name: Cow<'a, str>) -> Step<()> {
+    /// Notes a class or function, whose module and name stand in two lines.
+    fn global(&mut self) -> Step<()> {
+        let (module, name) = (self.line()?, self.line()?);
+        let module = self.make(Node::Text(text::utf8(module)))?;
+        let name = self.make(Node::Text(text::utf8(name)))?;
         self.push(Node::Object(Box::new(Object::global(module, name))))
     }
 
@@ -385,17 +389,13 @@ impl<'a> Machine<'a> {
                 self.get(index)?;
             }
 
-            b'c' => {
-                let (module, name) = (self.line()?, self.line()?);
-                self.global(text::utf8(module), text::utf8(name))?;
-            }
+            b'c' => self.global()?,
             0x93 => {
                 let (module, name) = self.pop_two()?;
-                let [module, name] = [module, name].map(|id| match &self.nodes[id as usize] {
-                    Node::Text(text) => Ok(text.clone()),
-                    _ => Err(Problem::Stack),
-                });
-                self.global(module?, name?)?;
+                if ![module, name].iter().all(|id| matches!(self.nodes[*id as usize], Node::Text(_))) {
+                    return Err(Problem::Stack);
+                }
+                self.push(Node::Object(Box::new(Object::global(module, name))))?;
             }
             b'R' | 0x81 => {
                 let (function, arguments) = self.pop_two()?;
@@ -413,9 +413,8 @@ impl<'a> Machine<'a> {
                 self.instance(*class, arguments.to_vec())?;
             }
             b'i' => {
-                let (module, name) = (self.line()?, self.line()?);
                 let arguments = self.pop_to_mark()?;
-                self.global(text::utf8(module), text::utf8(name))?;
+                self.global()?;
                 let class = self.pop()?;
                 self.instance(class, arguments)?;
             }

@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
-use super::show::{Left, shown};
+use super::show::{BEYOND, Left, shown};
 use super::{Id, Node, Pickle, text};
 use crate::value::Value;
 
 /// A class or function, or what a call of one would make.
 #[derive(Debug)]
-pub struct Object<'a> {
-    what: What<'a>,
+pub struct Object {
+    what: What,
     /// What `__setstate__` would get.
     pub state: Option<Id>,
     /// What would be appended or added.
@@ -19,15 +19,22 @@ pub struct Object<'a> {
 }
 
 #[derive(Debug)]
-enum What<'a> {
-    Global(Cow<'a, str>, Cow<'a, str>),
-    Call { function: Id, arguments: Id },
+enum What {
+    /// Two texts.
+    Global {
+        module: Id,
+        name: Id,
+    },
+    Call {
+        function: Id,
+        arguments: Id,
+    },
 }
 
-impl<'a> Object<'a> {
-    /// A class or function by its module and name.
-    pub fn global(module: Cow<'a, str>, name: Cow<'a, str>) -> Self {
-        Self::new(What::Global(module, name))
+impl Object {
+    /// A class or function by its module and name, which are nodes: a memo may name one text again and again.
+    pub fn global(module: Id, name: Id) -> Self {
+        Self::new(What::Global { module, name })
     }
 
     /// A call.
@@ -35,7 +42,7 @@ impl<'a> Object<'a> {
         Self::new(What::Call { function, arguments })
     }
 
-    fn new(what: What<'a>) -> Self {
+    fn new(what: What) -> Self {
         Self { what, state: None, items: Vec::new(), pairs: Vec::new() }
     }
 }
@@ -69,14 +76,19 @@ struct Call<'p, 'a> {
 
 impl<'a> Pickle<'a> {
     /// Shows an object. `deeper`: how many levels are left inside of it.
-    pub(super) fn show_object(&self, object: &Object<'a>, deeper: usize, left: &mut Left) -> Value<'a> {
-        if let What::Global(..) = object.what {
-            return shown(self.name_of(object, deeper), left);
+    pub(super) fn show_object(&self, object: &Object, deeper: usize, left: &mut Left) -> Value<'a> {
+        if let What::Global { .. } = object.what {
+            return self.show_name(object, deeper, left);
         }
         if let Some(call) = self.call_of(object) {
+            let looked_at = self.looked_at(&call);
+            if !left.has_room(looked_at + call.module.len() + call.name.len()) {
+                return Value::text(BEYOND);
+            }
             if let Some(text) = self.known(&call) {
                 return shown(text, left);
             }
+            left.take(looked_at);
             if let Some(container) = self.container(&call, object, deeper, left) {
                 return container;
             }
@@ -88,31 +100,43 @@ impl<'a> Pickle<'a> {
         if !object.items.is_empty() {
             return self.show_items(&object.items, deeper, left);
         }
-        shown(self.name_of(object, deeper), left)
+        self.show_name(object, deeper, left)
     }
 
     /// `<module.Class>`
-    fn name_of(&self, object: &Object<'a>, deeper: usize) -> Cow<'a, str> {
+    fn show_name(&self, object: &Object, deeper: usize, left: &mut Left) -> Value<'a> {
+        match self.name_of(object, deeper) {
+            None => shown(Cow::Borrowed("<object>"), left),
+            Some((module, name)) if left.has_room(module.len() + name.len()) => {
+                shown(Cow::Owned(format!("<{module}.{name}>")), left)
+            }
+            Some(_) => Value::text(BEYOND),
+        }
+    }
+
+    /// Module and name of the class or function that an object is, or is made by.
+    fn name_of(&self, object: &Object, deeper: usize) -> Option<(&str, &str)> {
         let mut object = object;
         // A call of what a call makes, and so on; the bound is that of all values in values.
         for _ in 0..=deeper {
-            match &object.what {
-                What::Global(module, name) => return Cow::Owned(format!("<{module}.{name}>")),
-                What::Call { function, arguments } => {
-                    let Node::Object(function) = self.node(*function) else { break };
-                    object = match (&function.what, self.arguments(*arguments).first().map(|id| self.node(*id))) {
-                        // `copyreg._reconstructor(Class, ...)`, `copyreg.__newobj__(Class, ...)`
-                        (What::Global(module, _), Some(Node::Object(class)))
-                            if matches!(&**module, "copyreg" | "copy_reg") =>
-                        {
-                            class
-                        }
-                        _ => function,
-                    };
-                }
-            }
+            let What::Call { function, arguments } = &object.what else { return self.global_of(object) };
+            let Node::Object(function) = self.node(*function) else { break };
+            object = match (self.global_of(function), self.arguments(*arguments).first().map(|id| self.node(*id))) {
+                // `copyreg._reconstructor(Class, ...)`, `copyreg.__newobj__(Class, ...)`
+                (Some(("copyreg" | "copy_reg", _)), Some(Node::Object(class))) => class,
+                _ => function,
+            };
         }
-        Cow::Borrowed("<object>")
+        None
+    }
+
+    /// Module and name of a class or function; `None`: it is a call.
+    fn global_of(&self, object: &Object) -> Option<(&str, &str)> {
+        let What::Global { module, name } = &object.what else { return None };
+        match (self.node(*module), self.node(*name)) {
+            (Node::Text(module), Node::Text(name)) => Some((module, name)),
+            _ => None,
+        }
     }
 
     fn arguments(&self, id: Id) -> &[Id] {
@@ -129,16 +153,16 @@ impl<'a> Pickle<'a> {
     }
 
     /// The call of a class or function, seen through the helpers of protocols 0 and 1; `None`: it is another object.
-    fn call_of<'p>(&'p self, object: &Object<'a>) -> Option<Call<'p, 'a>> {
+    fn call_of<'p>(&'p self, object: &Object) -> Option<Call<'p, 'a>> {
         let What::Call { function, arguments } = &object.what else { return None };
         let Node::Object(called) = self.node(*function) else { return None };
-        let What::Global(module, name) = &called.what else { return None };
+        let (module, name) = self.global_of(called)?;
         let mut call =
             Call { module, name, arguments: self.arguments(*arguments), state: object.state.map(|id| self.node(id)) };
         if matches!(call.module, "copyreg" | "copy_reg") {
             let (first, rest) = call.arguments.split_first()?;
             let Node::Object(class) = self.node(*first) else { return None };
-            let What::Global(module, name) = &class.what else { return None };
+            let (module, name) = self.global_of(class)?;
             call = Call { module, name, arguments: rest, ..call };
         }
         if matches!(call.module, "__builtin__") {
@@ -176,6 +200,25 @@ impl<'a> Pickle<'a> {
         }
     }
 
+    /// Bytes of arguments that [`Self::known`] may copy or look at, before it has a text that can be counted.
+    fn looked_at(&self, call: &Call<'_, 'a>) -> usize {
+        let length = |node: &Node<'a>| match node {
+            Node::Text(text) => text.len(),
+            Node::Bytes(bytes) => bytes.len(),
+            _ => 0,
+        };
+        let each = call.arguments.iter().take(2).map(|id| match self.node(*id) {
+            // Bytes as protocols 0 to 2 write them, or the class of an Enum.
+            Node::Object(inner) => match (self.global_of(inner), self.call_of(inner)) {
+                (Some((_, name)), _) => name.len(),
+                (None, Some(inner)) => self.argument(&inner, 0).map_or(0, length),
+                (None, None) => 0,
+            },
+            node => length(node),
+        });
+        each.sum()
+    }
+
     /// What has a common form as text.
     fn known(&self, call: &Call<'_, 'a>) -> Option<Cow<'a, str>> {
         let text = match (call.module, call.name) {
@@ -197,10 +240,10 @@ impl<'a> Pickle<'a> {
             }
             // How an Enum says which of its members it is: `getattr(Class, "MEMBER")`.
             ("builtins", "getattr") => match (self.argument(call, 0)?, self.argument(call, 1)?) {
-                (Node::Object(class), Node::Text(member)) => match &class.what {
-                    What::Global(_, class) => format!("{class}.{member}"),
-                    What::Call { .. } => return None,
-                },
+                (Node::Object(class), Node::Text(member)) => {
+                    let (_, class) = self.global_of(class)?;
+                    format!("{class}.{member}")
+                }
                 _ => return None,
             },
             ("datetime", "datetime") => {
@@ -235,7 +278,7 @@ impl<'a> Pickle<'a> {
     }
 
     /// Sets, deques and their like, whose values come as an argument.
-    fn container(&self, call: &Call<'_, 'a>, object: &Object<'a>, deeper: usize, left: &mut Left) -> Option<Value<'a>> {
+    fn container(&self, call: &Call<'_, 'a>, object: &Object, deeper: usize, left: &mut Left) -> Option<Value<'a>> {
         match (call.module, call.name) {
             ("builtins", "set" | "frozenset") => match self.argument(call, 0) {
                 Some(Node::Items(items)) => Some(self.show_items(items, deeper, left)),
@@ -253,8 +296,10 @@ impl<'a> Pickle<'a> {
 
     /// A value of an object's state, which is a dict.
     fn state_of<'p>(&'p self, state: &'p Node<'a>, name: &str) -> Option<&'p Node<'a>> {
+        /// Those that are looked at: a UUID has two. A memo may show one object with many again and again.
+        const PAIRS: usize = 8;
         let Node::Map(pairs) = state else { return None };
-        let found = pairs.iter().find(|(key, _)| matches!(self.node(*key), Node::Text(key) if key == name));
+        let found = pairs.iter().take(PAIRS).find(|(key, _)| matches!(self.node(*key), Node::Text(key) if key == name));
         found.map(|(_, value)| self.node(*value))
     }
 
@@ -299,7 +344,8 @@ fn datetime(bytes: &[u8]) -> Option<String> {
 fn uuid(node: &Node<'_>) -> Option<String> {
     let number = match node {
         Node::Int(value) => u128::try_from(*value).ok()?,
-        Node::Long(digits) => digits.parse().ok()?,
+        // No number of 128 bits has more.
+        Node::Long(digits) if digits.len() <= 39 => digits.parse().ok()?,
         _ => return None,
     };
     let text = format!("{number:032x}");

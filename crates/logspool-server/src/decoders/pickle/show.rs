@@ -11,8 +11,22 @@ pub struct Left {
     bytes: usize,
 }
 
+impl Left {
+    /// Whether so much text may still be shown. Asked before it is copied: a memo may refer to a long one many times.
+    pub fn has_room(&self, bytes: usize) -> bool {
+        bytes <= self.bytes
+    }
+
+    /// Counts text as shown, also such that was looked at in vain; `false`: it is more than is left, and nothing is.
+    pub fn take(&mut self, bytes: usize) -> bool {
+        let has_room = self.has_room(bytes);
+        self.bytes = self.bytes.saturating_sub(bytes);
+        has_room
+    }
+}
+
 /// Stands for what goes beyond the limits.
-const BEYOND: &str = "...";
+pub const BEYOND: &str = "...";
 
 impl<'a> Pickle<'a> {
     pub(super) fn node(&self, id: Id) -> &Node<'a> {
@@ -34,9 +48,14 @@ impl<'a> Pickle<'a> {
     pub fn entries(&self) -> Option<impl Iterator<Item = (Cow<'a, str>, Value<'a>)>> {
         let Node::Map(pairs) = self.node(self.root) else { return None };
         let mut left = self.left();
-        Some(pairs.iter().filter_map(move |(key, value)| match self.node(*key) {
-            Node::Text(key) => Some((key.clone(), self.show(*value, self.limits.depth, &mut left))),
+        let texts = pairs.iter().filter_map(|(key, value)| match self.node(*key) {
+            Node::Text(key) => Some((key, *value)),
             _ => None,
+        });
+        // Keys have a bound of their own: where the values come to too much, whose they are is still told.
+        let mut keys = self.left();
+        Some(texts.take(self.limits.items).map_while(move |(key, value)| {
+            keys.take(key.len()).then(|| (key.clone(), self.show(value, self.limits.depth, &mut left)))
         }))
     }
 
@@ -50,8 +69,9 @@ impl<'a> Pickle<'a> {
             Node::Bool(value) => Value::Bool(*value),
             Node::Int(value) => Value::Int(*value),
             Node::Float(value) => Value::Float(*value),
-            Node::Long(text) | Node::Text(text) => shown(text.clone(), left),
-            Node::Bytes(bytes) => shown(objects::bytes_text(bytes), left),
+            Node::Long(text) | Node::Text(text) if left.has_room(text.len()) => shown(text.clone(), left),
+            Node::Bytes(bytes) if left.has_room(bytes.len()) => shown(objects::bytes_text(bytes), left),
+            Node::Long(_) | Node::Text(_) | Node::Bytes(_) => Value::text(BEYOND),
             Node::Items(items) => self.show_items(items, deeper, left),
             Node::Map(pairs) => self.show_map(pairs, deeper, left),
             Node::Object(object) => self.show_object(object, deeper, left),
@@ -89,11 +109,5 @@ impl<'a> Pickle<'a> {
 
 /// Text, if so much of it may still be shown.
 pub fn shown<'a>(text: Cow<'a, str>, left: &mut Left) -> Value<'a> {
-    match left.bytes.checked_sub(text.len()) {
-        Some(bytes) => {
-            left.bytes = bytes;
-            Value::Text(text)
-        }
-        None => Value::text(BEYOND),
-    }
+    if left.take(text.len()) { Value::Text(text) } else { Value::text(BEYOND) }
 }

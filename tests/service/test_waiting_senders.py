@@ -1,0 +1,87 @@
+"""Senders that the service makes wait: none of them is closed as slow for it, and nothing of theirs is lost."""
+
+import contextlib
+import pickle
+import socket
+import sqlite3
+import struct
+import threading
+
+import clients
+import pytest
+from test_protocols import packed
+
+DEADLINE = 30
+
+#: A frame has much less time than the service makes its senders wait here.
+LIMITS = (
+    'listen = ["tcp://127.0.0.1:0"]\nhttp = "127.0.0.1:0"\n[limits]\nframe_seconds = 1\nwaiting_bytes = 1_048_576\n'
+)
+
+#: Twice as long as a frame may take, and half as long again.
+HELD_SECONDS = 2.5
+
+RECORDS = 8_000
+
+
+def pickles(count: int) -> bytes:
+    """Return so many records of 1 KiB, as `SocketHandler` sends them."""
+    record = pickle.dumps({"name": "busy", "msg": "x" * 1000, "levelno": 20, "levelname": "INFO"}, 1)
+    return (struct.pack(">I", len(record)) + record) * count
+
+
+@contextlib.contextmanager
+def held(service):
+    """Keep the store from writing: its transactions fail, and are tried again."""
+    (path,) = (service.folder / "data").glob("????-??-??.sqlite")
+    with contextlib.closing(sqlite3.connect(path, timeout=DEADLINE, isolation_level=None)) as database:
+        database.execute("BEGIN IMMEDIATE")
+        yield
+        database.execute("ROLLBACK")
+
+
+@pytest.mark.parametrize("senders", [1, 40])
+def test_senders_that_never_pause_lose_nothing_while_the_store_stands_still(start_service, senders):
+    service = start_service(config=LIMITS)
+    sent = pickles(RECORDS // senders)
+
+    with contextlib.ExitStack() as ends:
+        connections = [ends.enter_context(socket.create_connection(service.tcp)) for _ in range(senders)]
+        connections[0].sendall(pickles(1))
+        service.wait_for(1)
+        threads = [threading.Thread(target=connection.sendall, args=(sent,)) for connection in connections]
+        with held(service):
+            for thread in threads:
+                thread.start()
+            threading.Event().wait(HELD_SECONDS)
+        with held(service):
+            threading.Event().wait(HELD_SECONDS)
+        for thread in threads:
+            thread.join()
+
+    clients.wait_until("all stored", lambda: RECORDS + 1 == service.count())
+    assert 'reason="slow"' not in service.get("/metrics")[1]
+
+
+def test_long_messages_of_several_senders_come_whole_though_only_one_fits_at_a_time(start_service):
+    limits = LIMITS.replace("frame_seconds = 1", "frame_seconds = 5").replace("1_048_576", "8_388_608")
+    service = start_service(config=limits)
+    # 2 MiB: twice what one frame may have, so that each sender needs more than the first right.
+    entries = packed([1763800000, {"message": "long", "body": b"x" * 20_000}]) * 105
+
+    acks = []
+
+    def send(name: str):
+        with socket.create_connection(service.tcp, timeout=2 * DEADLINE) as connection:
+            connection.sendall(packed(["app", entries, {"chunk": name}]))
+            acks.append(connection.recv(100))
+
+    names = [f"c{number}" for number in range(8)]
+    threads = [threading.Thread(target=send, args=(name,)) for name in names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(packed({"ack": name}) for name in names) == sorted(acks)
+    assert 8 * 105 == service.count()
