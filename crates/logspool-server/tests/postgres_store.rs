@@ -2,17 +2,21 @@
 
 mod postgres;
 
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use logspool_server::batch::{Arrival, Batch};
 use logspool_server::delivery::Outcome::{Committed, Refused};
 use logspool_server::delivery::Place::{Following, Opening};
+use logspool_server::intake::Intake;
+use logspool_server::metrics::Metrics;
 use logspool_server::record::Record;
-use logspool_server::stores::postgres::{Config, Reader};
+use logspool_server::stores::postgres::{Config, Reader, Writer};
 use logspool_server::stores::{Store, StoreError, Written};
 use logspool_server::value::Value;
 use postgres::batches::{chunk, config, everything, loose, now_ns, records, write, writer};
-use postgres::{DEADLINE, SMALL, Server, database};
+use postgres::{DEADLINE, Database, SMALL, Server, database};
 
 const DAY_NS: i64 = 86_400_000_000_000;
 
@@ -239,14 +243,11 @@ fn partitions_are_made_once_whoever_holds_the_tables_lets_go() {
 fn old_records_and_watermarks_are_removed() {
     let Some(database) = database() else { return };
     let config = Config { retention_days: Some(30), ..config(&database.url) };
-    let mut store = logspool_server::stores::postgres::Writer::new(&config);
+    let mut store = Writer::new(&config);
     store.write(&[chunk("old", 1, 1, 1, Opening), chunk("new", 1, 1, 1, Opening)]).unwrap();
     let old_day = now_ns().div_euclid(DAY_NS) - 31;
-    let (name, from, to) = (partition(old_day), old_day * DAY_NS, (old_day + 1) * DAY_NS);
-    database.execute(&format!(
-        "CREATE TABLE logspool.{name} PARTITION OF logspool.records FOR VALUES FROM ({from}) TO ({to});
-         UPDATE logspool.streams SET seen = now() - interval '8 days' WHERE stream = 'old'"
-    ));
+    let (name, from, to) = (add_partition(&database, old_day), old_day * DAY_NS, (old_day + 1) * DAY_NS);
+    database.execute("UPDATE logspool.streams SET seen = now() - interval '8 days' WHERE stream = 'old'");
     let at = |time_ns| Record { time_ns: Some(time_ns), ..Record::default() };
     store.write(&[loose(&[at(from), at(0), at(to)])]).unwrap();
 
@@ -258,6 +259,37 @@ fn old_records_and_watermarks_are_removed() {
     assert_eq!("new", database.query("SELECT stream FROM logspool.streams")[0].get::<_, &str>(0));
     // What is forgotten here is forgotten in the store, too.
     assert_eq!(1, store.write(&[chunk("old", 1, 1, 1, Opening)]).unwrap().stored);
+}
+
+#[test]
+fn old_records_go_also_while_the_disk_of_the_server_is_full() {
+    let Some(database) = database() else { return };
+    writer(&database.url).maintain().unwrap();
+    let old = add_partition(&database, now_ns().div_euclid(DAY_NS) - 31);
+    // As if it were full for as long as the old partition is there.
+    database.execute(&format!(
+        "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            IF to_regclass('logspool.{old}') IS NOT NULL THEN
+                RAISE EXCEPTION 'could not extend file: no space left on device' USING ERRCODE = 'disk_full';
+            END IF;
+            RETURN NEW;
+         END $$;
+         CREATE TRIGGER full_disk BEFORE INSERT ON logspool.records FOR EACH ROW EXECUTE FUNCTION full_disk()"
+    ));
+    let store = Writer::new(&Config { retention_days: Some(30), ..config(&database.url) });
+    let (intake, writers) = Intake::start(vec![Box::new(store)], 1 << 20, Arc::new(Metrics::default())).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let mut batch = Batch::default();
+    batch.push(&message("x"), Arrival { time_ns: now_ns(), host: "" });
+
+    let outcome = runtime.block_on(async {
+        let answer = intake.submit(batch, None).await;
+        tokio::time::timeout(DEADLINE, answer).await.expect("the old partition stays").unwrap()
+    });
+
+    assert_eq!(Committed, outcome);
+    intake.close();
+    assert!(writers.finish(DEADLINE));
 }
 
 #[test]
@@ -335,6 +367,15 @@ fn a_server_that_is_away_at_the_start_is_used_once_it_is_there() {
         assert!(Instant::now() < until);
         thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// Makes the partition of a day, and returns its name.
+fn add_partition(database: &Database, day: i64) -> String {
+    let (name, from, to) = (partition(day), day * DAY_NS, (day + 1) * DAY_NS);
+    database.execute(&format!(
+        "CREATE TABLE logspool.{name} PARTITION OF logspool.records FOR VALUES FROM ({from}) TO ({to})"
+    ));
+    name
 }
 
 /// The partition of a day.

@@ -2,14 +2,18 @@
 
 mod sqlite_support;
 
-use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use logspool_server::address::StoreAddress;
 use logspool_server::config::{self, Config};
+use logspool_server::delivery::{Delivery, Outcome};
+use logspool_server::intake::Intake;
+use logspool_server::metrics::Metrics;
 use logspool_server::stores::sqlite::{Indexing, Options, Retention, SqliteStore};
-use logspool_server::stores::{self, Store};
-use sqlite_support::{DAY, Hand, TODAY, messages, open, said, until, write};
+use logspool_server::stores::{self, Store, StoreError, Written};
+use sqlite_support::{DAY, Hand, TODAY, batch, messages, open, said, until, write};
 
 /// A store with a record of each of five days.
 fn five_days(folder: &Path, retention: Retention, indexing: Indexing) -> (SqliteStore, Hand) {
@@ -27,6 +31,10 @@ fn five_days(folder: &Path, retention: Retention, indexing: Indexing) -> (Sqlite
 fn names(folder: &Path) -> Vec<String> {
     let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     names.collect()
+}
+
+fn day_files(folder: &Path) -> usize {
+    names(folder).iter().filter(|name| name.starts_with("20") && name.ends_with(".sqlite")).count()
 }
 
 #[test]
@@ -56,6 +64,57 @@ fn files_go_until_the_others_fit_into_the_bytes_and_that_of_today_stays() {
 
     assert_eq!(["day 4", "day 3", "day 2", "day 1"], messages(&store.answers(), "").as_slice());
     assert!(store.answers().stats().unwrap().bytes < bytes);
+}
+
+/// A store on a disk that is full for as long as files of earlier days lie on it.
+struct OnFullDisk {
+    store: SqliteStore,
+    folder: PathBuf,
+}
+
+impl Store for OnFullDisk {
+    fn name(&self) -> &str {
+        "full"
+    }
+
+    fn write(&mut self, deliveries: &[Arc<Delivery>]) -> Result<Written, StoreError> {
+        match day_files(&self.folder) {
+            0 | 1 => self.store.write(deliveries),
+            days => Err(StoreError::Retry(format!("no space left: {days} days are there"))),
+        }
+    }
+
+    fn maintain(&mut self) -> Result<(), StoreError> {
+        self.store.maintain()
+    }
+
+    fn close(self: Box<Self>) -> Result<(), StoreError> {
+        Store::close(Box::new(self.store))
+    }
+}
+
+#[test]
+fn old_files_go_also_while_nothing_can_be_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, hand) = five_days(folder.path(), Retention::default(), Indexing::Off);
+    drop(store);
+    let retention = Retention { days: None, bytes: Some(1) };
+    let options = Options { retention, indexing: Indexing::Off, clock: hand.clock() };
+    let store = SqliteStore::open(folder.path(), options).unwrap();
+    let answers = store.answers();
+    let store = OnFullDisk { store, folder: folder.path().to_owned() };
+    let (intake, writers) = Intake::start(vec![Box::new(store)], 1 << 20, Arc::new(Metrics::default())).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+
+    let outcome = runtime.block_on(async {
+        let answer = intake.submit(batch(&[said(5, "after that")]), None).await;
+        tokio::time::timeout(Duration::from_secs(30), answer).await.expect("old files stay").unwrap()
+    });
+
+    assert_eq!(Outcome::Committed, outcome);
+    assert_eq!(["after that", "day 4"], messages(&answers, "").as_slice());
+    intake.close();
+    assert!(writers.finish(Duration::from_secs(30)));
 }
 
 #[test]
@@ -128,7 +187,6 @@ fn the_configuration_says_what_is_kept() {
         let mut opened = stores::open(&config).unwrap();
         opened.stores[0].maintain().unwrap();
 
-        let files = names(folder.path()).into_iter().filter(|name| name.starts_with("20") && name.ends_with(".sqlite"));
-        assert_eq!(kept, files.count(), "{days:?} days, {bytes:?} bytes");
+        assert_eq!(kept, day_files(folder.path()), "{days:?} days, {bytes:?} bytes");
     }
 }

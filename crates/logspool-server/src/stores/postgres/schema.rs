@@ -203,6 +203,11 @@ pub(super) fn in_use(failure: &Failure) -> bool {
     matches!(failure.code(), "55P03" | "23514")
 }
 
+/// Whether the server has no room on its disk.
+pub(super) fn is_full(failure: &Failure) -> bool {
+    failure.code() == "53100"
+}
+
 /// The days that have a partition.
 async fn partitions(client: &Client) -> Result<Vec<i64>, Failure> {
     let rows = client

@@ -79,12 +79,14 @@ pub struct Writer {
     config: Config,
     session: Option<Session>,
     backoff: Backoff,
+    /// Whether the server said last that its disk is full.
+    is_full: bool,
 }
 
 impl Writer {
     /// A writer that connects when it is first needed, and again whenever the connection is lost.
     pub fn new(config: &Config) -> Self {
-        Self { config: config.clone(), session: None, backoff: Backoff::new() }
+        Self { config: config.clone(), session: None, backoff: Backoff::new(), is_full: false }
     }
 
     /// The connection; a new one where there is none.
@@ -98,6 +100,7 @@ impl Writer {
     /// Gives the connection up: whatever failed on it, the next one begins in a known state, with watermarks read anew.
     fn failed(&mut self, failure: Failure, what: &str) -> StoreError {
         self.session = None;
+        self.is_full = schema::is_full(&failure);
         self.backoff.failed();
         failure.explain(what, &self.config.address)
     }
@@ -115,6 +118,7 @@ impl Store for Writer {
         match done {
             Ok(written) => {
                 self.backoff.worked();
+                self.is_full = false;
                 Ok(written)
             }
             Err(failure) => Err(self.failed(failure, "write to")),
@@ -122,7 +126,8 @@ impl Store for Writer {
     }
 
     fn maintain(&mut self) -> Result<(), StoreError> {
-        if !self.backoff.left().is_zero() {
+        // A full disk does not wait: what is too old makes room when it goes.
+        if !self.is_full && !self.backoff.left().is_zero() {
             return Ok(());
         }
         let retention_days = self.config.retention_days;
@@ -187,8 +192,9 @@ impl Session {
         let statements = link.run(async |client| {
             schema::prepare(client).await?;
             match schema::make_partitions(client, today).await {
-                // Something holds the tables, a backup say. Records are taken all the same.
-                Err(failure) if schema::in_use(&failure) => {}
+                // Something holds the tables, a backup say, or what is too old has to go first. Records are taken all
+                // the same.
+                Err(failure) if schema::in_use(&failure) || schema::is_full(&failure) => {}
                 done => done?,
             }
             Ok(Statements {
@@ -233,10 +239,13 @@ impl Session {
         let today = schema::day_of(now_ns());
         (self.upkeep_at, self.upkeep_day) = (Instant::now() + UPKEEP_AGAIN, today);
         link.run(async |client| {
+            // First: on a full disk it makes the room for the rest. Whatever it says, today gets its partition.
+            let removed = match retention_days {
+                Some(days) => schema::remove_before(client, today - i64::from(days)).await,
+                None => Ok(()),
+            };
             schema::make_partitions(client, today).await?;
-            if let Some(days) = retention_days {
-                schema::remove_before(client, today - i64::from(days)).await?;
-            }
+            removed?;
             if client.execute(FORGET_MARKS, &[]).await? > 0 {
                 marks.clear();
             }

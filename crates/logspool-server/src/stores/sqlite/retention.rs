@@ -24,20 +24,28 @@ impl Retention {
         let entries = catalog.entries()?;
         let bytes_of = |entry: &Entry| bytes_of_day(&folder.join(&entry.name));
         let mut bytes: u64 = if self.bytes.is_some() { entries.iter().map(bytes_of).sum() } else { 0 };
+        let mut result = Ok(());
         for entry in entries.iter().filter(|entry| entry.sealed) {
+            let path = folder.join(&entry.name);
+            let is_gone = !path.exists();
             let over = self.bytes.is_some_and(|most| bytes > most);
-            if !over && !self.is_past(entry, today) {
+            if !over && !is_gone && !self.is_past(entry, today) {
                 break;
             }
             if self.bytes.is_some() {
                 bytes -= bytes_of(entry).min(bytes);
             }
-            // The catalog first: no query that begins now looks for the file.
-            catalog.remove(entry.sequence)?;
-            remove_day(&folder.join(&entry.name))?;
-            tracing::info!("removed {} with {} records, as told by the retention", entry.name, entry.rows);
+            // The catalog first: no query that begins now looks for the file. Where it cannot be written the file goes
+            // all the same, which makes room on a full disk: queries pass over a file that is gone, and the catalog is
+            // told of it the next time.
+            let unlisted = catalog.remove(entry.sequence);
+            let removed = remove_day(&path);
+            if removed.is_ok() && !is_gone {
+                tracing::info!("removed {} with {} records, as told by the retention", entry.name, entry.rows);
+            }
+            result = result.and(removed).and(unlisted);
         }
-        Ok(())
+        result
     }
 
     fn is_past(self, entry: &Entry, today: Day) -> bool {
