@@ -247,6 +247,8 @@ fn old_records_and_watermarks_are_removed() {
     store.write(&[chunk("old", 1, 1, 1, Opening), chunk("new", 1, 1, 1, Opening)]).unwrap();
     let old_day = now_ns().div_euclid(DAY_NS) - 31;
     let (name, from, to) = (add_partition(&database, old_day), old_day * DAY_NS, (old_day + 1) * DAY_NS);
+    // As of a service that was there all the time.
+    add_partition(&database, now_ns().div_euclid(DAY_NS) - 2);
     database.execute("UPDATE logspool.streams SET seen = now() - interval '8 days' WHERE stream = 'old'");
     let at = |time_ns| Record { time_ns: Some(time_ns), ..Record::default() };
     store.write(&[loose(&[at(from), at(0), at(to)])]).unwrap();
@@ -262,10 +264,36 @@ fn old_records_and_watermarks_are_removed() {
 }
 
 #[test]
+fn old_records_and_watermarks_stay_for_a_while_where_the_clock_may_have_leapt() {
+    let Some(database) = database() else { return };
+    let mut store = Writer::new(&Config { retention_days: Some(2), ..config(&database.url) });
+    store.write(&[chunk("s", 1, 1, 1, Opening)]).unwrap();
+    // The last days of which anything is known are over a year ago.
+    let today = now_ns().div_euclid(DAY_NS);
+    let old: Vec<_> = (400..405).map(|days| add_partition(&database, today - days)).collect();
+    let at = |time_ns| Record { time_ns: Some(time_ns), ..Record::default() };
+    store.write(&[loose(&[at(0), at((today - 402) * DAY_NS)])]).unwrap();
+    database.execute(
+        "UPDATE logspool.streams SET seen = now() - interval '400 days';
+         INSERT INTO logspool.streams VALUES ('new', 1, 1, now())",
+    );
+
+    store.maintain().unwrap();
+
+    assert_eq!(3, database.number("SELECT count(*) FROM logspool.records"));
+    assert_eq!(2, database.number("SELECT count(*) FROM logspool.streams"));
+    for name in old {
+        assert_eq!(1, database.number(&format!("SELECT count(*) FROM pg_class WHERE relname = '{name}'")));
+    }
+}
+
+#[test]
 fn old_records_go_also_while_the_disk_of_the_server_is_full() {
     let Some(database) = database() else { return };
     writer(&database.url).maintain().unwrap();
-    let old = add_partition(&database, now_ns().div_euclid(DAY_NS) - 31);
+    let today = now_ns().div_euclid(DAY_NS);
+    add_partition(&database, today - 2);
+    let old = add_partition(&database, today - 31);
     // As if it were full for as long as the old partition is there.
     database.execute(&format!(
         "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN

@@ -1,6 +1,7 @@
 //! Where records are kept and found again.
 
 pub mod file;
+mod leap;
 pub mod postgres;
 pub mod sqlite;
 pub mod watermark;

@@ -182,6 +182,14 @@ pub(super) async fn make_partitions(client: &Client, today: i64) -> Result<(), F
     Ok(())
 }
 
+/// Whether the service was not there the day before yesterday, as far as the partitions tell: those of the days around
+/// today are made at once, wherever the clock stands.
+pub(super) async fn was_away(client: &Client, today: i64) -> Result<bool, Failure> {
+    let there = partitions(client).await?;
+    let last = today - DAYS_BEHIND - 1;
+    Ok(there.iter().any(|day| *day < last) && !there.contains(&last))
+}
+
 /// Removes the records of days before this one.
 pub(super) async fn remove_before(client: &Client, day: i64) -> Result<(), Failure> {
     for old in partitions(client).await?.into_iter().filter(|old| *old < day) {

@@ -23,6 +23,7 @@ use crate::batch::Row;
 use crate::clock::now_ns;
 use crate::delivery::Delivery;
 use crate::record::Record;
+use crate::stores::leap::Leap;
 use crate::stores::watermark::Watermark;
 use crate::stores::{Store, StoreError, Written};
 
@@ -81,12 +82,14 @@ pub struct Writer {
     backoff: Backoff,
     /// Whether the server said last that its disk is full.
     is_full: bool,
+    leap: Leap,
 }
 
 impl Writer {
     /// A writer that connects when it is first needed, and again whenever the connection is lost.
     pub fn new(config: &Config) -> Self {
-        Self { config: config.clone(), session: None, backoff: Backoff::new(), is_full: false }
+        let (session, backoff, leap) = (None, Backoff::new(), Leap::default());
+        Self { config: config.clone(), session, backoff, is_full: false, leap }
     }
 
     /// The connection; a new one where there is none.
@@ -130,15 +133,14 @@ impl Store for Writer {
         if !self.is_full && !self.backoff.left().is_zero() {
             return Ok(());
         }
-        let retention_days = self.config.retention_days;
-        let session = match self.session() {
-            Ok(session) => session,
-            Err(failure) => return Err(self.failed(failure, "connect to")),
-        };
+        if let Err(failure) = self.session() {
+            return Err(self.failed(failure, "connect to"));
+        }
+        let Some(session) = &mut self.session else { return Ok(()) };
         if Instant::now() < session.upkeep_at && schema::day_of(now_ns()) == session.upkeep_day {
             return Ok(());
         }
-        match session.maintain(retention_days) {
+        match session.maintain(self.config.retention_days, &mut self.leap) {
             Ok(()) => Ok(()),
             // An answer of the server: the connection goes on.
             Err(failure) if !failure.code().is_empty() => Err(failure.explain("tidy up", &self.config.address)),
@@ -234,19 +236,20 @@ impl Session {
         })
     }
 
-    fn maintain(&mut self, retention_days: Option<u32>) -> Result<(), Failure> {
+    fn maintain(&mut self, retention_days: Option<u32>, leap: &mut Leap) -> Result<(), Failure> {
         let Self { link, marks, .. } = self;
         let today = schema::day_of(now_ns());
         (self.upkeep_at, self.upkeep_day) = (Instant::now() + UPKEEP_AGAIN, today);
         link.run(async |client| {
+            let is_believed = leap.is_believed(today, schema::was_away(client, today).await?, Instant::now());
             // First: on a full disk it makes the room for the rest. Whatever it says, today gets its partition.
             let removed = match retention_days {
-                Some(days) => schema::remove_before(client, today - i64::from(days)).await,
-                None => Ok(()),
+                Some(days) if is_believed => schema::remove_before(client, today - i64::from(days)).await,
+                _ => Ok(()),
             };
             schema::make_partitions(client, today).await?;
             removed?;
-            if client.execute(FORGET_MARKS, &[]).await? > 0 {
+            if is_believed && client.execute(FORGET_MARKS, &[]).await? > 0 {
                 marks.clear();
             }
             Ok(())

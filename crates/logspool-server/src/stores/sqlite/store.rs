@@ -11,6 +11,7 @@ use super::folder::{self, Day, Lock, needs_log};
 use super::indexer::Indexer;
 use super::{Indexing, Options};
 use crate::delivery::Delivery;
+use crate::stores::leap::Leap;
 use crate::stores::{Store, StoreError, Written};
 
 /// The store's writer.
@@ -28,6 +29,7 @@ pub struct SqliteStore {
     half_made: Option<PathBuf>,
     /// Files that are written no more, and not put away yet.
     unsealed: Vec<DayFile>,
+    leap: Leap,
     indexer: Option<Indexer>,
     /// The last field: the folder is let go of when all else is closed.
     _lock: Lock,
@@ -70,9 +72,19 @@ impl SqliteStore {
             Indexing::Background => Some(Indexer::start(&folder)?),
             Indexing::Off => None,
         };
-        let half_made = None;
-        let mut store =
-            Self { folder, options, catalog, file, listed, damaged: false, half_made, unsealed, indexer, _lock: lock };
+        let mut store = Self {
+            folder,
+            options,
+            catalog,
+            file,
+            listed,
+            damaged: false,
+            half_made: None,
+            unsealed,
+            leap: Leap::default(),
+            indexer,
+            _lock: lock,
+        };
         store.settle()?;
         Ok(store)
     }
@@ -159,7 +171,7 @@ impl Store for SqliteStore {
         let (settled, sealed) = (self.settle(), self.seal());
         // Whatever they say: where the disk is full, this makes the room that they need.
         let today = Day::of(self.options.clock.now_ns());
-        let removed = self.options.retention.apply(&self.folder, &self.catalog, today);
+        let removed = self.options.retention.apply(&self.folder, &self.catalog, today, &mut self.leap);
         self.unsealed.retain(|file| file.path().exists());
         settled.and(sealed).and(removed)
     }
