@@ -264,6 +264,21 @@ fn old_records_and_watermarks_are_removed() {
 }
 
 #[test]
+fn a_clock_of_the_server_that_is_or_was_ahead_forgets_no_stream() {
+    let Some(database) = database() else { return };
+    let mut store = writer(&database.url);
+    store.write(&[chunk("live", 1, 1, 1, Opening), chunk("other", 1, 1, 1, Opening)]).unwrap();
+    for seen in ["now() - interval '30 days'", "now() - interval '1 day'"] {
+        database.execute(&format!("UPDATE logspool.streams SET seen = {seen}"));
+        database.execute("UPDATE logspool.streams SET seen = now() + interval '30 days' WHERE stream = 'other'");
+
+        writer(&database.url).maintain().unwrap();
+
+        assert_eq!(2, database.number("SELECT count(*) FROM logspool.streams"), "{seen}");
+    }
+}
+
+#[test]
 fn old_records_and_watermarks_stay_for_a_while_where_the_clock_may_have_leapt() {
     let Some(database) = database() else { return };
     let mut store = Writer::new(&Config { retention_days: Some(2), ..config(&database.url) });

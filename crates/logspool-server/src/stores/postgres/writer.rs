@@ -71,8 +71,10 @@ const MOVE_MARKS: &str = "
 const QUARANTINE: &str = "INSERT INTO logspool.quarantine (reason, record) VALUES ($1, $2)";
 
 /// Watermarks of clients that have not been seen for so long are forgotten: a client that keeps chunks for longer
-/// than that may find them stored twice.
-const FORGET_MARKS: &str = "DELETE FROM logspool.streams WHERE seen < now() - interval '7 days'";
+/// than that may find them stored twice. The newest sign of life is the measure, unless the server's clock was ahead
+/// then: its clock alone may be wrong by years.
+const FORGET_MARKS: &str = "DELETE FROM logspool.streams WHERE seen <
+    (SELECT max(seen) FROM logspool.streams WHERE seen <= now()) - interval '7 days'";
 
 /// Writes records into PostgreSQL.
 #[derive(Debug)]

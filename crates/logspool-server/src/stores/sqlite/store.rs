@@ -52,7 +52,7 @@ impl SqliteStore {
             Some(newest) if !newest.sealed => (DayFile::open(&folder, newest, day_of(newest, today))?, true),
             // Somebody took the newest file away: what is left of them is sealed, and knows the streams.
             Some(newest) => {
-                let streams = DayFile::open(&folder, newest, today)?.streams()?;
+                let streams = DayFile::open(&folder, newest, today)?.streams(None)?;
                 (create(&folder, today, newest.sequence, &streams, &mut None)?, false)
             }
             None => (create(&folder, today, 0, &[], &mut None)?, false),
@@ -100,11 +100,11 @@ impl SqliteStore {
             folder::remove_database(path)?;
             self.half_made = None;
         }
-        let today = Day::of(self.options.clock.now_ns());
-        let passed = today.after(self.file.day);
+        let now_ns = self.options.clock.now_ns();
+        let passed = Day::of(now_ns).after(self.file.day);
         // A clock that is set back over midnight by a little changes nothing.
         if !(-1..=0).contains(&passed) || self.damaged {
-            self.roll_over(today)?;
+            self.roll_over(now_ns)?;
         }
         if !self.listed {
             self.catalog.put(&self.file.entry())?;
@@ -115,8 +115,11 @@ impl SqliteStore {
 
     /// Changes to a new file. Once that is whole, the old one is never written to again, or what the new one knows of
     /// the streams would be out of date.
-    fn roll_over(&mut self, today: Day) -> Result<(), StoreError> {
-        let streams = self.file.streams()?;
+    fn roll_over(&mut self, now_ns: i64) -> Result<(), StoreError> {
+        let today = Day::of(now_ns);
+        // Where the clock was set, what it said before or says now is wrong.
+        let is_next_day = today.after(self.file.day) == 1;
+        let streams = self.file.streams(is_next_day.then_some(now_ns))?;
         let file = create(&self.folder, today, self.file.sequence(), &streams, &mut self.half_made)?;
         let old = std::mem::replace(&mut self.file, file);
         (self.listed, self.damaged) = (false, false);
