@@ -11,6 +11,7 @@ use logspool_server::delivery::Outcome::{Committed, Refused};
 use logspool_server::delivery::Place::{Following, Opening};
 use logspool_server::intake::Intake;
 use logspool_server::metrics::Metrics;
+use logspool_server::query::Query;
 use logspool_server::record::Record;
 use logspool_server::stores::postgres::{Config, Reader, Writer};
 use logspool_server::stores::{Store, StoreError, Written};
@@ -202,14 +203,49 @@ fn records_of_any_time_are_stored_and_found() {
 }
 
 #[test]
-fn a_day_that_has_records_in_the_default_partition_keeps_them_there() {
+fn a_few_records_of_a_day_move_from_the_default_partition_to_its_own_and_many_stay() {
+    let Some(database) = database() else { return };
+    // As if both days were further ahead, and came nearer: one with a few records, one with many.
+    let today = now_ns().div_euclid(DAY_NS);
+    let days = [(today + 2, 3, 0), (today + 3, 10_001, 10_002)];
+    for (day, few_or_many, others) in days {
+        let mut store = writer(&database.url);
+        store.maintain().unwrap();
+        database.execute(&format!("DROP TABLE logspool.{}; ANALYZE logspool.records_other", partition(day)));
+        let of_day = |number: i64| Record {
+            time_ns: Some(day * DAY_NS + number),
+            message: number.to_string().into(),
+            fields: vec![("n".into(), Value::Int(number))],
+            ..Record::default()
+        };
+        store.write(&[loose(&(1..few_or_many).map(of_day).collect::<Vec<_>>()), loose(&[of_day(0)])]).unwrap();
+        assert_eq!(few_or_many, database.number("SELECT count(*) FROM logspool.records_other"));
+
+        let mut next = writer(&database.url);
+        next.maintain().unwrap();
+        next.write(&[loose(&[of_day(few_or_many)])]).unwrap();
+
+        assert_eq!(others, database.number("SELECT count(*) FROM logspool.records_other"));
+        let found =
+            records(&Reader::new(&config(&database.url)), &Query { since_ns: Some(day * DAY_NS), ..everything() });
+        let newest_first: Vec<_> = (0..=few_or_many).rev().map(of_day).collect();
+        assert!(newest_first == found, "{} of {}", found.len(), newest_first.len());
+        let indexes = format!("SELECT count(*) FROM pg_indexes WHERE tablename = '{}'", partition(day));
+        assert_eq!(if others == 0 { 2 } else { 0 }, database.number(&indexes));
+    }
+}
+
+#[test]
+fn records_that_cannot_move_to_a_partition_do_not_keep_others_from_being_stored() {
     let Some(database) = database() else { return };
     let mut store = writer(&database.url);
     store.maintain().unwrap();
     let tomorrow = now_ns().div_euclid(DAY_NS) + 1;
-    let name = partition(tomorrow);
-    database.execute(&format!("DROP TABLE logspool.{name}"));
     let record = Record { time_ns: Some(tomorrow * DAY_NS), ..Record::default() };
+    database.execute(&format!(
+        "DROP TABLE logspool.{}; ALTER TABLE logspool.records ADD day bigint GENERATED ALWAYS AS (time_ns / 86400) STORED",
+        partition(tomorrow)
+    ));
     store.write(&[loose(std::slice::from_ref(&record))]).unwrap();
 
     let mut next = writer(&database.url);
@@ -261,6 +297,24 @@ fn old_records_and_watermarks_are_removed() {
     assert_eq!("new", database.query("SELECT stream FROM logspool.streams")[0].get::<_, &str>(0));
     // What is forgotten here is forgotten in the store, too.
     assert_eq!(1, store.write(&[chunk("old", 1, 1, 1, Opening)]).unwrap().stored);
+}
+
+#[test]
+fn old_records_of_the_default_partition_are_removed_in_pieces() {
+    let Some(database) = database() else { return };
+    let mut store = Writer::new(&Config { retention_days: Some(30), ..config(&database.url) });
+    store.write(&[loose(&[message("new")])]).unwrap();
+    database.execute(
+        "INSERT INTO logspool.records (time_ns, level, logger, message) SELECT n, 20, '', 'old' FROM generate_series(1, 25000) n;
+         INSERT INTO logspool.quarantine SELECT to_timestamp(0), '', '' FROM generate_series(1, 12000)",
+    );
+
+    for (others, quarantined) in [(15_000, 2_000), (5_000, 0), (0, 0)] {
+        store.maintain().unwrap();
+        assert_eq!(others, database.number("SELECT count(*) FROM logspool.records_other"));
+        assert_eq!(quarantined, database.number("SELECT count(*) FROM logspool.quarantine"));
+    }
+    assert_eq!(1, database.number("SELECT count(*) FROM logspool.records"));
 }
 
 #[test]

@@ -105,7 +105,7 @@ impl Writer {
     /// Gives the connection up: whatever failed on it, the next one begins in a known state, with watermarks read anew.
     fn failed(&mut self, failure: Failure, what: &str) -> StoreError {
         self.session = None;
-        self.is_full = schema::is_full(&failure);
+        self.is_full = failure.code() == schema::DISK_FULL;
         self.backoff.failed();
         failure.explain(what, &self.config.address)
     }
@@ -198,7 +198,7 @@ impl Session {
             match schema::make_partitions(client, today).await {
                 // Something holds the tables, a backup say, or what is too old has to go first. Records are taken all
                 // the same.
-                Err(failure) if schema::in_use(&failure) || schema::is_full(&failure) => {}
+                Err(failure) if schema::is_passing(failure.code()) => {}
                 done => done?,
             }
             Ok(Statements {
@@ -242,21 +242,21 @@ impl Session {
         let Self { link, marks, .. } = self;
         let today = schema::day_of(now_ns());
         (self.upkeep_at, self.upkeep_day) = (Instant::now() + UPKEEP_AGAIN, today);
-        link.run(async |client| {
+        let more = link.run(async |client| {
             let is_believed = leap.is_believed(today, schema::was_away(client, today).await?, Instant::now());
             // First: on a full disk it makes the room for the rest. Whatever it says, today gets its partition.
             let removed = match retention_days {
                 Some(days) if is_believed => schema::remove_before(client, today - i64::from(days)).await,
-                _ => Ok(()),
+                _ => Ok(false),
             };
             schema::make_partitions(client, today).await?;
-            removed?;
+            let more = removed?;
             if is_believed && client.execute(FORGET_MARKS, &[]).await? > 0 {
                 marks.clear();
             }
-            Ok(())
+            Ok(more)
         })?;
-        self.upkeep_at = Instant::now() + UPKEEP_EVERY;
+        self.upkeep_at = Instant::now() + if more { Duration::ZERO } else { UPKEEP_EVERY };
         Ok(())
     }
 }
