@@ -187,6 +187,49 @@ fn records_beyond_the_limits_of_the_server_are_quarantined_alone() {
 }
 
 #[test]
+fn many_records_that_the_server_refuses_take_no_more_messages_than_a_few() {
+    let Some(database) = database() else { return };
+    writer(&database.url).maintain().unwrap();
+    database.execute("ALTER TABLE logspool.records ADD CHECK (message NOT LIKE 'bad/%')");
+    database.note_statements();
+    let mut store = writer(&database.url);
+    store.maintain().unwrap();
+    let group =
+        [chunk("bad", 1, 1, 5_000, Opening), chunk("s", 1, 1, 10, Opening), chunk("bad", 1, 5_001, 9_990, Following)];
+    let before = database.noted_statements();
+
+    let written = store.write(&group).unwrap();
+
+    let statements = database.noted_statements() - before;
+    assert!((3..30).contains(&statements), "{statements}");
+    assert_eq!((vec![Committed; 3], 10, 9_990), (written.outcomes, written.stored, written.quarantined));
+    assert_eq!(10, database.number("SELECT count(*) FROM logspool.records WHERE message LIKE 's/%'"));
+    assert_eq!(9_990, database.number("SELECT count(DISTINCT record::jsonb ->> 'message') FROM logspool.quarantine"));
+}
+
+#[test]
+fn services_whose_records_are_refused_at_once_do_not_disturb_each_other() {
+    let Some(database) = database() else { return };
+    writer(&database.url).maintain().unwrap();
+    database.execute("ALTER TABLE logspool.records ADD CHECK (message NOT LIKE '%/1')");
+    let services: Vec<_> = (0..4)
+        .map(|number| {
+            let url = database.url.clone();
+            thread::spawn(move || {
+                let mut store = writer(&url);
+                let chunks = (1..=5).map(|epoch| chunk(&format!("s{number}"), epoch, 1, 500, Opening));
+                chunks.map(|chunk| store.write(&[chunk]).unwrap().quarantined).sum::<u64>()
+            })
+        })
+        .collect();
+
+    for service in services {
+        assert_eq!(5, service.join().unwrap());
+    }
+    assert_eq!(4 * 5 * 499, database.number("SELECT count(*) FROM logspool.records"));
+}
+
+#[test]
 fn records_of_any_time_are_stored_and_found() {
     let Some(database) = database() else { return };
     let now = now_ns();

@@ -14,15 +14,15 @@ use std::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use futures_util::SinkExt;
 use tokio::time::timeout;
-use tokio_postgres::{Client, Error, Statement};
+use tokio_postgres::{Client, Error, Statement, ToStatement};
 
-use super::connection::{Address, Backoff, Failure, Link, reason};
+use super::connection::{Address, Backoff, Failure, Link};
 use super::plan::{Marks, Plan, unknown};
-use super::{Config, rows, schema, text};
+use super::sift::sift;
+use super::{Config, rows, schema};
 use crate::batch::Row;
 use crate::clock::now_ns;
 use crate::delivery::Delivery;
-use crate::record::Record;
 use crate::stores::leap::Leap;
 use crate::stores::watermark::Watermark;
 use crate::stores::{Store, StoreError, Written};
@@ -67,8 +67,6 @@ const MOVE_MARKS: &str = "
             RETURNING 1
     )
     SELECT (SELECT count(*) FROM moved) + (SELECT count(*) FROM made) + (SELECT count(*) FROM gone)";
-
-const QUARANTINE: &str = "INSERT INTO logspool.quarantine (reason, record) VALUES ($1, $2)";
 
 /// Watermarks of clients that have not been seen for so long are forgotten: a client that keeps chunks for longer
 /// than that may find them stored twice. The newest sign of life is the measure, unless the server's clock was ahead
@@ -292,10 +290,10 @@ async fn commit(client: &Client, statements: &Statements, plan: &Plan<'_>) -> Re
     client.batch_execute("BEGIN").await?;
     let mut quarantined = 0;
     if plan.written.stored > 0 {
-        match copy(client, statements, plan.rows()).await {
+        match copy(client, &statements.copy, plan.rows(), rows::put).await {
             Err(error) if is_refusal(&error) => {
                 client.batch_execute("ROLLBACK; BEGIN").await?;
-                quarantined = sift(client, statements, &plan.rows().collect::<Vec<_>>()).await?;
+                quarantined = sift(client, plan.rows()).await?;
             }
             done => done?,
         }
@@ -318,16 +316,18 @@ async fn commit(client: &Client, statements: &Statements, plan: &Plan<'_>) -> Re
     Ok(Some(quarantined))
 }
 
-async fn copy<'a>(
+/// Copies rows to where a statement says, in the form that `put` gives them.
+pub(super) async fn copy<'a>(
     client: &Client,
-    statements: &Statements,
+    statement: &(impl ToStatement + ?Sized),
     rows: impl IntoIterator<Item = Row<'a>>,
+    put: impl Fn(&Row<'_>, &mut BytesMut),
 ) -> Result<(), Error> {
-    let mut sink = pin!(client.copy_in::<_, Bytes>(&statements.copy).await?);
+    let mut sink = pin!(client.copy_in::<_, Bytes>(statement).await?);
     let mut buffer = BytesMut::with_capacity(2 * COPY_BYTES);
     rows::begin(&mut buffer);
     for row in rows {
-        rows::put(&row, &mut buffer);
+        put(&row, &mut buffer);
         if buffer.len() >= COPY_BYTES {
             sink.send(buffer.split().freeze()).await?;
             buffer.reserve(2 * COPY_BYTES);
@@ -345,66 +345,4 @@ fn is_refusal(error: &Error) -> bool {
     let code = error.code().map_or("", |code| code.code());
     // Not the bytes of the copy itself: they are made here, and no row is to blame.
     code != "22P04" && ["22", "23", "54", "P0"].iter().any(|class| code.starts_with(class))
-}
-
-/// Stores what can be stored and puts the rest into quarantine: halves a refused part until the one row is found.
-async fn sift(client: &Client, statements: &Statements, rows: &[Row<'_>]) -> Result<u64, Failure> {
-    let mut quarantined = 0;
-    let mut parts = vec![rows];
-    while let Some(part) = parts.pop() {
-        client.batch_execute("SAVEPOINT part").await?;
-        match copy(client, statements, part.iter().copied()).await {
-            Err(error) if is_refusal(&error) => {
-                client.batch_execute("ROLLBACK TO SAVEPOINT part; RELEASE SAVEPOINT part").await?;
-                if let [row] = part {
-                    client.execute(QUARANTINE, &[&text::stored(&reason(&error)), &as_json(row)]).await?;
-                    quarantined += 1;
-                } else {
-                    let (left, right) = part.split_at(part.len() / 2);
-                    parts.extend([right, left]);
-                }
-            }
-            done => {
-                done?;
-                client.batch_execute("RELEASE SAVEPOINT part").await?;
-            }
-        }
-    }
-    Ok(quarantined)
-}
-
-/// A record as JSON. Its fields are put in as they are: what cannot be read as JSON with a limited depth would be lost.
-fn as_json(row: &Row<'_>) -> String {
-    let record: Record<'_> = Row { fields: None, ..*row }.record();
-    let mut json = serde_json::to_string(&record).expect("a record has no keys but text");
-    if let Some(fields) = row.fields {
-        json.pop();
-        json.push_str(",\"fields\":");
-        json.push_str(fields);
-        json.push('}');
-    }
-    json
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::batch::{Arrival, Batch};
-    use crate::value::Value;
-
-    #[test]
-    fn a_quarantined_record_is_all_of_it() {
-        let record = Record {
-            level: 40,
-            logger: "shop".into(),
-            message: "a\0".into(),
-            fields: vec![("k".into(), Value::Int(1))],
-            ..Record::default()
-        };
-        let mut batch = Batch::default();
-        batch.push(&record, Arrival { time_ns: 5, host: "" });
-
-        let expected = r#"{"time_ns":5,"level":40,"logger":"shop","message":"a\u0000","fields":{"k":1}}"#;
-        assert_eq!(expected, as_json(&batch.row(0).unwrap()));
-    }
 }
