@@ -1,13 +1,14 @@
 //! What the SQLite store says, and keeps, when something is wrong with its folder.
 
+mod small_place;
 mod sqlite_support;
 
 use std::fs;
-use std::process::{Command, Stdio};
 
 use logspool_server::stores::sqlite::{Indexing, Options, Retention, SqliteAnswers, SqliteStore};
 use logspool_server::stores::{Store, StoreError};
 use rusqlite::Connection;
+use small_place::{limit, run_in_a_small_place};
 use sqlite_support::{DAY, Hand, TODAY, chunk, close, messages, numbered, open, opening, said, stored, write};
 
 fn fatal(result: Result<SqliteStore, StoreError>) -> String {
@@ -100,27 +101,6 @@ fn a_file_that_is_locked_by_another_program_is_written_later() {
     }
     other.execute_batch("ROLLBACK").unwrap();
     assert_eq!(3, store.write(&deliveries).unwrap().stored);
-}
-
-/// Runs one test of this file in a process of its own, which may not make files larger than some bytes, and where that
-/// is an error, not a signal.
-fn run_in_a_small_place(test: &str) {
-    let script = format!("trap '' XFSZ; exec \"$0\" --exact {test} --nocapture --ignored");
-    let child = Command::new("sh")
-        .args(["-c", &script])
-        .arg(std::env::current_exe().unwrap())
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let output = String::from_utf8_lossy(&child.stdout).into_owned() + &String::from_utf8_lossy(&child.stderr);
-    assert!(child.status.success() && output.contains("1 passed"), "{output}");
-}
-
-/// Sets how large files may become.
-fn limit(bytes: &str) {
-    let pid = std::process::id().to_string();
-    let done = Command::new("prlimit").args(["--pid", &pid, &format!("--fsize={bytes}:unlimited")]).status().unwrap();
-    assert!(done.success());
 }
 
 #[test]
