@@ -92,7 +92,8 @@ impl Intake {
         for store in stores {
             let (sender, receiver) = mpsc::channel();
             let metrics = metrics.store(store.name());
-            let writer = Writer { store, receiver, metrics, given_up: given_up.clone() };
+            let (given_up, maintained) = (given_up.clone(), Instant::now());
+            let writer = Writer { store, receiver, metrics, given_up, maintained };
             threads.push(std::thread::Builder::new().name("store".to_owned()).spawn(move || writer.run())?);
             senders.push(sender);
         }
@@ -227,11 +228,12 @@ struct Writer {
     receiver: Receiver<Arc<Delivery>>,
     metrics: Arc<StoreMetrics>,
     given_up: Arc<AtomicBool>,
+    /// When the store looked after itself last.
+    maintained: Instant,
 }
 
 impl Writer {
     fn run(mut self) {
-        let mut maintained = Instant::now();
         let mut has_written = false;
         loop {
             match self.receiver.recv_timeout(MAINTENANCE) {
@@ -245,14 +247,11 @@ impl Writer {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-            if maintained.elapsed() >= MAINTENANCE {
-                maintained = Instant::now();
+            if self.maintained.elapsed() >= MAINTENANCE {
                 if !std::mem::take(&mut has_written) {
                     self.check();
                 }
-                if let Err(error) = self.metrics.watched(|| self.store.maintain()) {
-                    tracing::warn!(store = self.store.name(), "cannot look after the store: {error}");
-                }
+                self.maintain();
             }
         }
         let name = self.store.name().to_owned();
@@ -267,6 +266,14 @@ impl Writer {
         self.metrics.checked(&answered);
         if let Err(error) = answered {
             tracing::warn!(store = self.store.name(), "the store does not answer: {error}");
+        }
+    }
+
+    /// Lets the store look after itself.
+    fn maintain(&mut self) {
+        self.maintained = Instant::now();
+        if let Err(error) = self.metrics.watched(|| self.store.maintain()) {
+            tracing::warn!(store = self.store.name(), "cannot look after the store: {error}");
         }
     }
 
@@ -319,6 +326,10 @@ impl Writer {
                     }
                     // Also what only a person can mend: senders that can wait do until then, and nothing is lost.
                     tracing::warn!(store = self.store.name(), "cannot write, again in {wait:?}: {why}");
+                    // Where the disk is full, what the store removes as too old makes room.
+                    if self.maintained.elapsed() >= MAINTENANCE {
+                        self.maintain();
+                    }
                     std::thread::sleep(wait);
                     wait = (wait * 2).min(RETRY.1);
                 }

@@ -2,17 +2,22 @@
 
 mod postgres;
 
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use logspool_server::batch::{Arrival, Batch};
 use logspool_server::delivery::Outcome::{Committed, Refused};
 use logspool_server::delivery::Place::{Following, Opening};
+use logspool_server::intake::Intake;
+use logspool_server::metrics::Metrics;
+use logspool_server::query::Query;
 use logspool_server::record::Record;
-use logspool_server::stores::postgres::{Config, Reader};
+use logspool_server::stores::postgres::{Config, Reader, Writer};
 use logspool_server::stores::{Store, StoreError, Written};
 use logspool_server::value::Value;
 use postgres::batches::{chunk, config, everything, loose, now_ns, records, write, writer};
-use postgres::{DEADLINE, SMALL, Server, database};
+use postgres::{DEADLINE, Database, SMALL, Server, database};
 
 const DAY_NS: i64 = 86_400_000_000_000;
 
@@ -182,6 +187,49 @@ fn records_beyond_the_limits_of_the_server_are_quarantined_alone() {
 }
 
 #[test]
+fn many_records_that_the_server_refuses_take_no_more_messages_than_a_few() {
+    let Some(database) = database() else { return };
+    writer(&database.url).maintain().unwrap();
+    database.execute("ALTER TABLE logspool.records ADD CHECK (message NOT LIKE 'bad/%')");
+    database.note_statements();
+    let mut store = writer(&database.url);
+    store.maintain().unwrap();
+    let group =
+        [chunk("bad", 1, 1, 5_000, Opening), chunk("s", 1, 1, 10, Opening), chunk("bad", 1, 5_001, 9_990, Following)];
+    let before = database.noted_statements();
+
+    let written = store.write(&group).unwrap();
+
+    let statements = database.noted_statements() - before;
+    assert!((3..30).contains(&statements), "{statements}");
+    assert_eq!((vec![Committed; 3], 10, 9_990), (written.outcomes, written.stored, written.quarantined));
+    assert_eq!(10, database.number("SELECT count(*) FROM logspool.records WHERE message LIKE 's/%'"));
+    assert_eq!(9_990, database.number("SELECT count(DISTINCT record::jsonb ->> 'message') FROM logspool.quarantine"));
+}
+
+#[test]
+fn services_whose_records_are_refused_at_once_do_not_disturb_each_other() {
+    let Some(database) = database() else { return };
+    writer(&database.url).maintain().unwrap();
+    database.execute("ALTER TABLE logspool.records ADD CHECK (message NOT LIKE '%/1')");
+    let services: Vec<_> = (0..4)
+        .map(|number| {
+            let url = database.url.clone();
+            thread::spawn(move || {
+                let mut store = writer(&url);
+                let chunks = (1..=5).map(|epoch| chunk(&format!("s{number}"), epoch, 1, 500, Opening));
+                chunks.map(|chunk| store.write(&[chunk]).unwrap().quarantined).sum::<u64>()
+            })
+        })
+        .collect();
+
+    for service in services {
+        assert_eq!(5, service.join().unwrap());
+    }
+    assert_eq!(4 * 5 * 499, database.number("SELECT count(*) FROM logspool.records"));
+}
+
+#[test]
 fn records_of_any_time_are_stored_and_found() {
     let Some(database) = database() else { return };
     let now = now_ns();
@@ -198,14 +246,49 @@ fn records_of_any_time_are_stored_and_found() {
 }
 
 #[test]
-fn a_day_that_has_records_in_the_default_partition_keeps_them_there() {
+fn a_few_records_of_a_day_move_from_the_default_partition_to_its_own_and_many_stay() {
+    let Some(database) = database() else { return };
+    // As if both days were further ahead, and came nearer: one with a few records, one with many.
+    let today = now_ns().div_euclid(DAY_NS);
+    let days = [(today + 2, 3, 0), (today + 3, 10_001, 10_002)];
+    for (day, few_or_many, others) in days {
+        let mut store = writer(&database.url);
+        store.maintain().unwrap();
+        database.execute(&format!("DROP TABLE logspool.{}; ANALYZE logspool.records_other", partition(day)));
+        let of_day = |number: i64| Record {
+            time_ns: Some(day * DAY_NS + number),
+            message: number.to_string().into(),
+            fields: vec![("n".into(), Value::Int(number))],
+            ..Record::default()
+        };
+        store.write(&[loose(&(1..few_or_many).map(of_day).collect::<Vec<_>>()), loose(&[of_day(0)])]).unwrap();
+        assert_eq!(few_or_many, database.number("SELECT count(*) FROM logspool.records_other"));
+
+        let mut next = writer(&database.url);
+        next.maintain().unwrap();
+        next.write(&[loose(&[of_day(few_or_many)])]).unwrap();
+
+        assert_eq!(others, database.number("SELECT count(*) FROM logspool.records_other"));
+        let found =
+            records(&Reader::new(&config(&database.url)), &Query { since_ns: Some(day * DAY_NS), ..everything() });
+        let newest_first: Vec<_> = (0..=few_or_many).rev().map(of_day).collect();
+        assert!(newest_first == found, "{} of {}", found.len(), newest_first.len());
+        let indexes = format!("SELECT count(*) FROM pg_indexes WHERE tablename = '{}'", partition(day));
+        assert_eq!(if others == 0 { 2 } else { 0 }, database.number(&indexes));
+    }
+}
+
+#[test]
+fn records_that_cannot_move_to_a_partition_do_not_keep_others_from_being_stored() {
     let Some(database) = database() else { return };
     let mut store = writer(&database.url);
     store.maintain().unwrap();
     let tomorrow = now_ns().div_euclid(DAY_NS) + 1;
-    let name = partition(tomorrow);
-    database.execute(&format!("DROP TABLE logspool.{name}"));
     let record = Record { time_ns: Some(tomorrow * DAY_NS), ..Record::default() };
+    database.execute(&format!(
+        "DROP TABLE logspool.{}; ALTER TABLE logspool.records ADD day bigint GENERATED ALWAYS AS (time_ns / 86400) STORED",
+        partition(tomorrow)
+    ));
     store.write(&[loose(std::slice::from_ref(&record))]).unwrap();
 
     let mut next = writer(&database.url);
@@ -239,14 +322,13 @@ fn partitions_are_made_once_whoever_holds_the_tables_lets_go() {
 fn old_records_and_watermarks_are_removed() {
     let Some(database) = database() else { return };
     let config = Config { retention_days: Some(30), ..config(&database.url) };
-    let mut store = logspool_server::stores::postgres::Writer::new(&config);
+    let mut store = Writer::new(&config);
     store.write(&[chunk("old", 1, 1, 1, Opening), chunk("new", 1, 1, 1, Opening)]).unwrap();
     let old_day = now_ns().div_euclid(DAY_NS) - 31;
-    let (name, from, to) = (partition(old_day), old_day * DAY_NS, (old_day + 1) * DAY_NS);
-    database.execute(&format!(
-        "CREATE TABLE logspool.{name} PARTITION OF logspool.records FOR VALUES FROM ({from}) TO ({to});
-         UPDATE logspool.streams SET seen = now() - interval '8 days' WHERE stream = 'old'"
-    ));
+    let (name, from, to) = (add_partition(&database, old_day), old_day * DAY_NS, (old_day + 1) * DAY_NS);
+    // As of a service that was there all the time.
+    add_partition(&database, now_ns().div_euclid(DAY_NS) - 2);
+    database.execute("UPDATE logspool.streams SET seen = now() - interval '8 days' WHERE stream = 'old'");
     let at = |time_ns| Record { time_ns: Some(time_ns), ..Record::default() };
     store.write(&[loose(&[at(from), at(0), at(to)])]).unwrap();
 
@@ -258,6 +340,96 @@ fn old_records_and_watermarks_are_removed() {
     assert_eq!("new", database.query("SELECT stream FROM logspool.streams")[0].get::<_, &str>(0));
     // What is forgotten here is forgotten in the store, too.
     assert_eq!(1, store.write(&[chunk("old", 1, 1, 1, Opening)]).unwrap().stored);
+}
+
+#[test]
+fn old_records_of_the_default_partition_are_removed_in_pieces() {
+    let Some(database) = database() else { return };
+    let mut store = Writer::new(&Config { retention_days: Some(30), ..config(&database.url) });
+    store.write(&[loose(&[message("new")])]).unwrap();
+    database.execute(
+        "INSERT INTO logspool.records (time_ns, level, logger, message) SELECT n, 20, '', 'old' FROM generate_series(1, 25000) n;
+         INSERT INTO logspool.quarantine SELECT to_timestamp(0), '', '' FROM generate_series(1, 12000)",
+    );
+
+    for (others, quarantined) in [(15_000, 2_000), (5_000, 0), (0, 0)] {
+        store.maintain().unwrap();
+        assert_eq!(others, database.number("SELECT count(*) FROM logspool.records_other"));
+        assert_eq!(quarantined, database.number("SELECT count(*) FROM logspool.quarantine"));
+    }
+    assert_eq!(1, database.number("SELECT count(*) FROM logspool.records"));
+}
+
+#[test]
+fn a_clock_of_the_server_that_is_or_was_ahead_forgets_no_stream() {
+    let Some(database) = database() else { return };
+    let mut store = writer(&database.url);
+    store.write(&[chunk("live", 1, 1, 1, Opening), chunk("other", 1, 1, 1, Opening)]).unwrap();
+    for seen in ["now() - interval '30 days'", "now() - interval '1 day'"] {
+        database.execute(&format!("UPDATE logspool.streams SET seen = {seen}"));
+        database.execute("UPDATE logspool.streams SET seen = now() + interval '30 days' WHERE stream = 'other'");
+
+        writer(&database.url).maintain().unwrap();
+
+        assert_eq!(2, database.number("SELECT count(*) FROM logspool.streams"), "{seen}");
+    }
+}
+
+#[test]
+fn old_records_and_watermarks_stay_for_a_while_where_the_clock_may_have_leapt() {
+    let Some(database) = database() else { return };
+    let mut store = Writer::new(&Config { retention_days: Some(2), ..config(&database.url) });
+    store.write(&[chunk("s", 1, 1, 1, Opening)]).unwrap();
+    // The last days of which anything is known are over a year ago.
+    let today = now_ns().div_euclid(DAY_NS);
+    let old: Vec<_> = (400..405).map(|days| add_partition(&database, today - days)).collect();
+    let at = |time_ns| Record { time_ns: Some(time_ns), ..Record::default() };
+    store.write(&[loose(&[at(0), at((today - 402) * DAY_NS)])]).unwrap();
+    database.execute(
+        "UPDATE logspool.streams SET seen = now() - interval '400 days';
+         INSERT INTO logspool.streams VALUES ('new', 1, 1, now())",
+    );
+
+    store.maintain().unwrap();
+
+    assert_eq!(3, database.number("SELECT count(*) FROM logspool.records"));
+    assert_eq!(2, database.number("SELECT count(*) FROM logspool.streams"));
+    for name in old {
+        assert_eq!(1, database.number(&format!("SELECT count(*) FROM pg_class WHERE relname = '{name}'")));
+    }
+}
+
+#[test]
+fn old_records_go_also_while_the_disk_of_the_server_is_full() {
+    let Some(database) = database() else { return };
+    writer(&database.url).maintain().unwrap();
+    let today = now_ns().div_euclid(DAY_NS);
+    add_partition(&database, today - 2);
+    let old = add_partition(&database, today - 31);
+    // As if it were full for as long as the old partition is there.
+    database.execute(&format!(
+        "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            IF to_regclass('logspool.{old}') IS NOT NULL THEN
+                RAISE EXCEPTION 'could not extend file: no space left on device' USING ERRCODE = 'disk_full';
+            END IF;
+            RETURN NEW;
+         END $$;
+         CREATE TRIGGER full_disk BEFORE INSERT ON logspool.records FOR EACH ROW EXECUTE FUNCTION full_disk()"
+    ));
+    let store = Writer::new(&Config { retention_days: Some(30), ..config(&database.url) });
+    let (intake, writers) = Intake::start(vec![Box::new(store)], 1 << 20, Arc::new(Metrics::default())).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let mut batch = Batch::default();
+    batch.push(&message("x"), Arrival { time_ns: now_ns(), host: "" });
+
+    let outcome = runtime.block_on(async {
+        let answer = intake.submit(batch, None).await;
+        tokio::time::timeout(DEADLINE, answer).await.expect("the old partition stays").unwrap()
+    });
+
+    assert_eq!(Committed, outcome);
+    intake.close();
+    assert!(writers.finish(DEADLINE));
 }
 
 #[test]
@@ -335,6 +507,15 @@ fn a_server_that_is_away_at_the_start_is_used_once_it_is_there() {
         assert!(Instant::now() < until);
         thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// Makes the partition of a day, and returns its name.
+fn add_partition(database: &Database, day: i64) -> String {
+    let (name, from, to) = (partition(day), day * DAY_NS, (day + 1) * DAY_NS);
+    database.execute(&format!(
+        "CREATE TABLE logspool.{name} PARTITION OF logspool.records FOR VALUES FROM ({from}) TO ({to})"
+    ));
+    name
 }
 
 /// The partition of a day.

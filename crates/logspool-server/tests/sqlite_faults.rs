@@ -1,14 +1,15 @@
 //! What the SQLite store says, and keeps, when something is wrong with its folder.
 
+mod small_place;
 mod sqlite_support;
 
 use std::fs;
-use std::process::{Command, Stdio};
 
-use logspool_server::stores::sqlite::{Options, SqliteAnswers, SqliteStore};
+use logspool_server::stores::sqlite::{Indexing, Options, Retention, SqliteAnswers, SqliteStore};
 use logspool_server::stores::{Store, StoreError};
 use rusqlite::Connection;
-use sqlite_support::{Hand, TODAY, chunk, close, messages, numbered, open, opening, said, stored, write};
+use small_place::{limit, run_in_a_small_place};
+use sqlite_support::{DAY, Hand, TODAY, chunk, close, messages, numbered, open, opening, said, stored, write};
 
 fn fatal(result: Result<SqliteStore, StoreError>) -> String {
     match result {
@@ -102,27 +103,6 @@ fn a_file_that_is_locked_by_another_program_is_written_later() {
     assert_eq!(3, store.write(&deliveries).unwrap().stored);
 }
 
-/// Runs one test of this file in a process of its own, which may not make files larger than some bytes, and where that
-/// is an error, not a signal.
-fn run_in_a_small_place(test: &str) {
-    let script = format!("trap '' XFSZ; exec \"$0\" --exact {test} --nocapture --ignored");
-    let child = Command::new("sh")
-        .args(["-c", &script])
-        .arg(std::env::current_exe().unwrap())
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let output = String::from_utf8_lossy(&child.stdout).into_owned() + &String::from_utf8_lossy(&child.stderr);
-    assert!(child.status.success() && output.contains("1 passed"), "{output}");
-}
-
-/// Sets how large files may become.
-fn limit(bytes: &str) {
-    let pid = std::process::id().to_string();
-    let done = Command::new("prlimit").args(["--pid", &pid, &format!("--fsize={bytes}:unlimited")]).status().unwrap();
-    assert!(done.success());
-}
-
 #[test]
 fn a_full_disk_is_told_of_and_what_was_not_written_is_written_later() {
     run_in_a_small_place("full_disk");
@@ -163,7 +143,7 @@ fn no_room_for_a_day() {
     let hand = Hand::at(TODAY);
     let mut store = open(folder.path(), &hand);
     store.write(&[numbered(opening("s", 1, 1, 100))]).unwrap();
-    hand.set(TODAY + sqlite_support::DAY);
+    hand.set(TODAY + DAY);
     let again = numbered(chunk("s", 1, 91, 110));
     // From no room at all to a little more than enough: it may fail at any step.
     for bytes in (0..100_000).step_by(3_000) {
@@ -187,6 +167,50 @@ fn no_room_for_a_day() {
         }
     }
     panic!("it never had enough room");
+}
+
+#[test]
+fn a_full_disk_does_not_keep_old_files_from_being_removed() {
+    run_in_a_small_place("full_disk_of_old_files");
+}
+
+#[test]
+#[ignore = "run by the test above, in a process of its own"]
+fn full_disk_of_old_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let hand = Hand::at(TODAY);
+    let mut store = open(folder.path(), &hand);
+    for day in 0..3 {
+        hand.set(TODAY + day * DAY);
+        write(&mut store, &[said(day, &format!("day {day}"))]);
+        store.maintain().unwrap();
+    }
+    close(store);
+    // The file of the third day is to be sealed still.
+    hand.set(TODAY + 3 * DAY);
+    let retention = Retention { days: None, bytes: Some(1) };
+    let options = Options { retention, indexing: Indexing::Off, clock: hand.clock() };
+    let mut store = SqliteStore::open(folder.path(), options).unwrap();
+    let left = || {
+        let names = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<_> = names.filter(|name| name.starts_with("20") && name.ends_with(".sqlite")).collect();
+        names.sort();
+        names
+    };
+    limit("0");
+
+    let error = store.maintain().unwrap_err();
+    let beside = (left(), messages(&store.answers(), ""));
+    limit("unlimited");
+    store.maintain().unwrap();
+
+    assert!(error.to_string().contains("2026-11-24.sqlite"), "{error}");
+    assert_eq!(
+        (vec!["2026-11-24.sqlite".to_owned(), "2026-11-25.sqlite".to_owned()], vec!["day 2".to_owned()]),
+        beside
+    );
+    assert_eq!(["2026-11-25.sqlite"], left().as_slice());
+    assert_eq!(1, store.answers().stats().unwrap().files);
 }
 
 #[test]

@@ -4,7 +4,9 @@ mod sqlite_support;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use logspool_server::query::{Matcher, Query};
 use logspool_server::record::Record;
@@ -244,9 +246,9 @@ fn an_answer_is_whole_while_records_come_and_are_indexed() {
     let folder = tempfile::tempdir().unwrap();
     let mut store = open_with(folder.path(), &Hand::at(TODAY), Indexing::Background);
     let answers = store.answers();
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(4);
+    let deadline = Instant::now() + Duration::from_secs(4);
     let mut written = 0;
-    while std::time::Instant::now() < deadline {
+    while Instant::now() < deadline {
         written += write(&mut store, &vec![Record { trace_id: Some("t".into()), ..said(TODAY, "word") }; 150]).stored;
         for text in ["word", "trace_id=t", "logger=shop level=20"] {
             let found = records(&answers, &Query { limit: Some(u64::MAX), ..query(text) });
@@ -347,4 +349,50 @@ fn an_index_that_is_damaged_or_of_another_file_is_made_again() {
         assert_eq!(["word"], messages(&store.answers(), "word").as_slice(), "{what}");
         close(store);
     }
+}
+
+#[test]
+fn the_index_of_a_damaged_file_ends_before_the_damage_and_keeps_no_other_from_being_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let hand = Hand::at(TODAY);
+    let mut store = open(folder.path(), &hand);
+    let many: Vec<_> = (0..12_000).map(|at| said(TODAY + at, &format!("record {at:05}"))).collect();
+    write(&mut store, &many);
+    hand.set(TODAY + DAY);
+    store.maintain().unwrap();
+    close(store);
+    damage_page_of(&folder.path().join("2026-11-22.sqlite"), "record 11000");
+    let path = folder.path().join("2026-11-22.index");
+
+    let mut store = open_with(folder.path(), &hand, Indexing::Background);
+    let indexed_to = || {
+        let ask = |index: Connection| index.query_row("SELECT indexed_to FROM progress", [], |row| row.get(0));
+        if path.exists() { Connection::open(&path).and_then(ask).unwrap_or(0) } else { 0 }
+    };
+    until("the sound part is indexed", || indexed_to() == 10_000);
+    // Kept open, so that no other file gets its number.
+    let index = fs::File::open(&path).unwrap();
+    write(&mut store, &[said(TODAY + DAY, "of today")]);
+    indexed(&store.answers());
+    // Several rounds of the thread.
+    let deadline = Instant::now() + Duration::from_secs(3);
+    while Instant::now() < deadline {
+        let now = fs::metadata(&path).expect("the index stays");
+        assert_eq!(index.metadata().unwrap().ino(), now.ino(), "the index is made again");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+
+    assert_eq!(10_000, indexed_to());
+    let today = Query { since_ns: Some(TODAY + DAY), ..query("today") };
+    assert_eq!(1, records(&store.answers(), &today).len());
+    close(store);
+}
+
+/// Writes nonsense over the page in which a text lies.
+fn damage_page_of(path: &Path, text: &str) {
+    let bytes = fs::read(path).unwrap();
+    let at = bytes.windows(text.len()).position(|window| window == text.as_bytes()).expect("the text is there");
+    let page_bytes = usize::from(u16::from_be_bytes([bytes[16], bytes[17]]));
+    let file = fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.write_all_at(&[0xff; 512], (at / page_bytes * page_bytes) as u64).unwrap();
 }

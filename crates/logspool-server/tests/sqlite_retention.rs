@@ -2,14 +2,18 @@
 
 mod sqlite_support;
 
-use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use logspool_server::address::StoreAddress;
 use logspool_server::config::{self, Config};
+use logspool_server::delivery::{Delivery, Outcome};
+use logspool_server::intake::Intake;
+use logspool_server::metrics::Metrics;
 use logspool_server::stores::sqlite::{Indexing, Options, Retention, SqliteStore};
-use logspool_server::stores::{self, Store};
-use sqlite_support::{DAY, Hand, TODAY, messages, open, said, until, write};
+use logspool_server::stores::{self, Store, StoreError, Written};
+use sqlite_support::{DAY, Hand, TODAY, batch, messages, open, said, until, write};
 
 /// A store with a record of each of five days.
 fn five_days(folder: &Path, retention: Retention, indexing: Indexing) -> (SqliteStore, Hand) {
@@ -27,6 +31,10 @@ fn five_days(folder: &Path, retention: Retention, indexing: Indexing) -> (Sqlite
 fn names(folder: &Path) -> Vec<String> {
     let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     names.collect()
+}
+
+fn day_files(folder: &Path) -> usize {
+    names(folder).iter().filter(|name| name.starts_with("20") && name.ends_with(".sqlite")).count()
 }
 
 #[test]
@@ -58,6 +66,57 @@ fn files_go_until_the_others_fit_into_the_bytes_and_that_of_today_stays() {
     assert!(store.answers().stats().unwrap().bytes < bytes);
 }
 
+/// A store on a disk that is full for as long as files of earlier days lie on it.
+struct OnFullDisk {
+    store: SqliteStore,
+    folder: PathBuf,
+}
+
+impl Store for OnFullDisk {
+    fn name(&self) -> &str {
+        "full"
+    }
+
+    fn write(&mut self, deliveries: &[Arc<Delivery>]) -> Result<Written, StoreError> {
+        match day_files(&self.folder) {
+            0 | 1 => self.store.write(deliveries),
+            days => Err(StoreError::Retry(format!("no space left: {days} days are there"))),
+        }
+    }
+
+    fn maintain(&mut self) -> Result<(), StoreError> {
+        self.store.maintain()
+    }
+
+    fn close(self: Box<Self>) -> Result<(), StoreError> {
+        Store::close(Box::new(self.store))
+    }
+}
+
+#[test]
+fn old_files_go_also_while_nothing_can_be_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, hand) = five_days(folder.path(), Retention::default(), Indexing::Off);
+    drop(store);
+    let retention = Retention { days: None, bytes: Some(1) };
+    let options = Options { retention, indexing: Indexing::Off, clock: hand.clock() };
+    let store = SqliteStore::open(folder.path(), options).unwrap();
+    let answers = store.answers();
+    let store = OnFullDisk { store, folder: folder.path().to_owned() };
+    let (intake, writers) = Intake::start(vec![Box::new(store)], 1 << 20, Arc::new(Metrics::default())).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+
+    let outcome = runtime.block_on(async {
+        let answer = intake.submit(batch(&[said(5, "after that")]), None).await;
+        tokio::time::timeout(Duration::from_secs(30), answer).await.expect("old files stay").unwrap()
+    });
+
+    assert_eq!(Outcome::Committed, outcome);
+    assert_eq!(["after that", "day 4"], messages(&answers, "").as_slice());
+    intake.close();
+    assert!(writers.finish(Duration::from_secs(30)));
+}
+
 #[test]
 fn a_file_that_is_removed_while_it_is_read_does_not_come_back() {
     let folder = tempfile::tempdir().unwrap();
@@ -83,6 +142,66 @@ fn a_file_that_is_removed_while_it_is_read_does_not_come_back() {
 }
 
 #[test]
+fn a_clock_that_leaps_ahead_and_back_removes_nothing_and_keeps_nothing_from_being_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, hand) = five_days(folder.path(), Retention::default(), Indexing::Off);
+    drop(store);
+    let retention = Retention { days: Some(2), bytes: None };
+    let open = || SqliteStore::open(folder.path(), Options { retention, indexing: Indexing::Off, clock: hand.clock() });
+    let mut store = open().unwrap();
+    hand.set(TODAY + 404 * DAY);
+    write(&mut store, &[said(404, "day 404")]);
+    store.maintain().unwrap();
+    // Also in the eyes of a service that knows no other time, and over midnight.
+    drop(store);
+    let mut store = open().unwrap();
+    store.maintain().unwrap();
+    hand.set(TODAY + 405 * DAY);
+    store.maintain().unwrap();
+    assert_eq!(["day 404", "day 4", "day 3", "day 2", "day 1", "day 0"], messages(&store.answers(), "").as_slice());
+
+    for day in 5..9 {
+        hand.set(TODAY + day * DAY);
+        write(&mut store, &[said(day, &format!("day {day}"))]);
+        store.maintain().unwrap();
+    }
+    // What came on the day with the wrong date came before the fifth.
+    assert_eq!(["day 8", "day 7", "day 6"], messages(&store.answers(), "").as_slice());
+    assert_eq!(3, day_files(folder.path()));
+}
+
+#[test]
+fn a_clock_that_is_behind_for_a_while_makes_nothing_old() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut store, hand) = five_days(folder.path(), Retention { days: Some(2), bytes: None }, Indexing::Off);
+    hand.set(1);
+    write(&mut store, &[said(5, "day 4, later")]);
+    store.maintain().unwrap();
+    for day in 5..7 {
+        hand.set(TODAY + day * DAY);
+        store.maintain().unwrap();
+    }
+
+    assert_eq!(["day 4, later", "day 4"], messages(&store.answers(), "").as_slice());
+}
+
+#[test]
+fn after_days_without_a_service_what_is_old_stays_for_a_while_but_not_beyond_its_bytes() {
+    for (bytes, kept) in [(None, 5), (Some(1), 0)] {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, hand) = five_days(folder.path(), Retention::default(), Indexing::Off);
+        drop(store);
+        hand.set(TODAY + 40 * DAY);
+        let retention = Retention { days: Some(2), bytes };
+        let options = Options { retention, indexing: Indexing::Off, clock: hand.clock() };
+        let mut store = SqliteStore::open(folder.path(), options).unwrap();
+        store.maintain().unwrap();
+
+        assert_eq!(kept, messages(&store.answers(), "").len(), "{bytes:?} bytes");
+    }
+}
+
+#[test]
 fn without_a_limit_nothing_goes() {
     let folder = tempfile::tempdir().unwrap();
     let (mut store, hand) = five_days(folder.path(), Retention::default(), Indexing::Off);
@@ -98,13 +217,13 @@ fn indexes_go_with_their_files() {
     let retention = Retention { days: Some(0), bytes: None };
     let (mut store, hand) = five_days(folder.path(), retention, Indexing::Background);
     until("there is an index", || names(folder.path()).iter().any(|name| name.ends_with(".index")));
-    hand.set(TODAY + 9 * DAY);
+    hand.set(TODAY + 5 * DAY);
     store.maintain().unwrap();
 
     Store::close(Box::new(store)).unwrap();
     drop(open(folder.path(), &hand));
     let mut left = names(folder.path());
-    left.retain(|name| name.contains(".index") && !name.starts_with("2026-12-01"));
+    left.retain(|name| name.contains(".index") && !name.starts_with("2026-11-27"));
     assert_eq!(Vec::<String>::new(), left);
 }
 
@@ -128,7 +247,6 @@ fn the_configuration_says_what_is_kept() {
         let mut opened = stores::open(&config).unwrap();
         opened.stores[0].maintain().unwrap();
 
-        let files = names(folder.path()).into_iter().filter(|name| name.starts_with("20") && name.ends_with(".sqlite"));
-        assert_eq!(kept, files.count(), "{days:?} days, {bytes:?} bytes");
+        assert_eq!(kept, day_files(folder.path()), "{days:?} days, {bytes:?} bytes");
     }
 }

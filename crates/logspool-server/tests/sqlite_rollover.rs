@@ -120,6 +120,27 @@ fn streams_that_are_silent_for_a_week_are_forgotten_when_the_day_changes() {
 }
 
 #[test]
+fn streams_live_on_though_the_clock_was_ahead_or_behind_for_a_while() {
+    for wrong in [30 * DAY, -400 * DAY] {
+        let folder = tempfile::tempdir().unwrap();
+        let hand = Hand::at(TODAY);
+        let mut store = open(folder.path(), &hand);
+        store.write(&[numbered(opening("live", 1, 1, 1)), numbered(opening("silent", 1, 1, 1))]).unwrap();
+        hand.set(TODAY + wrong);
+        store.write(&[numbered(opening("other", 1, 1, 3))]).unwrap();
+        hand.set(TODAY + 1);
+        let done = store.write(&[numbered(chunk("live", 1, 2, 3)), numbered(chunk("other", 1, 1, 4))]).unwrap();
+        assert_eq!((2 + 1, 3), (done.stored, done.repeated), "{wrong}");
+        hand.set(TODAY + DAY);
+
+        let done = store.write(&[numbered(chunk("live", 1, 1, 5)), numbered(chunk("silent", 1, 1, 2))]).unwrap();
+
+        assert_eq!((3, 4, 0), (done.stored, done.repeated, done.missing), "{wrong}");
+        assert_eq!(vec![Outcome::Committed; 2], done.outcomes);
+    }
+}
+
+#[test]
 fn a_file_that_was_not_made_whole_is_made_again() {
     let folder = tempfile::tempdir().unwrap();
     let hand = Hand::at(TODAY);

@@ -1,13 +1,15 @@
 //! A text file with a line for each record: for people, `grep` and `tail -f`.
 //!
-//! There are no transactions: a group that was written in part is written again, so a line may be there twice after an
-//! error or a crash. A file that others move away (logrotate) is opened anew, as by the core's watched file sink.
+//! There are no transactions: a line may be there twice after a crash, or after an error of the disk. Where the disk is
+//! full, a group goes on where it was cut. A file that others move away (logrotate) is opened anew, as by the core's
+//! watched file sink.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use logspool::definition::{Descriptor, SinkDefinition, SinkKind};
-use logspool::sink::{Lines, Sink};
+use logspool::sink::{Lines, Sink, SinkError};
 
 use super::{Found, Store, StoreError, Written};
 use crate::delivery::{Delivery, Outcome};
@@ -17,7 +19,10 @@ use crate::show::{Colour, Format, Look, Output};
 pub struct FileStore {
     path: String,
     sink: Box<dyn Sink>,
+    /// The batches that are being written, their text, and how much of it the file has.
+    group: Vec<Arc<Delivery>>,
     text: Vec<u8>,
+    written: usize,
 }
 
 impl std::fmt::Debug for FileStore {
@@ -38,7 +43,45 @@ impl FileStore {
         let kind = SinkKind::WatchedFile { path: text.clone() };
         let definition = SinkDefinition { kind, descriptor: Descriptor::Open };
         let sink = logspool::sinks::open(&definition).map_err(|error| why(error.to_string()))?;
-        Ok(Self { path: text, sink, text: Vec::new() })
+        Ok(Self::of(text, sink))
+    }
+
+    fn of(path: String, mut sink: Box<dyn Sink>) -> Self {
+        sink.keep_unsynced();
+        Self { path, sink, group: Vec::new(), text: Vec::new(), written: 0 }
+    }
+
+    /// Whether these are the batches that an error has interrupted.
+    fn goes_on_with(&self, deliveries: &[Arc<Delivery>]) -> bool {
+        let mut pairs = self.group.iter().zip(deliveries);
+        self.group.len() == deliveries.len() && pairs.all(|(begun, given)| Arc::ptr_eq(begun, given))
+    }
+
+    fn begin(&mut self, deliveries: &[Arc<Delivery>]) -> io::Result<()> {
+        let is_cut = self.text[..self.written].last().is_some_and(|byte| *byte != b'\n');
+        self.group.clear();
+        self.written = 0;
+        let mut text = std::mem::take(&mut self.text);
+        text.clear();
+        if is_cut {
+            text.push(b'\n');
+        }
+        let mut output = Output::new(text, Format::Text, None, Look { colour: Colour::Off, columns: 0 });
+        for row in deliveries.iter().flat_map(|delivery| delivery.batch.rows()) {
+            output.row(&Found::Record(row.record()))?;
+        }
+        self.text = output.finish()?;
+        self.group = deliveries.to_vec();
+        Ok(())
+    }
+
+    fn go_on(&mut self) -> io::Result<()> {
+        while self.written < self.text.len() {
+            let lines = Lines { bytes: &self.text[self.written..], marks: &[], before: self.written };
+            self.written += self.sink.write(lines).map_err(SinkError::into_io_error)?;
+        }
+        // Nobody knows what of it is on the disk then: all of it is written again.
+        self.sink.sync().inspect_err(|_| self.written = 0)
     }
 }
 
@@ -48,25 +91,12 @@ impl Store for FileStore {
     }
 
     fn write(&mut self, deliveries: &[Arc<Delivery>]) -> Result<Written, StoreError> {
-        self.text.clear();
-        let text = std::mem::take(&mut self.text);
-        let mut output = Output::new(text, Format::Text, None, Look { colour: Colour::Off, columns: 0 });
-        let mut stored = 0;
-        let retry = |error: std::io::Error| StoreError::Retry(error.to_string());
-        for row in deliveries.iter().flat_map(|delivery| delivery.batch.rows()) {
-            output.row(&Found::Record(row.record())).map_err(retry)?;
-            stored += 1;
-        }
-        self.text = output.finish().map_err(retry)?;
-        let mut before = 0;
-        while before < self.text.len() {
-            let lines = Lines { bytes: &self.text[before..], marks: &[], before };
-            let taken = self
-                .sink
-                .write(lines)
-                .map_err(|error| StoreError::Retry(format!("cannot append to {}: {}", self.path, error.io_error())))?;
-            before += taken;
-        }
+        let begun = if self.goes_on_with(deliveries) { Ok(()) } else { self.begin(deliveries) };
+        begun
+            .and_then(|()| self.go_on())
+            .map_err(|error| StoreError::Retry(format!("cannot append to {}: {error}", self.path)))?;
+        self.group.clear();
+        let stored = deliveries.iter().map(|delivery| delivery.batch.len() as u64).sum();
         Ok(Written { outcomes: vec![Outcome::Committed; deliveries.len()], stored, ..Written::default() })
     }
 
@@ -76,5 +106,53 @@ impl Store for FileStore {
 
     fn close(self: Box<Self>) -> Result<(), StoreError> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::batch::{Arrival, Batch};
+    use crate::record::Record;
+
+    /// A file on a disk whose first sync fails.
+    #[derive(Default)]
+    struct Disk {
+        text: String,
+        synced: Vec<String>,
+    }
+
+    struct OnDisk(Arc<Mutex<Disk>>);
+
+    impl Sink for OnDisk {
+        fn write(&mut self, lines: Lines<'_>) -> Result<usize, SinkError> {
+            self.0.lock().unwrap().text.push_str(str::from_utf8(lines.bytes).unwrap());
+            Ok(lines.bytes.len())
+        }
+
+        fn sync(&mut self) -> io::Result<()> {
+            let mut disk = self.0.lock().unwrap();
+            let text = disk.text.clone();
+            disk.synced.push(text);
+            if disk.synced.len() == 1 { Err(io::Error::other("of the disk")) } else { Ok(()) }
+        }
+    }
+
+    #[test]
+    fn what_was_written_is_synced_before_it_counts_and_written_again_if_that_fails() {
+        let disk = Arc::new(Mutex::new(Disk::default()));
+        let mut store = FileStore::of("log".to_owned(), Box::new(OnDisk(disk.clone())));
+        let mut batch = Batch::default();
+        batch.push(&Record { message: "x".into(), level: 20, ..Record::default() }, Arrival { time_ns: 5, host: "" });
+        let group = [Delivery::new(batch, None, 1, None).0];
+
+        let error = store.write(&group).unwrap_err().to_string();
+        assert_eq!("cannot append to log: of the disk", error);
+        assert_eq!(1, store.write(&group).unwrap().stored);
+
+        let line = "1970-01-01T00:00:00.000Z INFO      x\n";
+        assert_eq!(vec![line.to_owned(), line.repeat(2)], disk.lock().unwrap().synced);
     }
 }

@@ -1,6 +1,7 @@
 //! Where records are kept and found again.
 
 pub mod file;
+mod leap;
 pub mod postgres;
 pub mod sqlite;
 pub mod watermark;
@@ -30,7 +31,8 @@ pub trait Store: Send {
     /// Nothing of it is stored, or it cannot be told whether it is: the same batches may be written again.
     fn write(&mut self, deliveries: &[Arc<Delivery>]) -> Result<Written, StoreError>;
 
-    /// Does what is due besides: a new day's file, old records removed. Called about once a second, and when idle.
+    /// Does what is due besides: a new day's file, old records removed. Called about once a second: when idle, and also
+    /// while writing fails.
     ///
     /// # Errors
     ///

@@ -29,6 +29,7 @@ mod plan;
 mod reader;
 mod rows;
 mod schema;
+mod sift;
 mod text;
 mod tls;
 mod writer;

@@ -64,6 +64,8 @@ pub struct Database {
     pub name: String,
     /// Its address.
     pub url: String,
+    /// What the server says, of all databases.
+    log: PathBuf,
 }
 
 /// A new database on the server that the tests of this program share; `None`: there is to be no PostgreSQL.
@@ -194,7 +196,7 @@ impl Server {
 
     /// A database that is there.
     pub fn named(&self, name: &str) -> Database {
-        Database { name: name.to_owned(), url: self.url(name) }
+        Database { name: name.to_owned(), url: self.url(name), log: self.folder.join("log") }
     }
 
     /// The address of a database.
@@ -248,6 +250,17 @@ impl Database {
     pub fn query(&self, sql: &str) -> Vec<Row> {
         let (runtime, client) = connect(&self.url).unwrap();
         runtime.block_on(client.query(sql, &[])).unwrap()
+    }
+
+    /// Lets the server note each statement that those who connect from now on send.
+    pub fn note_statements(&self) {
+        self.execute(&format!("ALTER DATABASE {} SET log_statement = 'all'", self.name));
+    }
+
+    /// How many it has noted, of all databases.
+    pub fn noted_statements(&self) -> usize {
+        let log = fs::read_to_string(&self.log).unwrap();
+        log.lines().filter(|line| line.contains("LOG:  statement: ") || line.contains("LOG:  execute ")).count()
     }
 
     /// The one number of a query.

@@ -37,8 +37,22 @@ pub(super) fn end(to: &mut BytesMut) {
 
 /// Writes a row.
 pub(super) fn put(row: &Row<'_>, to: &mut BytesMut) {
+    put_columns(COUNT, row, to);
+    // The one version of jsonb's binary form goes before the text.
+    put_bytes(row.fields.map(text::stored_json), &[1], to);
+}
+
+/// Writes a row with the fields as plain text, and another text behind it.
+pub(super) fn put_as_text(row: &Row<'_>, more: &str, to: &mut BytesMut) {
+    put_columns(COUNT + 1, row, to);
+    put_bytes(row.fields.map(text::stored_json), &[], to);
+    put_text(Some(more), to);
+}
+
+/// Writes what comes before the fields.
+fn put_columns(count: i16, row: &Row<'_>, to: &mut BytesMut) {
     to.reserve(ROW_BYTES);
-    to.put_i16(COUNT);
+    to.put_i16(count);
     put_number(Some(row.time_ns), to);
     // PostgreSQL has no unsigned numbers: the bits are kept, and read back as they were.
     put_number(row.process.map(u64::cast_signed), to);
@@ -62,8 +76,6 @@ pub(super) fn put(row: &Row<'_>, to: &mut BytesMut) {
     ] {
         put_text(text, to);
     }
-    // The one version of jsonb's binary form goes before the text.
-    put_bytes(row.fields.map(text::stored_json), &[1], to);
 }
 
 fn put_number(number: Option<i64>, to: &mut BytesMut) {

@@ -1,13 +1,14 @@
 //! The tables, made and changed by numbered steps, and the partitions of `records`: one for each day, in UTC.
 //!
 //! Partitions are made ahead of time, for the days around now. A record of any other day goes to the default
-//! partition, `records_other`: a sender with a wrong clock makes no tables. A day that has records there already gets
-//! no partition of its own, as PostgreSQL would have to move them.
+//! partition, `records_other`: a sender with a wrong clock makes no tables. A few records of a day that lie there move
+//! when it gets its partition; a day that has many there gets none.
 
 use chrono::{DateTime, NaiveDate};
 use tokio_postgres::Client;
+use tokio_postgres::types::ToSql;
 
-use super::connection::Failure;
+use super::connection::{Failure, reason};
 
 /// Each step brings the tables from one version to the next; a step that was published is never changed. `LETTERS`
 /// stands for what [`letters`] finds.
@@ -58,6 +59,12 @@ const OLDEST_SERVER: i32 = 120_000;
 /// that cannot make partitions for a while, as a long backup holds the tables.
 const DAYS_BEHIND: i64 = 1;
 const DAYS_AHEAD: i64 = 3;
+
+/// Most records of a day that move to its partition. Chosen: it takes less than a second, in which the tables are held.
+const MOST_MOVED: i64 = 10_000;
+
+/// Records that one statement removes. Chosen: it takes less than a second, in which nothing is written.
+const PIECE: u64 = 10_000;
 
 /// How long a change of the tables waits for others to let go of them. While it waits, queries wait behind it.
 const LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '2s'";
@@ -163,44 +170,95 @@ pub(super) async fn make_partitions(client: &Client, today: i64) -> Result<(), F
         }
         let Some(name) = partition(day) else { continue };
         let (from, to) = (day * DAY_NS, (day + 1) * DAY_NS);
-        let taken = client
+        let others = client
             .query_one(
-                "SELECT EXISTS (SELECT FROM logspool.records_other WHERE time_ns >= $1 AND time_ns < $2)",
-                &[&from, &to],
+                "SELECT count(*) FROM (SELECT FROM logspool.records_other WHERE time_ns >= $1 AND time_ns < $2 LIMIT $3) day",
+                &[&from, &to, &(MOST_MOVED + 1)],
             )
             .await?;
-        if !taken.try_get::<_, bool>(0)? {
-            change(
-                client,
-                &format!(
-                    "CREATE TABLE IF NOT EXISTS logspool.{name} PARTITION OF logspool.records FOR VALUES FROM ({from}) TO ({to})"
-                ),
-            )
-            .await?;
+        match others.try_get::<_, i64>(0)? {
+            0 => {
+                let bounds = format!("FOR VALUES FROM ({from}) TO ({to})");
+                let sql = format!("CREATE TABLE IF NOT EXISTS logspool.{name} PARTITION OF logspool.records {bounds}");
+                change(client, &sql).await?;
+            }
+            1..=MOST_MOVED => move_to_partition(client, &name, from, to).await?,
+            _ => {}
         }
     }
     Ok(())
 }
 
-/// Removes the records of days before this one.
-pub(super) async fn remove_before(client: &Client, day: i64) -> Result<(), Failure> {
+/// Makes a partition of the records that lie in the default one for these times.
+async fn move_to_partition(client: &Client, name: &str, from: i64, to: i64) -> Result<(), Failure> {
+    let sql = format!(
+        "CREATE TABLE logspool.{name}
+            (LIKE logspool.records INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING STORAGE);
+         WITH moved AS (
+            DELETE FROM logspool.records_other WHERE time_ns >= {from} AND time_ns < {to} RETURNING *
+         )
+         INSERT INTO logspool.{name} SELECT * FROM moved;
+         ALTER TABLE logspool.records ATTACH PARTITION logspool.{name} FOR VALUES FROM ({from}) TO ({to})"
+    );
+    let done = change(client, &sql).await;
+    if let Err(Failure::Server(error)) = &done
+        && error.code().is_some_and(|code| !matches!(code.code(), IN_USE | DISK_FULL))
+    {
+        // Somebody has changed the tables in a way that does not allow it, or records of that day come just now. They
+        // are taken all the same.
+        tracing::warn!(
+            "cannot make logspool.{name}: {}; the records of its day stay in logspool.records_other",
+            reason(error)
+        );
+        return Ok(());
+    }
+    done
+}
+
+/// Whether the service was not there the day before yesterday, as far as the partitions tell: those of the days around
+/// today are made at once, wherever the clock stands.
+pub(super) async fn was_away(client: &Client, today: i64) -> Result<bool, Failure> {
+    let there = partitions(client).await?;
+    let last = today - DAYS_BEHIND - 1;
+    Ok(there.iter().any(|day| *day < last) && !there.contains(&last))
+}
+
+/// Removes the records of days before this one; whether there may be more of them, for the next time.
+pub(super) async fn remove_before(client: &Client, day: i64) -> Result<bool, Failure> {
     for old in partitions(client).await?.into_iter().filter(|old| *old < day) {
         if let Some(name) = partition(old) {
             change(client, &format!("DROP TABLE IF EXISTS logspool.{name}")).await?;
         }
     }
     let before = day.saturating_mul(DAY_NS);
-    client.execute("DELETE FROM logspool.records_other WHERE time_ns < $1", &[&before]).await?;
-    client
-        .execute("DELETE FROM logspool.quarantine WHERE received < to_timestamp($1)", &[&((day * 86_400) as f64)])
-        .await?;
-    Ok(())
+    let others = remove_piece(client, "records_other", "time_ns < $1", &before).await?;
+    let quarantined =
+        remove_piece(client, "quarantine", "received < to_timestamp($1)", &((day * 86_400) as f64)).await?;
+    Ok(others || quarantined)
 }
 
-/// Whether the tables could not be changed as others use them (lock timeout), or as another service put records of that
-/// day into the default partition a moment before.
-pub(super) fn in_use(failure: &Failure) -> bool {
-    matches!(failure.code(), "55P03" | "23514")
+/// Removes rows of a table that are older than this, and says whether there may be more.
+async fn remove_piece(
+    client: &Client,
+    table: &str,
+    condition: &str,
+    than: &(dyn ToSql + Sync),
+) -> Result<bool, Failure> {
+    let piece = format!("SELECT ctid FROM logspool.{table} WHERE {condition} LIMIT {PIECE}");
+    let sql = format!("DELETE FROM logspool.{table} WHERE ctid = ANY (ARRAY({piece}))");
+    Ok(client.execute(&sql, &[than]).await? == PIECE)
+}
+
+/// Others use the tables: the server's word for a lock timeout.
+const IN_USE: &str = "55P03";
+
+/// The server has no room on its disk.
+pub(super) const DISK_FULL: &str = "53100";
+
+/// Whether the tables could not be changed for a reason that passes, by the code of the answer: others use them, another
+/// service put records of that day into the default partition a moment before, or there is no room.
+pub(super) fn is_passing(code: &str) -> bool {
+    matches!(code, IN_USE | DISK_FULL | "23514")
 }
 
 /// The days that have a partition.

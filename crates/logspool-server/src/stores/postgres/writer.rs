@@ -14,15 +14,16 @@ use std::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use futures_util::SinkExt;
 use tokio::time::timeout;
-use tokio_postgres::{Client, Error, Statement};
+use tokio_postgres::{Client, Error, Statement, ToStatement};
 
-use super::connection::{Address, Backoff, Failure, Link, reason};
+use super::connection::{Address, Backoff, Failure, Link};
 use super::plan::{Marks, Plan, unknown};
-use super::{Config, rows, schema, text};
+use super::sift::sift;
+use super::{Config, rows, schema};
 use crate::batch::Row;
 use crate::clock::now_ns;
 use crate::delivery::Delivery;
-use crate::record::Record;
+use crate::stores::leap::Leap;
 use crate::stores::watermark::Watermark;
 use crate::stores::{Store, StoreError, Written};
 
@@ -67,11 +68,11 @@ const MOVE_MARKS: &str = "
     )
     SELECT (SELECT count(*) FROM moved) + (SELECT count(*) FROM made) + (SELECT count(*) FROM gone)";
 
-const QUARANTINE: &str = "INSERT INTO logspool.quarantine (reason, record) VALUES ($1, $2)";
-
 /// Watermarks of clients that have not been seen for so long are forgotten: a client that keeps chunks for longer
-/// than that may find them stored twice.
-const FORGET_MARKS: &str = "DELETE FROM logspool.streams WHERE seen < now() - interval '7 days'";
+/// than that may find them stored twice. The newest sign of life is the measure, unless the server's clock was ahead
+/// then: its clock alone may be wrong by years.
+const FORGET_MARKS: &str = "DELETE FROM logspool.streams WHERE seen <
+    (SELECT max(seen) FROM logspool.streams WHERE seen <= now()) - interval '7 days'";
 
 /// Writes records into PostgreSQL.
 #[derive(Debug)]
@@ -79,12 +80,16 @@ pub struct Writer {
     config: Config,
     session: Option<Session>,
     backoff: Backoff,
+    /// Whether the server said last that its disk is full.
+    is_full: bool,
+    leap: Leap,
 }
 
 impl Writer {
     /// A writer that connects when it is first needed, and again whenever the connection is lost.
     pub fn new(config: &Config) -> Self {
-        Self { config: config.clone(), session: None, backoff: Backoff::new() }
+        let (session, backoff, leap) = (None, Backoff::new(), Leap::default());
+        Self { config: config.clone(), session, backoff, is_full: false, leap }
     }
 
     /// The connection; a new one where there is none.
@@ -98,6 +103,7 @@ impl Writer {
     /// Gives the connection up: whatever failed on it, the next one begins in a known state, with watermarks read anew.
     fn failed(&mut self, failure: Failure, what: &str) -> StoreError {
         self.session = None;
+        self.is_full = failure.code() == schema::DISK_FULL;
         self.backoff.failed();
         failure.explain(what, &self.config.address)
     }
@@ -115,6 +121,7 @@ impl Store for Writer {
         match done {
             Ok(written) => {
                 self.backoff.worked();
+                self.is_full = false;
                 Ok(written)
             }
             Err(failure) => Err(self.failed(failure, "write to")),
@@ -122,18 +129,18 @@ impl Store for Writer {
     }
 
     fn maintain(&mut self) -> Result<(), StoreError> {
-        if !self.backoff.left().is_zero() {
+        // A full disk does not wait: what is too old makes room when it goes.
+        if !self.is_full && !self.backoff.left().is_zero() {
             return Ok(());
         }
-        let retention_days = self.config.retention_days;
-        let session = match self.session() {
-            Ok(session) => session,
-            Err(failure) => return Err(self.failed(failure, "connect to")),
-        };
+        if let Err(failure) = self.session() {
+            return Err(self.failed(failure, "connect to"));
+        }
+        let Some(session) = &mut self.session else { return Ok(()) };
         if Instant::now() < session.upkeep_at && schema::day_of(now_ns()) == session.upkeep_day {
             return Ok(());
         }
-        match session.maintain(retention_days) {
+        match session.maintain(self.config.retention_days, &mut self.leap) {
             Ok(()) => Ok(()),
             // An answer of the server: the connection goes on.
             Err(failure) if !failure.code().is_empty() => Err(failure.explain("tidy up", &self.config.address)),
@@ -187,8 +194,9 @@ impl Session {
         let statements = link.run(async |client| {
             schema::prepare(client).await?;
             match schema::make_partitions(client, today).await {
-                // Something holds the tables, a backup say. Records are taken all the same.
-                Err(failure) if schema::in_use(&failure) => {}
+                // Something holds the tables, a backup say, or what is too old has to go first. Records are taken all
+                // the same.
+                Err(failure) if schema::is_passing(failure.code()) => {}
                 done => done?,
             }
             Ok(Statements {
@@ -228,21 +236,25 @@ impl Session {
         })
     }
 
-    fn maintain(&mut self, retention_days: Option<u32>) -> Result<(), Failure> {
+    fn maintain(&mut self, retention_days: Option<u32>, leap: &mut Leap) -> Result<(), Failure> {
         let Self { link, marks, .. } = self;
         let today = schema::day_of(now_ns());
         (self.upkeep_at, self.upkeep_day) = (Instant::now() + UPKEEP_AGAIN, today);
-        link.run(async |client| {
+        let more = link.run(async |client| {
+            let is_believed = leap.is_believed(today, schema::was_away(client, today).await?, Instant::now());
+            // First: on a full disk it makes the room for the rest. Whatever it says, today gets its partition.
+            let removed = match retention_days {
+                Some(days) if is_believed => schema::remove_before(client, today - i64::from(days)).await,
+                _ => Ok(false),
+            };
             schema::make_partitions(client, today).await?;
-            if let Some(days) = retention_days {
-                schema::remove_before(client, today - i64::from(days)).await?;
-            }
-            if client.execute(FORGET_MARKS, &[]).await? > 0 {
+            let more = removed?;
+            if is_believed && client.execute(FORGET_MARKS, &[]).await? > 0 {
                 marks.clear();
             }
-            Ok(())
+            Ok(more)
         })?;
-        self.upkeep_at = Instant::now() + UPKEEP_EVERY;
+        self.upkeep_at = Instant::now() + if more { Duration::ZERO } else { UPKEEP_EVERY };
         Ok(())
     }
 }
@@ -278,10 +290,10 @@ async fn commit(client: &Client, statements: &Statements, plan: &Plan<'_>) -> Re
     client.batch_execute("BEGIN").await?;
     let mut quarantined = 0;
     if plan.written.stored > 0 {
-        match copy(client, statements, plan.rows()).await {
+        match copy(client, &statements.copy, plan.rows(), rows::put).await {
             Err(error) if is_refusal(&error) => {
                 client.batch_execute("ROLLBACK; BEGIN").await?;
-                quarantined = sift(client, statements, &plan.rows().collect::<Vec<_>>()).await?;
+                quarantined = sift(client, plan.rows()).await?;
             }
             done => done?,
         }
@@ -304,16 +316,18 @@ async fn commit(client: &Client, statements: &Statements, plan: &Plan<'_>) -> Re
     Ok(Some(quarantined))
 }
 
-async fn copy<'a>(
+/// Copies rows to where a statement says, in the form that `put` gives them.
+pub(super) async fn copy<'a>(
     client: &Client,
-    statements: &Statements,
+    statement: &(impl ToStatement + ?Sized),
     rows: impl IntoIterator<Item = Row<'a>>,
+    put: impl Fn(&Row<'_>, &mut BytesMut),
 ) -> Result<(), Error> {
-    let mut sink = pin!(client.copy_in::<_, Bytes>(&statements.copy).await?);
+    let mut sink = pin!(client.copy_in::<_, Bytes>(statement).await?);
     let mut buffer = BytesMut::with_capacity(2 * COPY_BYTES);
     rows::begin(&mut buffer);
     for row in rows {
-        rows::put(&row, &mut buffer);
+        put(&row, &mut buffer);
         if buffer.len() >= COPY_BYTES {
             sink.send(buffer.split().freeze()).await?;
             buffer.reserve(2 * COPY_BYTES);
@@ -331,66 +345,4 @@ fn is_refusal(error: &Error) -> bool {
     let code = error.code().map_or("", |code| code.code());
     // Not the bytes of the copy itself: they are made here, and no row is to blame.
     code != "22P04" && ["22", "23", "54", "P0"].iter().any(|class| code.starts_with(class))
-}
-
-/// Stores what can be stored and puts the rest into quarantine: halves a refused part until the one row is found.
-async fn sift(client: &Client, statements: &Statements, rows: &[Row<'_>]) -> Result<u64, Failure> {
-    let mut quarantined = 0;
-    let mut parts = vec![rows];
-    while let Some(part) = parts.pop() {
-        client.batch_execute("SAVEPOINT part").await?;
-        match copy(client, statements, part.iter().copied()).await {
-            Err(error) if is_refusal(&error) => {
-                client.batch_execute("ROLLBACK TO SAVEPOINT part; RELEASE SAVEPOINT part").await?;
-                if let [row] = part {
-                    client.execute(QUARANTINE, &[&text::stored(&reason(&error)), &as_json(row)]).await?;
-                    quarantined += 1;
-                } else {
-                    let (left, right) = part.split_at(part.len() / 2);
-                    parts.extend([right, left]);
-                }
-            }
-            done => {
-                done?;
-                client.batch_execute("RELEASE SAVEPOINT part").await?;
-            }
-        }
-    }
-    Ok(quarantined)
-}
-
-/// A record as JSON. Its fields are put in as they are: what cannot be read as JSON with a limited depth would be lost.
-fn as_json(row: &Row<'_>) -> String {
-    let record: Record<'_> = Row { fields: None, ..*row }.record();
-    let mut json = serde_json::to_string(&record).expect("a record has no keys but text");
-    if let Some(fields) = row.fields {
-        json.pop();
-        json.push_str(",\"fields\":");
-        json.push_str(fields);
-        json.push('}');
-    }
-    json
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::batch::{Arrival, Batch};
-    use crate::value::Value;
-
-    #[test]
-    fn a_quarantined_record_is_all_of_it() {
-        let record = Record {
-            level: 40,
-            logger: "shop".into(),
-            message: "a\0".into(),
-            fields: vec![("k".into(), Value::Int(1))],
-            ..Record::default()
-        };
-        let mut batch = Batch::default();
-        batch.push(&record, Arrival { time_ns: 5, host: "" });
-
-        let expected = r#"{"time_ns":5,"level":40,"logger":"shop","message":"a\u0000","fields":{"k":1}}"#;
-        assert_eq!(expected, as_json(&batch.row(0).unwrap()));
-    }
 }

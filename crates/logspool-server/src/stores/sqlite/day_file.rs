@@ -96,16 +96,20 @@ impl DayFile {
         Entry { sequence: self.sequence, name: self.name.clone(), sealed: false, range: None, rows: 0 }
     }
 
-    /// The streams that live.
-    pub fn streams(&self) -> Result<Vec<Stream>, StoreError> {
+    /// The streams that live; all of them where the time is not to be believed: `None`.
+    pub fn streams(&self, now_ns: Option<i64>) -> Result<Vec<Stream>, StoreError> {
         let read = |row: &Row<'_>| {
             Ok(Stream { name: row.get(0)?, epoch: row.get(1)?, last: row.get(2)?, seen_ns: row.get(3)? })
         };
-        // The newest sign of life is the measure, not the clock, which may be wrong by years.
-        let sql = "SELECT stream, epoch, last, seen_ns FROM streams
-                   WHERE seen_ns >= (SELECT max(seen_ns) FROM streams) - ?";
-        let query =
-            || self.connection.prepare(sql)?.query_map([FORGOTTEN_AFTER_NS], read)?.collect::<rusqlite::Result<_>>();
+        // The newest sign of life is the measure, not the clock, which may be wrong by years. One that lies ahead is
+        // none: then the clock was wrong, and by it all others would be old. Where all do, or without a time, none is
+        // forgotten.
+        let sql = "SELECT stream, epoch, last, seen_ns FROM streams WHERE seen_ns >=
+                   ifnull((SELECT max(seen_ns) FROM streams WHERE seen_ns <= ?1) - ?2, seen_ns)";
+        let query = || {
+            let mut statement = self.connection.prepare(sql)?;
+            statement.query_map(params![now_ns, FORGOTTEN_AFTER_NS], read)?.collect::<rusqlite::Result<_>>()
+        };
         query().map_err(|error| failed("read", &self.path, &error))
     }
 

@@ -36,6 +36,11 @@ impl Day {
         self.0 - other.0
     }
 
+    /// Its number.
+    pub fn number(self) -> i64 {
+        self.0.into()
+    }
+
     /// The name of its nth file, from 1.
     pub fn file_name(self, nth: u32) -> String {
         let date = NaiveDate::from_num_days_from_ce_opt(self.0 + DAYS_TO_1970).unwrap_or_default();

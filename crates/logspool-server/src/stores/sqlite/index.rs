@@ -3,7 +3,7 @@
 //! It is filled in steps, each with a note of how far it is, in one transaction. So after a kill it goes on where it
 //! was, and after a power cut a little before: SQLite keeps a log whole without syncing each step. It names the file
 //! that it belongs to by the file's identity. One that is damaged, of another file, or ahead of its file is removed and
-//! made again.
+//! made again. Where the file is damaged the index ends before that place: queries read the rest as it lies.
 
 use std::path::{Path, PathBuf};
 
@@ -40,6 +40,20 @@ pub(super) enum Progress {
     UpToDate,
     /// All there will be.
     Finished,
+    /// All that can be read: the file is damaged behind that.
+    Damaged,
+}
+
+/// Which of the two databases an error is of.
+enum Fault {
+    File(rusqlite::Error),
+    Index(rusqlite::Error),
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Index(error)
+    }
 }
 
 impl Index {
@@ -70,30 +84,40 @@ impl Index {
 
     /// Indexes the next records.
     pub fn step(&mut self) -> Result<Progress, StoreError> {
-        self.go_on().map_err(|error| {
-            if is_damage(&error) {
-                // Whichever of the two files it is: without an index it will show.
-                let _ = remove_database(&self.path);
+        self.go_on().or_else(|fault| match fault {
+            Fault::File(error) => {
+                let failure = failed("index", &self.path.with_file_name(&self.name), &error);
+                if !is_damage(&error) {
+                    return Err(failure);
+                }
+                tracing::error!("{failure}");
+                Ok(Progress::Damaged)
             }
-            failed("index", &self.path, &error)
+            Fault::Index(error) => {
+                if is_damage(&error) {
+                    let _ = remove_database(&self.path);
+                }
+                Err(failed("index", &self.path, &error))
+            }
         })
     }
 
-    fn go_on(&mut self) -> rusqlite::Result<Progress> {
+    fn go_on(&mut self) -> Result<Progress, Fault> {
         // Before the records are read: a file that is sealed gets no more.
-        let sealed = read_state(&self.file, &self.name)?.is_some_and(|state| state.entry.sealed);
+        let state = read_state(&self.file, &self.name).map_err(Fault::File)?;
+        let sealed = state.is_some_and(|state| state.entry.sealed);
         let transaction = self.index.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let from: i64 = transaction.query_one("SELECT indexed_to FROM progress", [], |row| row.get(0))?;
         let sql = "SELECT id, time_ns, level, logger, message, trace_id FROM records WHERE id > ? ORDER BY id LIMIT ?";
-        let mut read = self.file.prepare_cached(sql)?;
-        let mut rows = read.query([from, STEP_RECORDS])?;
+        let mut read = self.file.prepare_cached(sql).map_err(Fault::File)?;
+        let mut rows = read.query([from, STEP_RECORDS]).map_err(Fault::File)?;
         let mut count = 0;
         let mut to = from;
         {
             let mut words = transaction.prepare_cached("INSERT INTO words(rowid, word) VALUES(?, ?)")?;
             let mut by_trace = transaction.prepare_cached("INSERT INTO by_trace VALUES(?, ?)")?;
             let mut by_logger = transaction.prepare_cached("INSERT INTO by_logger VALUES(?, ?, ?, ?)")?;
-            while let Some(row) = rows.next()? {
+            while let Some(row) = rows.next().map_err(Fault::File)? {
                 to = row.get(0)?;
                 count += 1;
                 let column = |at: usize| row.get_ref(at).map(ToSqlOutput::Borrowed);

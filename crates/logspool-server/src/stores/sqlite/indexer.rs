@@ -59,6 +59,7 @@ struct Work {
     stopped: Receiver<()>,
     /// By the sequence of the file.
     open: HashMap<i64, Index>,
+    /// Files of which there is no more to do: a damaged one is looked at again by the next service.
     finished: HashSet<i64>,
     last_error: String,
 }
@@ -116,6 +117,7 @@ impl Work {
                 Progress::More => continue,
                 Progress::UpToDate => false,
                 Progress::Finished => index.finish()?,
+                Progress::Damaged => true,
             };
             if is_finished {
                 self.finished.insert(entry.sequence);

@@ -11,6 +11,7 @@ use super::folder::{self, Day, Lock, needs_log};
 use super::indexer::Indexer;
 use super::{Indexing, Options};
 use crate::delivery::Delivery;
+use crate::stores::leap::Leap;
 use crate::stores::{Store, StoreError, Written};
 
 /// The store's writer.
@@ -28,6 +29,7 @@ pub struct SqliteStore {
     half_made: Option<PathBuf>,
     /// Files that are written no more, and not put away yet.
     unsealed: Vec<DayFile>,
+    leap: Leap,
     indexer: Option<Indexer>,
     /// The last field: the folder is let go of when all else is closed.
     _lock: Lock,
@@ -50,7 +52,7 @@ impl SqliteStore {
             Some(newest) if !newest.sealed => (DayFile::open(&folder, newest, day_of(newest, today))?, true),
             // Somebody took the newest file away: what is left of them is sealed, and knows the streams.
             Some(newest) => {
-                let streams = DayFile::open(&folder, newest, today)?.streams()?;
+                let streams = DayFile::open(&folder, newest, today)?.streams(None)?;
                 (create(&folder, today, newest.sequence, &streams, &mut None)?, false)
             }
             None => (create(&folder, today, 0, &[], &mut None)?, false),
@@ -70,9 +72,19 @@ impl SqliteStore {
             Indexing::Background => Some(Indexer::start(&folder)?),
             Indexing::Off => None,
         };
-        let half_made = None;
-        let mut store =
-            Self { folder, options, catalog, file, listed, damaged: false, half_made, unsealed, indexer, _lock: lock };
+        let mut store = Self {
+            folder,
+            options,
+            catalog,
+            file,
+            listed,
+            damaged: false,
+            half_made: None,
+            unsealed,
+            leap: Leap::default(),
+            indexer,
+            _lock: lock,
+        };
         store.settle()?;
         Ok(store)
     }
@@ -88,11 +100,11 @@ impl SqliteStore {
             folder::remove_database(path)?;
             self.half_made = None;
         }
-        let today = Day::of(self.options.clock.now_ns());
-        let passed = today.after(self.file.day);
+        let now_ns = self.options.clock.now_ns();
+        let passed = Day::of(now_ns).after(self.file.day);
         // A clock that is set back over midnight by a little changes nothing.
         if !(-1..=0).contains(&passed) || self.damaged {
-            self.roll_over(today)?;
+            self.roll_over(now_ns)?;
         }
         if !self.listed {
             self.catalog.put(&self.file.entry())?;
@@ -103,8 +115,11 @@ impl SqliteStore {
 
     /// Changes to a new file. Once that is whole, the old one is never written to again, or what the new one knows of
     /// the streams would be out of date.
-    fn roll_over(&mut self, today: Day) -> Result<(), StoreError> {
-        let streams = self.file.streams()?;
+    fn roll_over(&mut self, now_ns: i64) -> Result<(), StoreError> {
+        let today = Day::of(now_ns);
+        // Where the clock was set, what it said before or says now is wrong.
+        let is_next_day = today.after(self.file.day) == 1;
+        let streams = self.file.streams(is_next_day.then_some(now_ns))?;
         let file = create(&self.folder, today, self.file.sequence(), &streams, &mut self.half_made)?;
         let old = std::mem::replace(&mut self.file, file);
         (self.listed, self.damaged) = (false, false);
@@ -156,11 +171,12 @@ impl Store for SqliteStore {
     }
 
     fn maintain(&mut self) -> Result<(), StoreError> {
-        self.settle()?;
-        self.seal()?;
-        self.options.retention.apply(&self.folder, &self.catalog, Day::of(self.options.clock.now_ns()))?;
+        let (settled, sealed) = (self.settle(), self.seal());
+        // Whatever they say: where the disk is full, this makes the room that they need.
+        let today = Day::of(self.options.clock.now_ns());
+        let removed = self.options.retention.apply(&self.folder, &self.catalog, today, &mut self.leap);
         self.unsealed.retain(|file| file.path().exists());
-        Ok(())
+        settled.and(sealed).and(removed)
     }
 
     fn close(mut self: Box<Self>) -> Result<(), StoreError> {

@@ -1,0 +1,99 @@
+//! Rows among which some are refused: what can be stored is, and the rest goes to quarantine.
+//!
+//! They are copied to a table of this transaction alone that refuses nothing, and from there stored one by one, all of
+//! it on the server. So it takes the same few messages however many are refused, and a sender of many such records
+//! holds up the others for a moment only.
+
+use tokio_postgres::Client;
+
+use super::connection::Failure;
+use super::rows::{self, COLUMNS, SELECTED};
+use super::writer::copy;
+use crate::batch::Row;
+use crate::record::Record;
+
+/// Stores what can be stored, and says how many records are in quarantine.
+pub(super) async fn sift<'a>(client: &Client, rows: impl IntoIterator<Item = Row<'a>>) -> Result<u64, Failure> {
+    client.batch_execute(&table()).await?;
+    let statement = format!("COPY logspool.sifted ({COLUMNS}, record) FROM STDIN BINARY");
+    copy(client, &*statement, rows, |row, to| rows::put_as_text(row, &as_json(row), to)).await?;
+    client.batch_execute(&store_each()).await?;
+    let quarantine = "INSERT INTO logspool.quarantine (reason, record)
+        SELECT reason, record FROM logspool.sifted WHERE reason IS NOT NULL";
+    let quarantined = client.execute(quarantine, &[]).await?;
+    client.batch_execute("DROP TABLE logspool.sifted").await?;
+    Ok(quarantined)
+}
+
+/// The table. It is gone when the transaction ends; whoever wants one at that moment waits until then.
+fn table() -> String {
+    format!(
+        "CREATE UNLOGGED TABLE logspool.sifted AS
+            SELECT {SELECTED}, NULL::text AS record, NULL::text AS reason FROM logspool.records WITH NO DATA"
+    )
+}
+
+/// Stores each row by itself, and notes why one is refused. The classes of errors are those of
+/// [`super::writer::is_refusal`], the form of the reason that of [`super::connection::reason`].
+fn store_each() -> String {
+    format!(
+        "DO $$
+        DECLARE
+            place tid;
+            what text;
+            detail text;
+            hint text;
+            code text;
+        BEGIN
+            FOR place IN SELECT ctid FROM logspool.sifted LOOP
+                BEGIN
+                    INSERT INTO logspool.records ({COLUMNS})
+                        SELECT {COLUMNS}::jsonb FROM logspool.sifted WHERE ctid = place;
+                EXCEPTION WHEN data_exception OR integrity_constraint_violation OR program_limit_exceeded
+                    OR plpgsql_error
+                THEN
+                    GET STACKED DIAGNOSTICS what = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
+                        hint = PG_EXCEPTION_HINT, code = RETURNED_SQLSTATE;
+                    UPDATE logspool.sifted SET reason = concat_ws(', ', what, nullif(rtrim(detail, '.'), ''),
+                        nullif(rtrim(hint, '.'), '')) || ' (' || code || ')' WHERE ctid = place;
+                END;
+            END LOOP;
+        END $$"
+    )
+}
+
+/// A record as JSON. Its fields are put in as they are: what cannot be read as JSON with a limited depth would be lost.
+fn as_json(row: &Row<'_>) -> String {
+    let record: Record<'_> = Row { fields: None, ..*row }.record();
+    let mut json = serde_json::to_string(&record).expect("a record has no keys but text");
+    if let Some(fields) = row.fields {
+        json.pop();
+        json.push_str(",\"fields\":");
+        json.push_str(fields);
+        json.push('}');
+    }
+    json
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::{Arrival, Batch};
+    use crate::value::Value;
+
+    #[test]
+    fn a_quarantined_record_is_all_of_it() {
+        let record = Record {
+            level: 40,
+            logger: "shop".into(),
+            message: "a\0".into(),
+            fields: vec![("k".into(), Value::Int(1))],
+            ..Record::default()
+        };
+        let mut batch = Batch::default();
+        batch.push(&record, Arrival { time_ns: 5, host: "" });
+
+        let expected = r#"{"time_ns":5,"level":40,"logger":"shop","message":"a\u0000","fields":{"k":1}}"#;
+        assert_eq!(expected, as_json(&batch.row(0).unwrap()));
+    }
+}
