@@ -10,7 +10,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, _base
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 from logspool._native import EventLoop, PoolCore, Results, View, timers_after_fork
 from logspool.pool import _map
@@ -18,6 +18,8 @@ from logspool.pool._stats import PoolStats, stats_of
 
 if TYPE_CHECKING:
     import asyncio
+
+    from logspool._native import Worker
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -189,12 +191,15 @@ class Pool(PoolCore, Executor):
     def _start_worker(self) -> None:
         """Start a thread that is counted already. Called by native code."""
         name = f"{self._thread_name_prefix}_{next(self._thread_numbers)}"
-        arguments = (weakref.ref(self), self._worker(), *self._ends)
+        reference, worker = weakref.ref(self), self._worker()
+        arguments = (reference, worker, *self._ends)
         thread = threading.Thread(target=_work, args=arguments, name=name, daemon=True)
         self._keep(thread)
+        _at_work[thread] = _AtWork(reference, worker, self._at_exit, self._exit_timeout)
         try:
             thread.start()
         except BaseException:
+            _at_work.pop(thread, None)
             self._forget(thread)
             self._forget_worker()
             # Other workers will do the job; without any it would wait for good.
@@ -238,6 +243,15 @@ def _call_soon(reference: weakref.ref[asyncio.AbstractEventLoop]) -> Callable[[C
     return call_soon
 
 
+class _AtWork(NamedTuple):
+    """What the interpreter's end has to know of a thread whose pool may be gone by then."""
+
+    pool: weakref.ref[Pool]
+    worker: Worker
+    at_exit: str
+    exit_timeout: float | None
+
+
 def _breathe() -> None:
     """Be a function in which the interpreter looks whether other threads ask for it."""
     for _ in (0, 1):
@@ -246,7 +260,7 @@ def _breathe() -> None:
 
 def _work(
     pool_reference: weakref.ref[Pool],
-    worker: Any,
+    worker: Worker,
     initializer: Callable[..., object] | None,
     initargs: tuple[Any, ...],
     finalizer: Callable[[], object] | None,
@@ -272,6 +286,7 @@ def _work(
         pool = pool_reference()
         if pool is not None:
             pool._forget(threading.current_thread())
+        _at_work.pop(threading.current_thread(), None)
 
 
 def by_name() -> list[tuple[str, Pool]]:
@@ -294,6 +309,8 @@ def start_worker(pool_id: int) -> None:
 
 
 _pools: weakref.WeakSet[Pool] = weakref.WeakSet()
+# Held from here: the interpreter freezes threads in their jobs unless its end waits for them.
+_at_work: dict[threading.Thread, _AtWork] = {}
 _event_loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, EventLoop] = weakref.WeakKeyDictionary()
 _event_loops_lock = threading.Lock()
 _exiting = False
@@ -308,26 +325,41 @@ def _end_all() -> None:
         # The end of a program waits for no time to come.
         pool._cancel_timers()
         pool.shutdown(wait=False, cancel_futures=pool._at_exit != "finish")
+    # Those of pools that nobody holds: these take no more jobs since they are gone.
+    alone = {thread: each for thread, each in _at_work.copy().items() if each.pool() is None}
+    for each in alone.values():
+        if each.at_exit != "finish":
+            each.worker.cancel()
     began = time.monotonic()
+
+    def left(timeout: float | None) -> float | None:
+        # The time of all pools runs from one moment, not from the end of the one before.
+        return None if timeout is None else max(0.0, began + timeout - time.monotonic())
+
     for pool in pools:
-        if pool._at_exit == "abandon":
+        if pool._at_exit == "abandon" or pool._join(left(pool._exit_timeout)):
             continue
-        timeout = pool._exit_timeout
-        # The time of all pools runs from here, not from the end of the one before.
-        left = None if timeout is None else max(0.0, began + timeout - time.monotonic())
-        if not pool._join(left):
-            counts = pool.stats()
-            print(
-                f"logspool: {pool!r} did not end within exit_timeout={timeout} s: "
-                f"{counts.busy} jobs that run and {counts.depth} that wait are left undone",
-                file=sys.stderr,
-            )
+        counts = pool.stats()
+        undone = f"{counts.busy} jobs that run and {counts.depth} that wait are left undone"
+        _say_that_it_goes_on(repr(pool), pool._exit_timeout, undone)
+    for thread, each in alone.items():
+        if each.at_exit == "abandon":
+            continue
+        thread.join(left(each.exit_timeout))
+        if thread.is_alive():
+            undone = "its pool, which nobody holds, leaves jobs undone"
+            _say_that_it_goes_on(f"the thread {thread.name}", each.exit_timeout, undone)
+
+
+def _say_that_it_goes_on(what: str, timeout: float | None, undone: str) -> None:
+    print(f"logspool: {what} did not end within exit_timeout={timeout} s: {undone}", file=sys.stderr)
 
 
 def _begin_anew_after_fork() -> None:
     """In a forked child: its pools have neither threads nor jobs."""
     reason = BrokenPool("the process was forked while this job waited; it is done in the parent")
     timers_after_fork(reason)
+    _at_work.clear()
     for pool in list(_pools):
         pool._threads = frozenset()
         pool._threads_lock = threading.Lock()

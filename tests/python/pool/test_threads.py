@@ -101,19 +101,25 @@ def test_a_c_function_in_a_loop_lets_others_run():
 END = """
 import sys, threading, time
 from logspool.pool import Pool
-pool = Pool(2, at_exit=sys.argv[1])
 def work(number):
     time.sleep(0.1)
     sys.stdout.write(f"{number}\\n")
-for number in range(6):
-    pool.push(work, number)
+def begin():
+    pool = Pool(2, at_exit=sys.argv[1])
+    for number in range(6):
+        pool.push(work, number)
+    return pool
+pool = begin()
+if sys.argv[2] == "dropped":
+    del pool
 print("end")
 """
 
 
+@pytest.mark.parametrize("pool", ["held", "dropped"])
 @pytest.mark.parametrize(("at_exit", "least", "most"), [("finish", 6, 6), ("cancel", 0, 2), ("abandon", 0, 2)])
-def test_the_end_of_the_interpreter_does_what_was_asked_for(run_program, at_exit, least, most):
-    outcome, _ = run_program(END, at_exit)
+def test_the_end_of_the_interpreter_does_what_was_asked_for(run_program, at_exit, least, most, pool):
+    outcome, _ = run_program(END, at_exit, pool)
     lines = outcome.expect_success().out.decode().split()
 
     assert lines[0] == "end"
@@ -170,6 +176,20 @@ for number in range(3):
     said = b"did not end within exit_timeout=0.2 s: 1 jobs that run and 1 that wait are left undone"
     assert outcome.err.count(b"exit_timeout") == 1
     assert said in outcome.err
+
+
+def test_the_end_of_the_interpreter_waits_as_long_also_for_a_pool_that_nobody_holds(run_program):
+    body = """
+import threading
+from logspool.pool import Pool
+begun = threading.Event()
+Pool(1, "stuck", exit_timeout=0.2).push(lambda: (begun.set(), threading.Event().wait()))
+begun.wait()
+"""
+    outcome, _ = run_program(body)
+
+    said = b"the thread stuck_0 did not end within exit_timeout=0.2 s: its pool, which nobody holds, leaves jobs undone"
+    assert said in outcome.expect_success().err
 
 
 @pytest.mark.parametrize("callback", [True, False])

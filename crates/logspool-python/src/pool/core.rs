@@ -395,7 +395,8 @@ impl PoolCore {
     }
 }
 
-fn cancel_all(_attached: Python<'_>, shared: &Shared) -> usize {
+/// Cancels the jobs that wait. Returns how many.
+pub fn cancel_all(_attached: Python<'_>, shared: &Shared) -> usize {
     let jobs = shared.jobs.take_all();
     let count = jobs.len();
     // SAFETY: attached.

@@ -10,7 +10,7 @@ use logspool::clock;
 use logspool::pool::jobs;
 use pyo3::prelude::*;
 
-use super::core::Shared;
+use super::core::{self, Shared};
 use super::timers;
 use crate::leaving::{self, Detached};
 use crate::object::Owned;
@@ -43,6 +43,11 @@ impl Worker {
         // SAFETY: attached.
         jobs.take_all().into_iter().for_each(|job| unsafe { job.fail(exception) });
         timers::fail_all(&self.0, exception);
+    }
+
+    /// Cancel the jobs of its pool that wait, also when that one is gone.
+    fn cancel(&self, py: Python<'_>) {
+        core::cancel_all(py, &self.0);
     }
 
     /// Do jobs until none will come, in a thread with this name for the system.
