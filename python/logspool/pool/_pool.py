@@ -98,7 +98,7 @@ class Pool(PoolCore, Executor):
         self._threads_lock = threading.Lock()
         self._broken: str | None = None
         self._open(max_workers, queue_size, overflow, context, idle_timeout, done_callback, failed_callback)
-        _pools.add(self)
+        _pools[id(self)] = self
 
     def map(
         self,
@@ -175,8 +175,7 @@ class Pool(PoolCore, Executor):
         if max_workers <= 0:
             raise ValueError(f"max_workers must be greater than 0, not {max_workers}")
         self._max_workers = max_workers
-        for _ in range(self._resize(max_workers)):
-            self._start_worker()
+        self._resize(max_workers)
 
     def stats(self) -> PoolStats:
         """Return what the pool holds and has done."""
@@ -188,23 +187,22 @@ class Pool(PoolCore, Executor):
         workers = f"{counts.busy} of {counts.workers} workers busy"
         return f"<{type(self).__name__} {self._thread_name_prefix}: {workers}, {counts.depth} jobs wait>"
 
-    def _start_worker(self) -> None:
-        """Start a thread that is counted already. Called by native code."""
+    def _start_worker(self, worker: Worker) -> None:
+        """Start the thread of a worker. Called by native code, which counts the worker off where this raises."""
         name = f"{self._thread_name_prefix}_{next(self._thread_numbers)}"
-        reference, worker = weakref.ref(self), self._worker()
+        reference = weakref.ref(self)
         arguments = (reference, worker, *self._ends)
         thread = threading.Thread(target=_work, args=arguments, name=name, daemon=True)
-        self._keep(thread)
-        _at_work[thread] = _AtWork(reference, worker, self._at_exit, self._exit_timeout)
         try:
+            self._keep(thread)
+            _at_work[thread] = _AtWork(reference, worker, self._at_exit, self._exit_timeout)
             thread.start()
         except BaseException:
-            _at_work.pop(thread, None)
-            self._forget(thread)
-            self._forget_worker()
-            # Other workers will do the job; without any it would wait for good.
-            if not self._threads:
-                raise
+            # Ctrl-C may come when the thread runs already.
+            if worker.give_back():
+                _at_work.pop(thread, None)
+                self._forget(thread)
+            raise
 
     def _keep(self, thread: threading.Thread) -> None:
         with self._threads_lock:
@@ -266,6 +264,8 @@ def _work(
     finalizer: Callable[[], object] | None,
 ) -> None:
     """Be a worker: a thread's whole life."""
+    if not worker.begin():
+        return
     try:
         if initializer is not None:
             try:
@@ -291,7 +291,7 @@ def _work(
 
 def by_name() -> list[tuple[str, Pool]]:
     """Return the pools there are, each under a name of its own: several of one prefix get a number behind it."""
-    pools = sorted(_pools, key=lambda pool: pool._number)
+    pools = sorted(all_of(_pools), key=lambda pool: pool._number)
     seen: dict[str, int] = {}
     named = []
     for pool in pools:
@@ -303,12 +303,18 @@ def by_name() -> list[tuple[str, Pool]]:
 
 def start_worker(pool_id: int) -> None:
     """Start a worker of the pool with this number. Called by the thread that waits for timers."""
-    for pool in list(_pools):
+    for pool in all_of(_pools):
         if pool._id() == pool_id:
-            pool._start_worker()
+            pool._add_worker()
 
 
-_pools: weakref.WeakSet[Pool] = weakref.WeakSet()
+def all_of(pools: weakref.WeakValueDictionary[int, _T]) -> list[_T]:
+    """Return the pools of a table, also while other threads make some: an iterator over it would raise."""
+    return [pool for reference in pools.valuerefs() if (pool := reference()) is not None]
+
+
+# By `id`.
+_pools: weakref.WeakValueDictionary[int, Pool] = weakref.WeakValueDictionary()
 # Held from here: the interpreter freezes threads in their jobs unless its end waits for them.
 _at_work: dict[threading.Thread, _AtWork] = {}
 _event_loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, EventLoop] = weakref.WeakKeyDictionary()
@@ -320,7 +326,7 @@ def _end_all() -> None:
     """At the interpreter's end, before it waits for threads."""
     global _exiting
     _exiting = True
-    pools = list(_pools)
+    pools = all_of(_pools)
     for pool in pools:
         # The end of a program waits for no time to come.
         pool._cancel_timers()
@@ -360,7 +366,7 @@ def _begin_anew_after_fork() -> None:
     reason = BrokenPool("the process was forked while this job waited; it is done in the parent")
     timers_after_fork(reason)
     _at_work.clear()
-    for pool in list(_pools):
+    for pool in all_of(_pools):
         pool._threads = frozenset()
         pool._threads_lock = threading.Lock()
         pool._after_fork(reason, pool._max_workers, pool._queue_size)

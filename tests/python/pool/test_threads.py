@@ -1,8 +1,10 @@
 """The pool's threads: started when needed, named, prepared, ended; and how the process ends with them."""
 
+import contextlib
 import logging
 import os
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -16,6 +18,7 @@ pytestmark = pytest.mark.real
 pool_module = pytest.importorskip("logspool.pool")
 Pool = pool_module.Pool
 
+from logspool.pool._pool import by_name  # noqa: E402
 from pool.held import until  # noqa: E402
 
 
@@ -88,6 +91,93 @@ def test_where_the_preparation_fails_the_pool_is_broken(caplog):
     pool.shutdown()
 
     assert "ZeroDivisionError" in caplog.text
+
+
+@pytest.mark.parametrize("moment", ["before the thread", "beside it", "after its job"])
+@pytest.mark.parametrize("others", [0, 1])
+def test_ctrl_c_while_a_thread_starts_is_raised_and_the_pool_works(interrupted_start, moment, others):
+    done, go = [], threading.Event()
+    pool = Pool(1 + others)
+    for _ in range(others):
+        pool.push(go.wait, 60)
+    with interrupted_start(moment, done), pytest.raises(KeyboardInterrupt):
+        pool.push(done.append, 1)
+    pool.push(done.append, 2)
+    until(lambda: len(done) == 2)
+    go.set()
+
+    assert pool.wait_idle(60)
+    pool.shutdown()
+    assert sorted(done) == [1, 2]
+    assert (pool.stats().workers, pool._threads) == (0, frozenset())
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, RuntimeError])
+def test_workers_that_could_not_be_started_are_not_waited_for(monkeypatch, kind):
+    done, original = [], threading.Thread.start
+    pool = Pool(4)
+    starts = iter([original])
+
+    def start(thread):
+        begin = next(starts, None)
+        if begin is None:
+            raise kind
+        begin(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    if kind is KeyboardInterrupt:
+        with pytest.raises(KeyboardInterrupt):
+            pool.push_many(done.append, range(4))
+    else:
+        assert pool.push_many(done.append, range(4)) == 4
+
+    assert pool.wait_idle(60)
+    assert sorted(done) == [0, 1, 2, 3]
+    assert pool.stats().workers == 1
+    monkeypatch.undo()
+    pool.shutdown()
+
+
+@pytest.fixture
+def interrupted_start(monkeypatch):
+    """Give a context in which the start of a thread is interrupted: before or while it begins, or after its job."""
+    original = threading.Thread.start
+
+    @contextlib.contextmanager
+    def interrupted(moment, done):
+        def start(thread):
+            if moment != "before the thread":
+                original(thread)
+            if moment == "after its job":
+                until(lambda: done)
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", start)
+            yield
+
+    return interrupted
+
+
+def test_pools_can_be_listed_while_others_are_made():
+    ended, before = threading.Event(), sys.getswitchinterval()
+    # So many that the others come in between.
+    held = [Pool(1) for _ in range(2000)]
+
+    def make():
+        while not ended.is_set():
+            Pool(1)
+
+    maker = threading.Thread(target=make)
+    sys.setswitchinterval(1e-6)
+    maker.start()
+    try:
+        for _ in range(500):
+            assert len(by_name()) >= len(held)
+    finally:
+        ended.set()
+        sys.setswitchinterval(before)
+        maker.join()
 
 
 def test_a_c_function_in_a_loop_lets_others_run():
@@ -203,7 +293,7 @@ class Late:
         sleep(1)
 
 class SlowToStart(Pool):
-    def _start_worker(self):
+    def _start_worker(self, worker):
         starting.set()
         time.sleep(0.3)
 

@@ -21,7 +21,6 @@ use super::job::Job;
 use super::results::Results;
 use super::view::{self, View, Wishes};
 use super::waiting::{self, Deadline};
-use super::worker::Worker;
 use super::{future_type, intake, timer_type, timers};
 use crate::leaving;
 use crate::names::names;
@@ -302,15 +301,9 @@ impl PoolCore {
         View::new(slf, priority, timeout, done_callback, failed_callback, results)
     }
 
-    /// Return what a new worker thread runs.
-    fn _worker(&self) -> PyResult<Worker> {
-        Ok(Worker::new(self.shared()?.clone()))
-    }
-
-    /// Count a worker off that could not be started.
-    fn _forget_worker(&self) -> PyResult<()> {
-        self.shared()?.jobs.forget_worker();
-        Ok(())
+    /// Start a worker that is counted already.
+    fn _add_worker(slf: &Bound<'_, Self>) -> PyResult<()> {
+        intake::start_workers(&intake::Origin::of_pool(slf.as_borrowed()), slf.get().shared()?, 1)
     }
 
     /// Take no more jobs and end schedules; with `cancel`, also cancel the jobs that wait.
@@ -346,9 +339,11 @@ impl PoolCore {
         self.wait_for(py, timeout, Jobs::wait_for_rest)
     }
 
-    /// Set how many workers there may be. Return how many have to be started.
-    fn _resize(&self, most_workers: usize) -> PyResult<usize> {
-        Ok(self.shared()?.jobs.resize(most_workers))
+    /// Set how many workers there may be, and start those that have something to do.
+    fn _resize(slf: &Bound<'_, Self>, most_workers: usize) -> PyResult<()> {
+        let shared = slf.get().shared()?;
+        let count = shared.jobs.resize(most_workers);
+        intake::start_workers(&intake::Origin::of_pool(slf.as_borrowed()), shared, count)
     }
 
     /// Return the fields of `PoolStats`.

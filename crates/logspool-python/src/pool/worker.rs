@@ -4,7 +4,7 @@
 //! state, and with the interpreter for as many jobs as there are.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use logspool::clock;
 use logspool::pool::jobs;
@@ -22,32 +22,50 @@ use crate::object::Owned;
 /// function hands it over properly, and only when somebody asked.
 const JOBS_PER_BREATH: u32 = 64;
 
-/// What a worker thread runs.
+/// What a worker thread runs. It is counted among the workers before its thread is started.
 #[pyclass(frozen, module = "logspool._native")]
-pub struct Worker(Arc<Shared>);
+pub struct Worker {
+    shared: Arc<Shared>,
+    /// Whether the thread has begun, or whoever was to start it has counted it off: an interrupted start may do both.
+    decided: AtomicBool,
+}
 
 impl Worker {
-    /// Of a pool.
+    /// Of a pool that has counted it.
     pub fn new(shared: Arc<Shared>) -> Self {
-        Self(shared)
+        Self { shared, decided: AtomicBool::new(false) }
     }
 }
 
 #[pymethods]
 impl Worker {
+    /// Be the thread's first call. False: it was counted off, and the thread has to leave.
+    fn begin(&self) -> bool {
+        !self.decided.swap(true, Ordering::Relaxed)
+    }
+
+    /// Count the worker off, unless its thread has begun. Return whether it was counted off now.
+    pub fn give_back(&self) -> bool {
+        let first = self.begin();
+        if first {
+            self.shared.jobs.forget_workers(1);
+        }
+        first
+    }
+
     /// Close the pool and end all jobs that wait with an exception: this worker cannot begin.
     fn give_up(&self, exception: &Bound<'_, PyAny>) {
-        let jobs = &self.0.jobs;
+        let jobs = &self.shared.jobs;
         jobs.close();
-        jobs.forget_worker();
+        jobs.forget_workers(1);
         // SAFETY: attached.
         jobs.take_all().into_iter().for_each(|job| unsafe { job.fail(exception) });
-        timers::fail_all(&self.0, exception);
+        timers::fail_all(&self.shared, exception);
     }
 
     /// Cancel the jobs of its pool that wait, also when that one is gone.
     fn cancel(&self, py: Python<'_>) {
-        core::cancel_all(py, &self.0);
+        core::cancel_all(py, &self.shared);
     }
 
     /// Do jobs until none will come, in a thread with this name for the system.
@@ -55,7 +73,7 @@ impl Worker {
     /// `breathe` is a Python function with a loop in it: there the interpreter looks whether others ask for it.
     fn run(&self, py: Python<'_>, name: &str, breathe: &Bound<'_, PyAny>) {
         name_thread(name);
-        let (shared, idle_timeout) = (&self.0, self.0.options.idle_timeout);
+        let (shared, idle_timeout) = (&self.shared, self.shared.options.idle_timeout);
         let times = shared.times();
         let (mut from, mut done, mut begun) = (jobs::From::Start, 0u32, 0);
         loop {
