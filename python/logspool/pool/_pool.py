@@ -362,9 +362,13 @@ def _say_that_it_goes_on(what: str, timeout: float | None, undone: str) -> None:
 
 
 def _begin_anew_after_fork() -> None:
-    """In a forked child: its pools have neither threads nor jobs."""
+    """In a forked child: its pools have neither threads nor jobs. Takes no lock: the parent may have it."""
+    global _event_loops_lock
+    _event_loops_lock = threading.Lock()
     reason = BrokenPool("the process was forked while this job waited; it is done in the parent")
     timers_after_fork(reason)
+    for each in _at_work.values():
+        each.worker.fail_after_fork(reason)
     _at_work.clear()
     for pool in all_of(_pools):
         pool._threads = frozenset()

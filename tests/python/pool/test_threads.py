@@ -355,6 +355,65 @@ def test_a_forked_child_has_a_pool_that_works_and_the_parent_keeps_its_jobs(run_
     ]
 
 
+FORK_WHILE_HELD = """
+import concurrent.futures, os, signal, threading, time
+from logspool.pool import BrokenPool, Pool, Results
+
+def say(*words):
+    os.write(1, " ".join(map(str, words)).encode() + b"\\n")
+
+class Thing:
+    def __del__(self):
+        say("freed", os.getpid() == parent)
+
+def begin(pool):
+    pool.push(lambda: (begun.release(), go.wait(60)))
+    begun.acquire()
+    future = pool.submit(lambda thing: None, Thing())
+    future.add_done_callback(lambda _: say("told", os.getpid() == parent))
+    pool.options(results=results, timeout=60).push(int)
+    return future
+
+def hold(future):
+    with future._condition:
+        begun.release()
+        go.wait(60)
+
+parent, go, begun, results = os.getpid(), threading.Event(), threading.Semaphore(0), Results()
+pool = Pool(1)
+futures = [begin(pool), begin(Pool(1))]
+timer = pool.submit_later(1000, int, Thing())
+for future in [*futures, timer]:
+    threading.Thread(target=hold, args=(future,)).start()
+    begun.acquire()
+child = os.fork()
+if child == 0:
+    for future in [*futures, timer]:
+        try:
+            future.result(10)
+        except BrokenPool:
+            say("broken", len(concurrent.futures.wait([future], 10).done))
+    say(list(results))
+    os._exit(0)
+deadline = time.monotonic() + 20
+while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0):
+    if time.monotonic() > deadline:
+        os.kill(child, signal.SIGKILL)
+    time.sleep(0.01)
+say(ended[1])
+go.set()
+timer.cancel()
+"""
+
+
+def test_a_fork_waits_for_no_thread_of_the_parent_and_calls_nothing_in_the_child(run_program):
+    outcome, _ = run_program(FORK_WHILE_HELD, options=("-W", "ignore::DeprecationWarning"))
+
+    lines = outcome.expect_success().out.decode().splitlines()
+    assert lines[:5] == ["broken 1"] * 3 + ["[]", "0"]
+    assert sorted(lines[5:]) == ["freed True"] * 3 + ["told True"] * 2
+
+
 WAITS = {
     "result": "pool.submit(threading.Event().wait).result()",
     "wait_idle": "pool.push(threading.Event().wait); pool.wait_idle()",

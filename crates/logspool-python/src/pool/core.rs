@@ -83,6 +83,14 @@ impl Shared {
         }
     }
 
+    /// In a forked child: ends the jobs that wait with an exception; they are the parent's.
+    pub fn fail_after_fork(&self, exception: &Bound<'_, PyAny>) {
+        for job in self.jobs.take_all_after_fork() {
+            // SAFETY: attached.
+            unsafe { job.fail_after_fork(exception) };
+        }
+    }
+
     fn all_times(&self) -> MutexGuard<'_, Vec<Arc<Times>>> {
         self.times.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -377,10 +385,7 @@ impl PoolCore {
         }
         // Kept for good: its lock and its words may be in any state.
         if let Some(before) = self.set_shared(fresh) {
-            for job in before.jobs.take_all_after_fork() {
-                // SAFETY: attached.
-                unsafe { job.fail(exception) };
-            }
+            before.fail_after_fork(exception);
         }
         Ok(())
     }

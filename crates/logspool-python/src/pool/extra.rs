@@ -245,6 +245,24 @@ impl Extra {
             results.finish();
         }
     }
+
+    /// Ends it in a forked child with an exception, without telling anybody.
+    ///
+    /// # Safety
+    ///
+    /// Attached.
+    pub unsafe fn fail_after_fork(&self, exception: &Bound<'_, PyAny>) {
+        if let Some(schedule) = &self.schedule {
+            schedule.get().end();
+        }
+        if let Some(future) = &self.future {
+            // SAFETY: a live future, attached.
+            unsafe { future::fail_after_fork(future.as_ptr(), Owned::of(exception)) };
+        }
+        if let Some(results) = &self.results {
+            results.finish_after_fork();
+        }
+    }
 }
 
 /// Calls a callback; what it raises goes to `sys.unraisablehook`.

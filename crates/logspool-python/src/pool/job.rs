@@ -1,5 +1,6 @@
 //! A job: a callable with its arguments, and who is told how it ended.
 
+use std::mem::ManuallyDrop;
 use std::ptr;
 use std::sync::Arc;
 
@@ -250,6 +251,26 @@ impl Job {
     pub unsafe fn fail(self, exception: &Bound<'_, PyAny>) {
         // SAFETY: as the caller says.
         unsafe { self.give_up(Some(exception)) }
+    }
+
+    /// In a forked child: ends the job's future with an exception. All else about the job is the parent's to do.
+    ///
+    /// # Safety
+    ///
+    /// Attached.
+    pub unsafe fn fail_after_fork(self, exception: &Bound<'_, PyAny>) {
+        // Kept for good: a destructor of its arguments, as that of a temporary file, would do here what the parent's
+        // does when the job is done.
+        let job = ManuallyDrop::new(self);
+        // SAFETY: live objects, attached.
+        unsafe {
+            match &job.target {
+                Target::Future(future) => future::fail_after_fork(future.as_ptr(), Owned::of(exception)),
+                Target::Extra(extra) => extra.fail_after_fork(exception),
+                // The event loop that waits is the parent's.
+                Target::Nobody | Target::Loop(_) => {}
+            }
+        }
     }
 
     unsafe fn give_up(self, exception: Option<&Bound<'_, PyAny>>) {

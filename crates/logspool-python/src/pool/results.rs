@@ -71,6 +71,13 @@ impl Sender {
             self.channel.remove_sender();
         }
     }
+
+    /// As [`Sender::finish`] in a forked child, where nobody may be left to unlock the channel.
+    pub fn finish_after_fork(&self) {
+        if !self.done.swap(true, Ordering::Relaxed) {
+            self.channel.remove_sender_after_fork();
+        }
+    }
 }
 
 impl Drop for Sender {

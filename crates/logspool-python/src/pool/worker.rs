@@ -68,6 +68,11 @@ impl Worker {
         core::cancel_all(py, &self.shared);
     }
 
+    /// In a forked child: end the jobs of its pool that wait with an exception, also when that one is gone.
+    fn fail_after_fork(&self, exception: &Bound<'_, PyAny>) {
+        self.shared.fail_after_fork(exception);
+    }
+
     /// Do jobs until none will come, in a thread with this name for the system.
     ///
     /// `breathe` is a Python function with a loop in it: there the interpreter looks whether others ask for it.
