@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import math
 import os
 import sys
 import threading
@@ -27,6 +29,8 @@ _AT_EXIT = ("finish", "cancel", "abandon")
 _numbers = itertools.count()
 # Chosen: so few that what waits is a moment's work and not the memory's, so many that nobody waits for single values.
 _STREAM_VALUES = 1000
+# Chosen: the interpreter's end looks so often, in seconds, whether jobs wait for somebody who will not come.
+_LOOK_SECONDS = 0.1
 
 
 class BrokenPool(BrokenExecutor):
@@ -336,25 +340,55 @@ def _end_all() -> None:
     for each in alone.values():
         if each.at_exit != "finish":
             each.worker.cancel()
+    # The time of all pools runs from here, not from the end of the one before.
     began = time.monotonic()
-
-    def left(timeout: float | None) -> float | None:
-        # The time of all pools runs from one moment, not from the end of the one before.
-        return None if timeout is None else max(0.0, began + timeout - time.monotonic())
-
     for pool in pools:
-        if pool._at_exit == "abandon" or pool._join(left(pool._exit_timeout)):
+        if pool._at_exit == "abandon" or _ends(pool._join, pool._exit_timeout, began):
             continue
         counts = pool.stats()
         undone = f"{counts.busy} jobs that run and {counts.depth} that wait are left undone"
         _say_that_it_goes_on(repr(pool), pool._exit_timeout, undone)
     for thread, each in alone.items():
-        if each.at_exit == "abandon":
+        if each.at_exit == "abandon" or _ends(functools.partial(_join_thread, thread), each.exit_timeout, began):
             continue
-        thread.join(left(each.exit_timeout))
-        if thread.is_alive():
-            undone = "its pool, which nobody holds, leaves jobs undone"
-            _say_that_it_goes_on(f"the thread {thread.name}", each.exit_timeout, undone)
+        undone = "its pool, which nobody holds, leaves jobs undone"
+        _say_that_it_goes_on(f"the thread {thread.name}", each.exit_timeout, undone)
+
+
+def _ends(join: Callable[[float], bool], timeout: float | None, began: float) -> bool:
+    """Wait with `join`, until `timeout` seconds after `began`, for what may wait itself for somebody who is gone."""
+    while True:
+        left = _left(timeout, began)
+        if join(min(left, _LOOK_SECONDS)):
+            return True
+        if left == 0:
+            return False
+        _forget_takers(began)
+
+
+def _left(timeout: float | None, began: float) -> float:
+    return math.inf if timeout is None else max(0.0, began + timeout - time.monotonic())
+
+
+def _join_thread(thread: threading.Thread, timeout: float) -> bool:
+    thread.join(timeout)
+    return not thread.is_alive()
+
+
+def _forget_takers(began: float) -> None:
+    """Let jobs go on that wait for room in `Results`, where nobody is left who could take a value."""
+    this = threading.current_thread()
+    # Neither daemons nor pools that are not waited for keep the program from its end, whatever they do.
+    if any(thread is not this and not thread.daemon for thread in threading.enumerate()):
+        return
+    awaited = [
+        each.worker
+        for each in _at_work.copy().values()
+        if each.at_exit != "abandon" and _left(each.exit_timeout, began) > 0
+    ]
+    if all(worker.waits_for_takers() for worker in awaited):
+        for worker in awaited:
+            worker.forget_takers()
 
 
 def _say_that_it_goes_on(what: str, timeout: float | None, undone: str) -> None:

@@ -3,7 +3,7 @@
 //! Jobs come in by [`super::intake`] and are done by [`super::worker`].
 
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -67,6 +67,10 @@ pub struct Shared {
     pub dropped: AtomicU64,
     /// Jobs that ran longer than they may.
     pub timed_out: AtomicU64,
+    /// Jobs that wait for room in results.
+    pub wait_for_takers: AtomicUsize,
+    /// Whether no job waits for such room any longer: nobody is left who could take a value.
+    pub without_takers: AtomicBool,
     /// One for each worker there is; those of workers that left are given to others.
     times: Mutex<Vec<Arc<Times>>>,
 }
@@ -79,6 +83,8 @@ impl Shared {
             failed: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
             timed_out: AtomicU64::new(0),
+            wait_for_takers: AtomicUsize::new(0),
+            without_takers: AtomicBool::new(false),
             times: Mutex::default(),
         }
     }

@@ -52,7 +52,7 @@ pub unsafe fn run(job: Job, extra: &Arc<Extra>, shared: &Arc<Shared>) -> bool {
         }
         let turn = extra.turn.fetch_add(1, Ordering::Relaxed) + 1;
         let limit = extra.limit_ns.map(|time| timers::limit(py, shared, extra, turn, time));
-        let (outcome, streamed) = outcome(&job, extra, turn);
+        let (outcome, streamed) = outcome(&job, extra, shared, turn);
         if let Some(limit) = limit {
             timers::forget_limit(limit);
         }
@@ -67,7 +67,7 @@ pub unsafe fn run(job: Job, extra: &Arc<Extra>, shared: &Arc<Shared>) -> bool {
                 drop(function);
                 let kept = extra.future.is_some().then(|| Owned::borrow(value.as_ptr()));
                 if !streamed {
-                    extra.give(py, value);
+                    extra.give(py, shared, value);
                 }
                 extra.end(kept);
                 true
@@ -87,7 +87,7 @@ pub unsafe fn run(job: Job, extra: &Arc<Extra>, shared: &Arc<Shared>) -> bool {
 
 /// Calls the function in the job's context, and takes what a generator yields. Gives what it returned or raised, and
 /// whether it was a generator.
-unsafe fn outcome(job: &Job, extra: &Extra, turn: u64) -> (Result<Owned, Owned>, bool) {
+unsafe fn outcome(job: &Job, extra: &Extra, shared: &Shared, turn: u64) -> (Result<Owned, Owned>, bool) {
     let streams = extra.future.is_none() || extra.results.is_some() || extra.done.is_some();
     let (mut outcome, mut streamed) = (None, false);
     // SAFETY: attached, as the caller of `run` says; all objects are owned.
@@ -100,7 +100,7 @@ unsafe fn outcome(job: &Job, extra: &Extra, turn: u64) -> (Result<Owned, Owned>,
                 && is_generator(generator.as_ptr())
             {
                 result = stream(generator.as_ptr(), |value| {
-                    extra.turn.load(Ordering::Relaxed) == turn && extra.give(py, value)
+                    extra.turn.load(Ordering::Relaxed) == turn && extra.give(py, shared, value)
                 });
                 streamed = true;
             }
@@ -149,13 +149,13 @@ pub unsafe fn stream(generator: *mut PyObject, mut each: impl FnMut(Owned) -> bo
 
 impl Extra {
     /// Gives a value to all who take one. False: there was somebody, but nobody is left.
-    unsafe fn give(&self, py: Python<'_>, value: Owned) -> bool {
+    unsafe fn give(&self, py: Python<'_>, shared: &Shared, value: Owned) -> bool {
         // SAFETY: live objects, attached.
         unsafe {
             if let Some(done) = &self.done {
                 call_back(done, &value);
             }
-            match self.results.as_ref().map(|results| results.put(py, value)) {
+            match self.results.as_ref().map(|results| results.put(py, shared, value)) {
                 None => true,
                 Some(Ok(taken)) => taken || self.done.is_some(),
                 Some(Err(error)) => {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use logspool::clock;
-use logspool::pool::jobs;
+use logspool::pool::{Counts, jobs};
 use pyo3::prelude::*;
 
 use super::core::{self, Shared};
@@ -66,6 +66,19 @@ impl Worker {
     /// Cancel the jobs of its pool that wait, also when that one is gone.
     fn cancel(&self, py: Python<'_>) {
         core::cancel_all(py, &self.shared);
+    }
+
+    /// Whether all jobs of its pool that run wait for room in results.
+    fn waits_for_takers(&self) -> bool {
+        let Counts { pending, workers, busy, .. } = self.shared.jobs.counts();
+        // A worker that sleeps is about to take a job that is there.
+        let none_begins = pending == 0 || (busy > 0 && busy == workers);
+        none_begins && busy == self.shared.wait_for_takers.load(Ordering::Relaxed)
+    }
+
+    /// Have no job of its pool wait for room in results any longer.
+    fn forget_takers(&self) {
+        self.shared.without_takers.store(true, Ordering::Relaxed);
     }
 
     /// In a forked child: end the jobs of its pool that wait with an exception, also when that one is gone.
