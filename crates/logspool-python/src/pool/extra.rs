@@ -34,13 +34,13 @@ pub struct Extra {
     pub turn: AtomicU64,
 }
 
-/// Does the job and tells who wants to know. False: it failed and there is no future for that.
+/// Does the job and tells who wants to know, as [`Job::run`].
 ///
 /// # Safety
 ///
 /// Attached; the job's target is `extra`.
 #[cold]
-pub unsafe fn run(job: Job, extra: &Arc<Extra>, shared: &Arc<Shared>) -> bool {
+pub unsafe fn run(job: Job, extra: &Arc<Extra>, shared: &Arc<Shared>, unheard: impl FnOnce(*mut PyObject)) -> bool {
     // SAFETY: as the caller says; all objects are owned.
     unsafe {
         let py = Python::assume_attached();
@@ -72,7 +72,7 @@ pub unsafe fn run(job: Job, extra: &Arc<Extra>, shared: &Arc<Shared>) -> bool {
                 extra.end(kept);
                 true
             }
-            Err(exception) => extra.fail(py, exception, function.as_ptr()),
+            Err(exception) => extra.fail(py, exception, function.as_ptr(), unheard),
         };
         if let (Some(schedule), Some(job)) = (&extra.schedule, again) {
             let schedule = schedule.get();
@@ -180,7 +180,13 @@ impl Extra {
     }
 
     /// Tells of a failure. False: there is no future for it.
-    unsafe fn fail(&self, py: Python<'_>, exception: Owned, function: *mut PyObject) -> bool {
+    unsafe fn fail(
+        &self,
+        py: Python<'_>,
+        exception: Owned,
+        function: *mut PyObject,
+        unheard: impl FnOnce(*mut PyObject),
+    ) -> bool {
         // SAFETY: live objects, attached.
         unsafe {
             if let Some(failed) = &self.failed {
@@ -194,8 +200,8 @@ impl Extra {
                     results.finish();
                 }
             } else if self.future.is_none() && self.failed.is_none() {
-                let error = PyErr::from_value(Bound::from_borrowed_ptr(py, exception.as_ptr()));
-                error.write_unraisable(py, Some(&Bound::from_borrowed_ptr(py, function)));
+                PyErr::from_value(Bound::from_borrowed_ptr(py, exception.as_ptr())).restore(py);
+                unheard(function);
             }
             match &self.future {
                 Some(future) => future::fail_with(future.as_ptr(), exception),
@@ -220,7 +226,7 @@ impl Extra {
         // SAFETY: live objects, attached.
         unsafe {
             let exception = Owned::borrow(error.into_value(py).as_ptr());
-            if !self.fail(py, exception, ffi::Py_None()) {
+            if !self.fail(py, exception, ffi::Py_None(), job::unraisable) {
                 shared.failed.fetch_add(1, Ordering::Relaxed);
             }
         }

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::core::{Overflow, PoolCore, Shared};
-use super::job::{Job, Target};
+use super::job::{self, Job, Target};
 use super::schedule::Schedule;
 use super::view::{self, View, Wishes};
 use super::waiting::{self, Deadline};
@@ -203,13 +203,7 @@ fn refused(origin: &Origin<'_>, shared: &Arc<Shared>, mut job: Job, mut why: job
                     unsafe { oldest.cancel() };
                 }
             }
-            Overflow::CallerRuns => {
-                // SAFETY: attached.
-                if !unsafe { job.run(shared) } {
-                    shared.failed.fetch_add(1, Ordering::Relaxed);
-                }
-                return Ok(());
-            }
+            Overflow::CallerRuns => return run_here(py, shared, job),
         }
         match shared.jobs.push(job, origin.place, false) {
             Ok(false) => return Ok(()),
@@ -217,6 +211,29 @@ fn refused(origin: &Origin<'_>, shared: &Arc<Shared>, mut job: Job, mut why: job
             Err(refused) => (job, why) = refused,
         }
     }
+}
+
+/// Does a job in the thread that gave it.
+///
+/// # Errors
+///
+/// What it raised, where nobody is told of that and it is no `Exception`: Ctrl-C is this thread's.
+fn run_here(py: Python<'_>, shared: &Arc<Shared>, job: Job) -> PyResult<()> {
+    let mut raised = None;
+    let unheard = |function| {
+        let error = PyErr::fetch(py);
+        if error.is_instance_of::<PyException>(py) {
+            error.restore(py);
+            job::unraisable(function);
+        } else {
+            raised = Some(error);
+        }
+    };
+    // SAFETY: attached.
+    if !unsafe { job.run(shared, unheard) } {
+        shared.failed.fetch_add(1, Ordering::Relaxed);
+    }
+    raised.map_or(Ok(()), Err)
 }
 
 /// When a job is due.
