@@ -67,6 +67,19 @@ def test_what_a_job_raises_is_raised_where_its_value_would_have_come_and_others_
         assert pool.stats().failed == 1
 
 
+def test_a_job_that_raises_stop_iteration_does_not_look_like_the_end():
+    with Pool(1) as pool:
+        results = Results()
+        into = pool.options(results=results)
+        into.push(next, iter(()))
+        into.push(int, 7)
+        with pytest.raises(RuntimeError, match="a job raised StopIteration") as caught:
+            list(results)
+
+        assert isinstance(caught.value.__cause__, StopIteration)
+        assert list(results) == [7]
+
+
 def test_a_stream_that_failed_never_looks_complete():
     told = []
     with Pool(1, done_callback=told.append, failed_callback=told.append) as pool:

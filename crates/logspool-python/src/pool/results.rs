@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use logspool::pool::Channel;
 use logspool::pool::channel::{Refused, Taken};
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyStopIteration, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 
@@ -162,7 +162,15 @@ impl Results {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        self.next(py, Deadline::None)
+        self.next(py, Deadline::None).map_err(|error| {
+            if !error.is_instance_of::<PyStopIteration>(py) {
+                return error;
+            }
+            // It would look like the end, as in a generator, which does the same.
+            let told = PyRuntimeError::new_err("a job raised StopIteration");
+            told.set_cause(py, Some(error));
+            told
+        })
     }
 
     /// Return the next value, or raise what a job raised; wait for it, at most `timeout` seconds.
