@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import math
 import os
 import sys
 import threading
@@ -10,7 +12,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, _base
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 from logspool._native import EventLoop, PoolCore, Results, View, timers_after_fork
 from logspool.pool import _map
@@ -19,12 +21,16 @@ from logspool.pool._stats import PoolStats, stats_of
 if TYPE_CHECKING:
     import asyncio
 
+    from logspool._native import Worker
+
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 _AT_EXIT = ("finish", "cancel", "abandon")
 _numbers = itertools.count()
 # Chosen: so few that what waits is a moment's work and not the memory's, so many that nobody waits for single values.
 _STREAM_VALUES = 1000
+# Chosen: the interpreter's end looks so often, in seconds, whether jobs wait for somebody who will not come.
+_LOOK_SECONDS = 0.1
 
 
 class BrokenPool(BrokenExecutor):
@@ -96,7 +102,7 @@ class Pool(PoolCore, Executor):
         self._threads_lock = threading.Lock()
         self._broken: str | None = None
         self._open(max_workers, queue_size, overflow, context, idle_timeout, done_callback, failed_callback)
-        _pools.add(self)
+        _pools[id(self)] = self
 
     def map(
         self,
@@ -173,8 +179,7 @@ class Pool(PoolCore, Executor):
         if max_workers <= 0:
             raise ValueError(f"max_workers must be greater than 0, not {max_workers}")
         self._max_workers = max_workers
-        for _ in range(self._resize(max_workers)):
-            self._start_worker()
+        self._resize(max_workers)
 
     def stats(self) -> PoolStats:
         """Return what the pool holds and has done."""
@@ -186,20 +191,22 @@ class Pool(PoolCore, Executor):
         workers = f"{counts.busy} of {counts.workers} workers busy"
         return f"<{type(self).__name__} {self._thread_name_prefix}: {workers}, {counts.depth} jobs wait>"
 
-    def _start_worker(self) -> None:
-        """Start a thread that is counted already. Called by native code."""
+    def _start_worker(self, worker: Worker) -> None:
+        """Start the thread of a worker. Called by native code, which counts the worker off where this raises."""
         name = f"{self._thread_name_prefix}_{next(self._thread_numbers)}"
-        arguments = (weakref.ref(self), self._worker(), *self._ends)
+        reference = weakref.ref(self)
+        arguments = (reference, worker, *self._ends)
         thread = threading.Thread(target=_work, args=arguments, name=name, daemon=True)
-        self._keep(thread)
         try:
+            self._keep(thread)
+            _at_work[thread] = _AtWork(reference, worker, self._at_exit, self._exit_timeout)
             thread.start()
         except BaseException:
-            self._forget(thread)
-            self._forget_worker()
-            # Other workers will do the job; without any it would wait for good.
-            if not self._threads:
-                raise
+            # Ctrl-C may come when the thread runs already.
+            if worker.give_back():
+                _at_work.pop(thread, None)
+                self._forget(thread)
+            raise
 
     def _keep(self, thread: threading.Thread) -> None:
         with self._threads_lock:
@@ -238,6 +245,15 @@ def _call_soon(reference: weakref.ref[asyncio.AbstractEventLoop]) -> Callable[[C
     return call_soon
 
 
+class _AtWork(NamedTuple):
+    """What the interpreter's end has to know of a thread whose pool may be gone by then."""
+
+    pool: weakref.ref[Pool]
+    worker: Worker
+    at_exit: str
+    exit_timeout: float | None
+
+
 def _breathe() -> None:
     """Be a function in which the interpreter looks whether other threads ask for it."""
     for _ in (0, 1):
@@ -246,12 +262,14 @@ def _breathe() -> None:
 
 def _work(
     pool_reference: weakref.ref[Pool],
-    worker: Any,
+    worker: Worker,
     initializer: Callable[..., object] | None,
     initargs: tuple[Any, ...],
     finalizer: Callable[[], object] | None,
 ) -> None:
     """Be a worker: a thread's whole life."""
+    if not worker.begin():
+        return
     try:
         if initializer is not None:
             try:
@@ -272,11 +290,12 @@ def _work(
         pool = pool_reference()
         if pool is not None:
             pool._forget(threading.current_thread())
+        _at_work.pop(threading.current_thread(), None)
 
 
 def by_name() -> list[tuple[str, Pool]]:
     """Return the pools there are, each under a name of its own: several of one prefix get a number behind it."""
-    pools = sorted(_pools, key=lambda pool: pool._number)
+    pools = sorted(all_of(_pools), key=lambda pool: pool._number)
     seen: dict[str, int] = {}
     named = []
     for pool in pools:
@@ -288,12 +307,20 @@ def by_name() -> list[tuple[str, Pool]]:
 
 def start_worker(pool_id: int) -> None:
     """Start a worker of the pool with this number. Called by the thread that waits for timers."""
-    for pool in list(_pools):
+    for pool in all_of(_pools):
         if pool._id() == pool_id:
-            pool._start_worker()
+            pool._add_worker()
 
 
-_pools: weakref.WeakSet[Pool] = weakref.WeakSet()
+def all_of(pools: weakref.WeakValueDictionary[int, _T]) -> list[_T]:
+    """Return the pools of a table, also while other threads make some: an iterator over it would raise."""
+    return [pool for reference in pools.valuerefs() if (pool := reference()) is not None]
+
+
+# By `id`.
+_pools: weakref.WeakValueDictionary[int, Pool] = weakref.WeakValueDictionary()
+# Held from here: the interpreter freezes threads in their jobs unless its end waits for them.
+_at_work: dict[threading.Thread, _AtWork] = {}
 _event_loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, EventLoop] = weakref.WeakKeyDictionary()
 _event_loops_lock = threading.Lock()
 _exiting = False
@@ -303,32 +330,81 @@ def _end_all() -> None:
     """At the interpreter's end, before it waits for threads."""
     global _exiting
     _exiting = True
-    pools = list(_pools)
+    pools = all_of(_pools)
     for pool in pools:
         # The end of a program waits for no time to come.
         pool._cancel_timers()
         pool.shutdown(wait=False, cancel_futures=pool._at_exit != "finish")
+    # Those of pools that nobody holds: these take no more jobs since they are gone.
+    alone = {thread: each for thread, each in _at_work.copy().items() if each.pool() is None}
+    for each in alone.values():
+        if each.at_exit != "finish":
+            each.worker.cancel()
+    # The time of all pools runs from here, not from the end of the one before.
     began = time.monotonic()
     for pool in pools:
-        if pool._at_exit == "abandon":
+        if pool._at_exit == "abandon" or _ends(pool._join, pool._exit_timeout, began):
             continue
-        timeout = pool._exit_timeout
-        # The time of all pools runs from here, not from the end of the one before.
-        left = None if timeout is None else max(0.0, began + timeout - time.monotonic())
-        if not pool._join(left):
-            counts = pool.stats()
-            print(
-                f"logspool: {pool!r} did not end within exit_timeout={timeout} s: "
-                f"{counts.busy} jobs that run and {counts.depth} that wait are left undone",
-                file=sys.stderr,
-            )
+        counts = pool.stats()
+        undone = f"{counts.busy} jobs that run and {counts.depth} that wait are left undone"
+        _say_that_it_goes_on(repr(pool), pool._exit_timeout, undone)
+    for thread, each in alone.items():
+        if each.at_exit == "abandon" or _ends(functools.partial(_join_thread, thread), each.exit_timeout, began):
+            continue
+        undone = "its pool, which nobody holds, leaves jobs undone"
+        _say_that_it_goes_on(f"the thread {thread.name}", each.exit_timeout, undone)
+
+
+def _ends(join: Callable[[float], bool], timeout: float | None, began: float) -> bool:
+    """Wait with `join`, until `timeout` seconds after `began`, for what may wait itself for somebody who is gone."""
+    while True:
+        left = _left(timeout, began)
+        if join(min(left, _LOOK_SECONDS)):
+            return True
+        if left == 0:
+            return False
+        _forget_takers(began)
+
+
+def _left(timeout: float | None, began: float) -> float:
+    return math.inf if timeout is None else max(0.0, began + timeout - time.monotonic())
+
+
+def _join_thread(thread: threading.Thread, timeout: float) -> bool:
+    thread.join(timeout)
+    return not thread.is_alive()
+
+
+def _forget_takers(began: float) -> None:
+    """Let jobs go on that wait for room in `Results`, where nobody is left who could take a value."""
+    this = threading.current_thread()
+    # Neither daemons nor pools that are not waited for keep the program from its end, whatever they do.
+    if any(thread is not this and not thread.daemon for thread in threading.enumerate()):
+        return
+    awaited = [
+        each.worker
+        for each in _at_work.copy().values()
+        if each.at_exit != "abandon" and _left(each.exit_timeout, began) > 0
+    ]
+    if all(worker.waits_for_takers() for worker in awaited):
+        for worker in awaited:
+            worker.forget_takers()
+
+
+def _say_that_it_goes_on(what: str, timeout: float | None, undone: str) -> None:
+    print(f"logspool: {what} did not end within exit_timeout={timeout} s: {undone}", file=sys.stderr)
 
 
 def _begin_anew_after_fork() -> None:
-    """In a forked child: its pools have neither threads nor jobs."""
+    """In a forked child: its pools have neither threads nor jobs. Takes no lock: the parent may have it."""
+    global _event_loops_lock
+    _event_loops_lock = threading.Lock()
     reason = BrokenPool("the process was forked while this job waited; it is done in the parent")
     timers_after_fork(reason)
-    for pool in list(_pools):
+    for each in _at_work.values():
+        each.worker.fail_after_fork(reason)
+    _at_work.clear()
+    for pool in all_of(_pools):
         pool._threads = frozenset()
         pool._threads_lock = threading.Lock()
         pool._after_fork(reason, pool._max_workers, pool._queue_size)

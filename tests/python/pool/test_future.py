@@ -105,6 +105,18 @@ def test_a_callback_that_raises_is_logged_and_the_others_called(held, caplog):
     assert record.exc_info[0] is ZeroDivisionError
 
 
+def test_a_callback_that_is_called_at_once_raises_what_is_no_error(held, caplog):
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    held[1].cancel()
+
+    with pytest.raises(KeyboardInterrupt):
+        held[1].add_done_callback(interrupt)
+    held[1].add_done_callback(lambda _: 1 / 0)
+    assert [each.exc_info[0] for each in caplog.records] == [ZeroDivisionError]
+
+
 def test_callbacks_of_a_cancelled_job_are_called_at_once(held):
     called = []
     held[1].add_done_callback(called.append)

@@ -69,6 +69,31 @@ def test_raise_says_that_the_queue_is_full():
     assert held.end() == [0, 1]
 
 
+@pytest.mark.parametrize("give", ["push", "push_many", "with a timeout"])
+def test_what_is_no_error_of_the_callers_own_job_is_raised_in_it(unraisable, give):
+    held = Full("caller_runs")
+
+    def interrupt(kind):
+        raise kind
+
+    def push(kind):
+        if give == "push_many":
+            held.pool.push_many(interrupt, [kind])
+        else:
+            (held.pool if give == "push" else held.pool.options(timeout=60)).push(interrupt, kind)
+
+    push(ValueError)
+    for kind in (KeyboardInterrupt, SystemExit):
+        with pytest.raises(kind):
+            push(kind)
+
+    assert [type(each.exc_value) for each in unraisable] == [ValueError]
+    assert held.pool.stats().failed == 3
+    kept = held.pool.submit(interrupt, KeyboardInterrupt)
+    assert isinstance(kept.exception(0), KeyboardInterrupt)
+    assert held.end() == [0, 1]
+
+
 def test_drop_oldest_cancels_what_waited_longest():
     held = Full("drop_oldest")
 

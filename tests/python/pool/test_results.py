@@ -67,6 +67,19 @@ def test_what_a_job_raises_is_raised_where_its_value_would_have_come_and_others_
         assert pool.stats().failed == 1
 
 
+def test_a_job_that_raises_stop_iteration_does_not_look_like_the_end():
+    with Pool(1) as pool:
+        results = Results()
+        into = pool.options(results=results)
+        into.push(next, iter(()))
+        into.push(int, 7)
+        with pytest.raises(RuntimeError, match="a job raised StopIteration") as caught:
+            list(results)
+
+        assert isinstance(caught.value.__cause__, StopIteration)
+        assert list(results) == [7]
+
+
 def test_a_stream_that_failed_never_looks_complete():
     told = []
     with Pool(1, done_callback=told.append, failed_callback=told.append) as pool:
@@ -221,6 +234,57 @@ def test_what_an_interpreter_with_a_small_switch_interval_streams(pool):
         assert sum(pool.stream(numbers, 20_000)) == 20_000 * 19_999 // 2
     finally:
         sys.setswitchinterval(before)
+
+
+UNTAKEN = """
+import atexit, sys, threading, time
+from logspool.pool import Pool
+pool = Pool(1, at_exit=sys.argv[1])
+def count():
+    try:
+        yield from range(5000)
+    finally:
+        print("closed")
+stream = pool.stream(count)
+@atexit.register
+def rest():
+    try:
+        print(sum(1 for _ in stream))
+    except RuntimeError as error:
+        print(error)
+print(next(stream))
+"""
+
+
+@pytest.mark.parametrize("at_exit", ["finish", "cancel"])
+def test_the_end_of_the_interpreter_does_not_wait_for_somebody_to_take_values(run_program, at_exit):
+    outcome, _ = run_program(UNTAKEN, at_exit)
+
+    assert outcome.expect_success().out.decode().splitlines() == [
+        "0",
+        "closed",
+        "the interpreter ended while more values came; take them all before, or close() the results",
+    ]
+
+
+@pytest.mark.parametrize("taker", ["threading.Thread(target=take).start()", "Pool(1).push(take)"])
+def test_the_end_of_the_interpreter_waits_for_those_who_take_values(run_program, taker):
+    body = f"""
+import threading, time
+from logspool.pool import Pool
+pool = Pool(1)
+def count():
+    yield from range(5000)
+stream = pool.stream(count)
+def take():
+    # The end has begun by then, and looks several times.
+    time.sleep(0.5)
+    print(sum(1 for _ in stream))
+{taker}
+"""
+    outcome, _ = run_program(body)
+
+    assert outcome.expect_success().out == b"5000\n"
 
 
 def test_bad_bounds():

@@ -1,8 +1,10 @@
 """The pool's threads: started when needed, named, prepared, ended; and how the process ends with them."""
 
+import contextlib
 import logging
 import os
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -16,6 +18,7 @@ pytestmark = pytest.mark.real
 pool_module = pytest.importorskip("logspool.pool")
 Pool = pool_module.Pool
 
+from logspool.pool._pool import by_name  # noqa: E402
 from pool.held import until  # noqa: E402
 
 
@@ -90,6 +93,93 @@ def test_where_the_preparation_fails_the_pool_is_broken(caplog):
     assert "ZeroDivisionError" in caplog.text
 
 
+@pytest.mark.parametrize("moment", ["before the thread", "beside it", "after its job"])
+@pytest.mark.parametrize("others", [0, 1])
+def test_ctrl_c_while_a_thread_starts_is_raised_and_the_pool_works(interrupted_start, moment, others):
+    done, go = [], threading.Event()
+    pool = Pool(1 + others)
+    for _ in range(others):
+        pool.push(go.wait, 60)
+    with interrupted_start(moment, done), pytest.raises(KeyboardInterrupt):
+        pool.push(done.append, 1)
+    pool.push(done.append, 2)
+    until(lambda: len(done) == 2)
+    go.set()
+
+    assert pool.wait_idle(60)
+    pool.shutdown()
+    assert sorted(done) == [1, 2]
+    assert (pool.stats().workers, pool._threads) == (0, frozenset())
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, RuntimeError])
+def test_workers_that_could_not_be_started_are_not_waited_for(monkeypatch, kind):
+    done, original = [], threading.Thread.start
+    pool = Pool(4)
+    starts = iter([original])
+
+    def start(thread):
+        begin = next(starts, None)
+        if begin is None:
+            raise kind
+        begin(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    if kind is KeyboardInterrupt:
+        with pytest.raises(KeyboardInterrupt):
+            pool.push_many(done.append, range(4))
+    else:
+        assert pool.push_many(done.append, range(4)) == 4
+
+    assert pool.wait_idle(60)
+    assert sorted(done) == [0, 1, 2, 3]
+    assert pool.stats().workers == 1
+    monkeypatch.undo()
+    pool.shutdown()
+
+
+@pytest.fixture
+def interrupted_start(monkeypatch):
+    """Give a context in which the start of a thread is interrupted: before or while it begins, or after its job."""
+    original = threading.Thread.start
+
+    @contextlib.contextmanager
+    def interrupted(moment, done):
+        def start(thread):
+            if moment != "before the thread":
+                original(thread)
+            if moment == "after its job":
+                until(lambda: done)
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", start)
+            yield
+
+    return interrupted
+
+
+def test_pools_can_be_listed_while_others_are_made():
+    ended, before = threading.Event(), sys.getswitchinterval()
+    # So many that the others come in between.
+    held = [Pool(1) for _ in range(2000)]
+
+    def make():
+        while not ended.is_set():
+            Pool(1)
+
+    maker = threading.Thread(target=make)
+    sys.setswitchinterval(1e-6)
+    maker.start()
+    try:
+        for _ in range(500):
+            assert len(by_name()) >= len(held)
+    finally:
+        ended.set()
+        sys.setswitchinterval(before)
+        maker.join()
+
+
 def test_a_c_function_in_a_loop_lets_others_run():
     # `int` never looks whether another thread asks for the interpreter.
     with Pool(1) as pool:
@@ -101,19 +191,25 @@ def test_a_c_function_in_a_loop_lets_others_run():
 END = """
 import sys, threading, time
 from logspool.pool import Pool
-pool = Pool(2, at_exit=sys.argv[1])
 def work(number):
     time.sleep(0.1)
     sys.stdout.write(f"{number}\\n")
-for number in range(6):
-    pool.push(work, number)
+def begin():
+    pool = Pool(2, at_exit=sys.argv[1])
+    for number in range(6):
+        pool.push(work, number)
+    return pool
+pool = begin()
+if sys.argv[2] == "dropped":
+    del pool
 print("end")
 """
 
 
+@pytest.mark.parametrize("pool", ["held", "dropped"])
 @pytest.mark.parametrize(("at_exit", "least", "most"), [("finish", 6, 6), ("cancel", 0, 2), ("abandon", 0, 2)])
-def test_the_end_of_the_interpreter_does_what_was_asked_for(run_program, at_exit, least, most):
-    outcome, _ = run_program(END, at_exit)
+def test_the_end_of_the_interpreter_does_what_was_asked_for(run_program, at_exit, least, most, pool):
+    outcome, _ = run_program(END, at_exit, pool)
     lines = outcome.expect_success().out.decode().split()
 
     assert lines[0] == "end"
@@ -172,6 +268,20 @@ for number in range(3):
     assert said in outcome.err
 
 
+def test_the_end_of_the_interpreter_waits_as_long_also_for_a_pool_that_nobody_holds(run_program):
+    body = """
+import threading
+from logspool.pool import Pool
+begun = threading.Event()
+Pool(1, "stuck", exit_timeout=0.2).push(lambda: (begun.set(), threading.Event().wait()))
+begun.wait()
+"""
+    outcome, _ = run_program(body)
+
+    said = b"the thread stuck_0 did not end within exit_timeout=0.2 s: its pool, which nobody holds, leaves jobs undone"
+    assert said in outcome.expect_success().err
+
+
 @pytest.mark.parametrize("callback", [True, False])
 def test_threads_that_come_back_into_an_ending_interpreter_do_not_abort_it(run_program, callback):
     body = """
@@ -183,7 +293,7 @@ class Late:
         sleep(1)
 
 class SlowToStart(Pool):
-    def _start_worker(self):
+    def _start_worker(self, worker):
         starting.set()
         time.sleep(0.3)
 
@@ -243,6 +353,65 @@ def test_a_forked_child_has_a_pool_that_works_and_the_parent_keeps_its_jobs(run_
         "2 1",
         "0 True 1 3",
     ]
+
+
+FORK_WHILE_HELD = """
+import concurrent.futures, os, signal, threading, time
+from logspool.pool import BrokenPool, Pool, Results
+
+def say(*words):
+    os.write(1, " ".join(map(str, words)).encode() + b"\\n")
+
+class Thing:
+    def __del__(self):
+        say("freed", os.getpid() == parent)
+
+def begin(pool):
+    pool.push(lambda: (begun.release(), go.wait(60)))
+    begun.acquire()
+    future = pool.submit(lambda thing: None, Thing())
+    future.add_done_callback(lambda _: say("told", os.getpid() == parent))
+    pool.options(results=results, timeout=60).push(int)
+    return future
+
+def hold(future):
+    with future._condition:
+        begun.release()
+        go.wait(60)
+
+parent, go, begun, results = os.getpid(), threading.Event(), threading.Semaphore(0), Results()
+pool = Pool(1)
+futures = [begin(pool), begin(Pool(1))]
+timer = pool.submit_later(1000, int, Thing())
+for future in [*futures, timer]:
+    threading.Thread(target=hold, args=(future,)).start()
+    begun.acquire()
+child = os.fork()
+if child == 0:
+    for future in [*futures, timer]:
+        try:
+            future.result(10)
+        except BrokenPool:
+            say("broken", len(concurrent.futures.wait([future], 10).done))
+    say(list(results))
+    os._exit(0)
+deadline = time.monotonic() + 20
+while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0):
+    if time.monotonic() > deadline:
+        os.kill(child, signal.SIGKILL)
+    time.sleep(0.01)
+say(ended[1])
+go.set()
+timer.cancel()
+"""
+
+
+def test_a_fork_waits_for_no_thread_of_the_parent_and_calls_nothing_in_the_child(run_program):
+    outcome, _ = run_program(FORK_WHILE_HELD, options=("-W", "ignore::DeprecationWarning"))
+
+    lines = outcome.expect_success().out.decode().splitlines()
+    assert lines[:5] == ["broken 1"] * 3 + ["[]", "0"]
+    assert sorted(lines[5:]) == ["freed True"] * 3 + ["told True"] * 2
 
 
 WAITS = {

@@ -3,7 +3,7 @@
 //! Jobs come in by [`super::intake`] and are done by [`super::worker`].
 
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -21,7 +21,6 @@ use super::job::Job;
 use super::results::Results;
 use super::view::{self, View, Wishes};
 use super::waiting::{self, Deadline};
-use super::worker::Worker;
 use super::{future_type, intake, timer_type, timers};
 use crate::leaving;
 use crate::names::names;
@@ -68,6 +67,10 @@ pub struct Shared {
     pub dropped: AtomicU64,
     /// Jobs that ran longer than they may.
     pub timed_out: AtomicU64,
+    /// Jobs that wait for room in results.
+    pub wait_for_takers: AtomicUsize,
+    /// Whether no job waits for such room any longer: nobody is left who could take a value.
+    pub without_takers: AtomicBool,
     /// One for each worker there is; those of workers that left are given to others.
     times: Mutex<Vec<Arc<Times>>>,
 }
@@ -80,7 +83,17 @@ impl Shared {
             failed: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
             timed_out: AtomicU64::new(0),
+            wait_for_takers: AtomicUsize::new(0),
+            without_takers: AtomicBool::new(false),
             times: Mutex::default(),
+        }
+    }
+
+    /// In a forked child: ends the jobs that wait with an exception; they are the parent's.
+    pub fn fail_after_fork(&self, exception: &Bound<'_, PyAny>) {
+        for job in self.jobs.take_all_after_fork() {
+            // SAFETY: attached.
+            unsafe { job.fail_after_fork(exception) };
         }
     }
 
@@ -302,15 +315,9 @@ impl PoolCore {
         View::new(slf, priority, timeout, done_callback, failed_callback, results)
     }
 
-    /// Return what a new worker thread runs.
-    fn _worker(&self) -> PyResult<Worker> {
-        Ok(Worker::new(self.shared()?.clone()))
-    }
-
-    /// Count a worker off that could not be started.
-    fn _forget_worker(&self) -> PyResult<()> {
-        self.shared()?.jobs.forget_worker();
-        Ok(())
+    /// Start a worker that is counted already.
+    fn _add_worker(slf: &Bound<'_, Self>) -> PyResult<()> {
+        intake::start_workers(&intake::Origin::of_pool(slf.as_borrowed()), slf.get().shared()?, 1)
     }
 
     /// Take no more jobs and end schedules; with `cancel`, also cancel the jobs that wait.
@@ -346,9 +353,11 @@ impl PoolCore {
         self.wait_for(py, timeout, Jobs::wait_for_rest)
     }
 
-    /// Set how many workers there may be. Return how many have to be started.
-    fn _resize(&self, most_workers: usize) -> PyResult<usize> {
-        Ok(self.shared()?.jobs.resize(most_workers))
+    /// Set how many workers there may be, and start those that have something to do.
+    fn _resize(slf: &Bound<'_, Self>, most_workers: usize) -> PyResult<()> {
+        let shared = slf.get().shared()?;
+        let count = shared.jobs.resize(most_workers);
+        intake::start_workers(&intake::Origin::of_pool(slf.as_borrowed()), shared, count)
     }
 
     /// Return the fields of `PoolStats`.
@@ -382,10 +391,7 @@ impl PoolCore {
         }
         // Kept for good: its lock and its words may be in any state.
         if let Some(before) = self.set_shared(fresh) {
-            for job in before.jobs.take_all_after_fork() {
-                // SAFETY: attached.
-                unsafe { job.fail(exception) };
-            }
+            before.fail_after_fork(exception);
         }
         Ok(())
     }
@@ -395,7 +401,8 @@ impl PoolCore {
     }
 }
 
-fn cancel_all(_attached: Python<'_>, shared: &Shared) -> usize {
+/// Cancels the jobs that wait. Returns how many.
+pub fn cancel_all(_attached: Python<'_>, shared: &Shared) -> usize {
     let jobs = shared.jobs.take_all();
     let count = jobs.len();
     // SAFETY: attached.

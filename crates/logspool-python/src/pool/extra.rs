@@ -34,13 +34,13 @@ pub struct Extra {
     pub turn: AtomicU64,
 }
 
-/// Does the job and tells who wants to know. False: it failed and there is no future for that.
+/// Does the job and tells who wants to know, as [`Job::run`].
 ///
 /// # Safety
 ///
 /// Attached; the job's target is `extra`.
 #[cold]
-pub unsafe fn run(job: Job, extra: &Arc<Extra>, shared: &Arc<Shared>) -> bool {
+pub unsafe fn run(job: Job, extra: &Arc<Extra>, shared: &Arc<Shared>, unheard: impl FnOnce(*mut PyObject)) -> bool {
     // SAFETY: as the caller says; all objects are owned.
     unsafe {
         let py = Python::assume_attached();
@@ -52,7 +52,7 @@ pub unsafe fn run(job: Job, extra: &Arc<Extra>, shared: &Arc<Shared>) -> bool {
         }
         let turn = extra.turn.fetch_add(1, Ordering::Relaxed) + 1;
         let limit = extra.limit_ns.map(|time| timers::limit(py, shared, extra, turn, time));
-        let (outcome, streamed) = outcome(&job, extra, turn);
+        let (outcome, streamed) = outcome(&job, extra, shared, turn);
         if let Some(limit) = limit {
             timers::forget_limit(limit);
         }
@@ -67,12 +67,12 @@ pub unsafe fn run(job: Job, extra: &Arc<Extra>, shared: &Arc<Shared>) -> bool {
                 drop(function);
                 let kept = extra.future.is_some().then(|| Owned::borrow(value.as_ptr()));
                 if !streamed {
-                    extra.give(py, value);
+                    extra.give(py, shared, value);
                 }
                 extra.end(kept);
                 true
             }
-            Err(exception) => extra.fail(py, exception, function.as_ptr()),
+            Err(exception) => extra.fail(py, exception, function.as_ptr(), unheard),
         };
         if let (Some(schedule), Some(job)) = (&extra.schedule, again) {
             let schedule = schedule.get();
@@ -87,7 +87,7 @@ pub unsafe fn run(job: Job, extra: &Arc<Extra>, shared: &Arc<Shared>) -> bool {
 
 /// Calls the function in the job's context, and takes what a generator yields. Gives what it returned or raised, and
 /// whether it was a generator.
-unsafe fn outcome(job: &Job, extra: &Extra, turn: u64) -> (Result<Owned, Owned>, bool) {
+unsafe fn outcome(job: &Job, extra: &Extra, shared: &Shared, turn: u64) -> (Result<Owned, Owned>, bool) {
     let streams = extra.future.is_none() || extra.results.is_some() || extra.done.is_some();
     let (mut outcome, mut streamed) = (None, false);
     // SAFETY: attached, as the caller of `run` says; all objects are owned.
@@ -100,7 +100,7 @@ unsafe fn outcome(job: &Job, extra: &Extra, turn: u64) -> (Result<Owned, Owned>,
                 && is_generator(generator.as_ptr())
             {
                 result = stream(generator.as_ptr(), |value| {
-                    extra.turn.load(Ordering::Relaxed) == turn && extra.give(py, value)
+                    extra.turn.load(Ordering::Relaxed) == turn && extra.give(py, shared, value)
                 });
                 streamed = true;
             }
@@ -149,13 +149,13 @@ pub unsafe fn stream(generator: *mut PyObject, mut each: impl FnMut(Owned) -> bo
 
 impl Extra {
     /// Gives a value to all who take one. False: there was somebody, but nobody is left.
-    unsafe fn give(&self, py: Python<'_>, value: Owned) -> bool {
+    unsafe fn give(&self, py: Python<'_>, shared: &Shared, value: Owned) -> bool {
         // SAFETY: live objects, attached.
         unsafe {
             if let Some(done) = &self.done {
                 call_back(done, &value);
             }
-            match self.results.as_ref().map(|results| results.put(py, value)) {
+            match self.results.as_ref().map(|results| results.put(py, shared, value)) {
                 None => true,
                 Some(Ok(taken)) => taken || self.done.is_some(),
                 Some(Err(error)) => {
@@ -180,7 +180,13 @@ impl Extra {
     }
 
     /// Tells of a failure. False: there is no future for it.
-    unsafe fn fail(&self, py: Python<'_>, exception: Owned, function: *mut PyObject) -> bool {
+    unsafe fn fail(
+        &self,
+        py: Python<'_>,
+        exception: Owned,
+        function: *mut PyObject,
+        unheard: impl FnOnce(*mut PyObject),
+    ) -> bool {
         // SAFETY: live objects, attached.
         unsafe {
             if let Some(failed) = &self.failed {
@@ -194,8 +200,8 @@ impl Extra {
                     results.finish();
                 }
             } else if self.future.is_none() && self.failed.is_none() {
-                let error = PyErr::from_value(Bound::from_borrowed_ptr(py, exception.as_ptr()));
-                error.write_unraisable(py, Some(&Bound::from_borrowed_ptr(py, function)));
+                PyErr::from_value(Bound::from_borrowed_ptr(py, exception.as_ptr())).restore(py);
+                unheard(function);
             }
             match &self.future {
                 Some(future) => future::fail_with(future.as_ptr(), exception),
@@ -220,7 +226,7 @@ impl Extra {
         // SAFETY: live objects, attached.
         unsafe {
             let exception = Owned::borrow(error.into_value(py).as_ptr());
-            if !self.fail(py, exception, ffi::Py_None()) {
+            if !self.fail(py, exception, ffi::Py_None(), job::unraisable) {
                 shared.failed.fetch_add(1, Ordering::Relaxed);
             }
         }
@@ -243,6 +249,24 @@ impl Extra {
         }
         if let Some(results) = &self.results {
             results.finish();
+        }
+    }
+
+    /// Ends it in a forked child with an exception, without telling anybody.
+    ///
+    /// # Safety
+    ///
+    /// Attached.
+    pub unsafe fn fail_after_fork(&self, exception: &Bound<'_, PyAny>) {
+        if let Some(schedule) = &self.schedule {
+            schedule.get().end();
+        }
+        if let Some(future) = &self.future {
+            // SAFETY: a live future, attached.
+            unsafe { future::fail_after_fork(future.as_ptr(), Owned::of(exception)) };
+        }
+        if let Some(results) = &self.results {
+            results.finish_after_fork();
         }
     }
 }

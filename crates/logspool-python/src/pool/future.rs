@@ -146,6 +146,26 @@ unsafe fn finish(object: *mut PyObject, field: &AtomicPtr<PyObject>, value: Owne
     }
 }
 
+/// Ends a pending future with an exception in a forked child, and tells nobody: the job goes on in the parent, and so
+/// do those who asked to be told of its end.
+///
+/// # Safety
+///
+/// A live future; attached; `exception` is an instance of `BaseException`.
+pub unsafe fn fail_after_fork(object: *mut PyObject, exception: Owned) {
+    // SAFETY: as the caller says.
+    unsafe {
+        let fields = fields(object);
+        if fields.promise.state() != State::Pending || fill(&fields.exception, exception).is_err() {
+            return;
+        }
+        // Made anew for those who ask in the child. Not dropped: threads of the parent may have been at work with them.
+        fields.condition.store(ptr::null_mut(), Ordering::Relaxed);
+        fields.waiters.store(ptr::null_mut(), Ordering::Relaxed);
+        fields.promise.finish_after_fork();
+    }
+}
+
 /// Cancels a pending future. False: it has begun.
 ///
 /// # Safety

@@ -8,16 +8,17 @@ use std::sync::atomic::Ordering;
 use logspool::clock;
 use logspool::pool::jobs::{self, Place};
 use logspool::pool::timers::Clock;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::core::{Overflow, PoolCore, Shared};
-use super::job::{Job, Target};
+use super::job::{self, Job, Target};
 use super::schedule::Schedule;
 use super::view::{self, View, Wishes};
 use super::waiting::{self, Deadline};
+use super::worker::Worker;
 use super::{event_loop, future, future_type, timer_type, timers};
 use crate::leaving;
 use crate::names::names;
@@ -59,7 +60,11 @@ impl<'a> Origin<'a> {
     }
 
     fn refusal(&self) -> PyErr {
-        ask(self, &names().refusal).map_or_else(|error| error, PyErr::from_value)
+        let py = self.pool.py();
+        // SAFETY: a live pool and a `str`; attached. A new reference, or null with an error set.
+        let why =
+            unsafe { Bound::from_owned_ptr_or_err(py, leaving::method(self.pool.as_ptr(), names().refusal.as_ptr())) };
+        why.map_or_else(|error| error, PyErr::from_value)
     }
 }
 
@@ -136,22 +141,43 @@ unsafe fn take(
     let beyond = never_waits && shared.options.overflow == Overflow::Block;
     match shared.jobs.push(job, origin.place, beyond) {
         Ok(false) => Ok(()),
-        Ok(true) => start_worker(origin),
+        Ok(true) => start_worker(origin, shared),
         Err((job, why)) => refused(origin, shared, job, why),
     }
 }
 
-/// Has the Python half start a worker.
+/// Has the Python half start a worker that is counted already; counts it off where that fails.
+///
+/// # Errors
+///
+/// Whatever is no `Exception`, such as `KeyboardInterrupt`; others only where no worker is left for the jobs.
 #[cold]
-fn start_worker(origin: &Origin<'_>) -> PyResult<()> {
-    ask(origin, &names().start_worker).map(drop)
+fn start_worker(origin: &Origin<'_>, shared: &Arc<Shared>) -> PyResult<()> {
+    let py = origin.pool.py();
+    let worker = Bound::new(py, Worker::new(shared.clone())).inspect_err(|_| shared.jobs.forget_workers(1))?;
+    // SAFETY: a live pool, a `str` and a live object; attached.
+    let started = unsafe {
+        let method = names().start_worker.as_ptr();
+        Owned::steal(leaving::method_of_one(origin.pool.as_ptr(), method, worker.as_ptr()))
+    };
+    if started.is_some() {
+        return Ok(());
+    }
+    let error = PyErr::fetch(py);
+    worker.get().give_back();
+    let others = shared.jobs.counts().workers > 0;
+    if others && error.is_instance_of::<PyException>(py) { Ok(()) } else { Err(error) }
 }
 
-/// Calls a method of the Python half.
-fn ask<'py>(origin: &Origin<'py>, method: &Owned) -> PyResult<Bound<'py, PyAny>> {
-    let py = origin.pool.py();
-    // SAFETY: a live pool and a `str`; attached. A new reference, or null with an error set.
-    unsafe { Bound::from_owned_ptr_or_err(py, leaving::method(origin.pool.as_ptr(), method.as_ptr())) }
+/// As [`start_worker`], for so many.
+///
+/// # Errors
+///
+/// As for one; those behind it are counted off, too.
+pub fn start_workers(origin: &Origin<'_>, shared: &Arc<Shared>, count: usize) -> PyResult<()> {
+    (0..count).try_for_each(|begun| {
+        start_worker(origin, shared).inspect_err(|_| shared.jobs.forget_workers(count - begun - 1))
+    })
 }
 
 /// Does with a job that was refused what the pool's policy says.
@@ -177,20 +203,37 @@ fn refused(origin: &Origin<'_>, shared: &Arc<Shared>, mut job: Job, mut why: job
                     unsafe { oldest.cancel() };
                 }
             }
-            Overflow::CallerRuns => {
-                // SAFETY: attached.
-                if !unsafe { job.run(shared) } {
-                    shared.failed.fetch_add(1, Ordering::Relaxed);
-                }
-                return Ok(());
-            }
+            Overflow::CallerRuns => return run_here(py, shared, job),
         }
         match shared.jobs.push(job, origin.place, false) {
             Ok(false) => return Ok(()),
-            Ok(true) => return start_worker(origin),
+            Ok(true) => return start_worker(origin, shared),
             Err(refused) => (job, why) = refused,
         }
     }
+}
+
+/// Does a job in the thread that gave it.
+///
+/// # Errors
+///
+/// What it raised, where nobody is told of that and it is no `Exception`: Ctrl-C is this thread's.
+fn run_here(py: Python<'_>, shared: &Arc<Shared>, job: Job) -> PyResult<()> {
+    let mut raised = None;
+    let unheard = |function| {
+        let error = PyErr::fetch(py);
+        if error.is_instance_of::<PyException>(py) {
+            error.restore(py);
+            job::unraisable(function);
+        } else {
+            raised = Some(error);
+        }
+    };
+    // SAFETY: attached.
+    if !unsafe { job.run(shared, unheard) } {
+        shared.failed.fetch_add(1, Ordering::Relaxed);
+    }
+    raised.map_or(Ok(()), Err)
 }
 
 /// When a job is due.
@@ -326,9 +369,7 @@ pub fn push_many(origin: &Origin<'_>, function: &Bound<'_, PyAny>, iterables: &B
 fn push_all(origin: &Origin<'_>, shared: &Arc<Shared>, jobs: &mut VecDeque<Job>) -> PyResult<()> {
     while !jobs.is_empty() {
         let found = shared.jobs.push_many(jobs, origin.place);
-        for _ in 0..found.unwrap_or(0) {
-            start_worker(origin)?;
-        }
+        start_workers(origin, shared, found.unwrap_or(0))?;
         if let Some(job) = jobs.pop_front() {
             refused(origin, shared, job, found.err().unwrap_or(jobs::Refused::Full))?;
         }

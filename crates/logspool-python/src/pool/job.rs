@@ -1,5 +1,6 @@
 //! A job: a callable with its arguments, and who is told how it ended.
 
+use std::mem::ManuallyDrop;
 use std::ptr;
 use std::sync::Arc;
 
@@ -123,13 +124,14 @@ impl Job {
         matches!(&self.target, Target::Extra(extra) if extra.schedule.is_some())
     }
 
-    /// Does the job and tells its target. False: it failed, and there is no future for that.
+    /// Does the job and tells its target. False: it failed, and there is no future for that. Where nobody is told of
+    /// the failure `unheard` gets the function, with the error set.
     ///
     /// # Safety
     ///
     /// Attached.
     #[inline]
-    pub unsafe fn run(self, shared: &Arc<Shared>) -> bool {
+    pub unsafe fn run(self, shared: &Arc<Shared>, unheard: impl FnOnce(*mut PyObject)) -> bool {
         // SAFETY: as the caller says; all objects are owned.
         unsafe {
             let wanted = match &self.target {
@@ -138,7 +140,7 @@ impl Job {
                 Target::Loop(waiting) => !event_loop::is_cancelled(&waiting.0),
                 Target::Extra(extra) => {
                     let extra = extra.clone();
-                    return extra::run(self, &extra, shared);
+                    return extra::run(self, &extra, shared, unheard);
                 }
             };
             if !wanted {
@@ -159,7 +161,7 @@ impl Job {
             match (target, result) {
                 (Target::Nobody | Target::Extra(_), Some(_)) => true,
                 (Target::Nobody | Target::Extra(_), None) => {
-                    ffi::PyErr_WriteUnraisable(function.as_ptr());
+                    unheard(function.as_ptr());
                     false
                 }
                 (Target::Future(future), Some(result)) => {
@@ -252,6 +254,26 @@ impl Job {
         unsafe { self.give_up(Some(exception)) }
     }
 
+    /// In a forked child: ends the job's future with an exception. All else about the job is the parent's to do.
+    ///
+    /// # Safety
+    ///
+    /// Attached.
+    pub unsafe fn fail_after_fork(self, exception: &Bound<'_, PyAny>) {
+        // Kept for good: a destructor of its arguments, as that of a temporary file, would do here what the parent's
+        // does when the job is done.
+        let job = ManuallyDrop::new(self);
+        // SAFETY: live objects, attached.
+        unsafe {
+            match &job.target {
+                Target::Future(future) => future::fail_after_fork(future.as_ptr(), Owned::of(exception)),
+                Target::Extra(extra) => extra.fail_after_fork(exception),
+                // The event loop that waits is the parent's.
+                Target::Nobody | Target::Loop(_) => {}
+            }
+        }
+    }
+
     unsafe fn give_up(self, exception: Option<&Bound<'_, PyAny>>) {
         // SAFETY: live objects, attached.
         unsafe {
@@ -300,6 +322,12 @@ unsafe fn run_through(generator: *mut PyObject) -> Option<Owned> {
         let end = extra::stream(generator, |_| true);
         end.inspect_err(|error| PyErr::from_value(Bound::from_borrowed_ptr(py, error.as_ptr())).restore(py)).ok()
     }
+}
+
+/// Gives the error that is set, of this function, to `sys.unraisablehook`: what a worker does with one nobody is told of.
+pub fn unraisable(function: *mut PyObject) {
+    // SAFETY: called by attached threads with a live object.
+    unsafe { ffi::PyErr_WriteUnraisable(function) }
 }
 
 /// The exception that is set, with its traceback.

@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use logspool::pool::Channel;
 use logspool::pool::channel::{Refused, Taken};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyRuntimeError, PyStopIteration, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 
+use super::core::Shared;
 use super::waiting::{self, Deadline};
 use crate::object::Owned;
 
@@ -42,12 +43,12 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Puts a result in; waits for room. False: nobody takes it any more.
+    /// Puts a result of a job of the pool `shared` in; waits for room. False: nobody takes it any more.
     ///
     /// # Errors
     ///
     /// What a signal's handler raised meanwhile.
-    pub fn put(&self, py: Python<'_>, result: Owned) -> PyResult<bool> {
+    pub fn put(&self, py: Python<'_>, shared: &Shared, result: Owned) -> PyResult<bool> {
         let mut value = Value::Result(result);
         loop {
             match self.channel.put(value, false) {
@@ -55,7 +56,28 @@ impl Sender {
                 Err((_, Refused::Closed)) => return Ok(false),
                 Err((back, Refused::Full)) => value = back,
             }
-            waiting::wait(py, Deadline::None, |slice| self.channel.wait_for_room(slice))?;
+            if shared.without_takers.load(Ordering::Relaxed) {
+                self.break_off(py);
+                return Ok(false);
+            }
+            shared.wait_for_takers.fetch_add(1, Ordering::Relaxed);
+            let waited = waiting::wait(py, Deadline::None, |slice| {
+                self.channel.wait_for_room(slice) || shared.without_takers.load(Ordering::Relaxed)
+            });
+            shared.wait_for_takers.fetch_sub(1, Ordering::Relaxed);
+            waited?;
+        }
+    }
+
+    /// Ends, once, with an exception: whoever takes values after all must not think that they are complete.
+    #[cold]
+    fn break_off(&self, py: Python<'_>) {
+        if !self.done.load(Ordering::Relaxed) {
+            let error = PyRuntimeError::new_err(
+                "the interpreter ended while more values came; take them all before, or close() the results",
+            );
+            self.put_exception(Owned::of(error.value(py).as_any()));
+            self.finish();
         }
     }
 
@@ -69,6 +91,13 @@ impl Sender {
     pub fn finish(&self) {
         if !self.done.swap(true, Ordering::Relaxed) {
             self.channel.remove_sender();
+        }
+    }
+
+    /// As [`Sender::finish`] in a forked child, where nobody may be left to unlock the channel.
+    pub fn finish_after_fork(&self) {
+        if !self.done.swap(true, Ordering::Relaxed) {
+            self.channel.remove_sender_after_fork();
         }
     }
 }
@@ -133,7 +162,15 @@ impl Results {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        self.next(py, Deadline::None)
+        self.next(py, Deadline::None).map_err(|error| {
+            if !error.is_instance_of::<PyStopIteration>(py) {
+                return error;
+            }
+            // It would look like the end, as in a generator, which does the same.
+            let told = PyRuntimeError::new_err("a job raised StopIteration");
+            told.set_cause(py, Some(error));
+            told
+        })
     }
 
     /// Return the next value, or raise what a job raised; wait for it, at most `timeout` seconds.

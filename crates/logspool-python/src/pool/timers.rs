@@ -3,6 +3,7 @@
 //! The thread is one of Python's, but stays outside of the interpreter: a job that is due goes into its pool's queue
 //! without it. It comes in only where a worker has to be started or the time of a job is over.
 
+use std::mem;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -174,9 +175,11 @@ pub fn after_fork(exception: &Bound<'_, PyAny>) {
     // SAFETY: never freed: its lock may be in any state.
     let Some(before) = (unsafe { before.as_ref() }) else { return };
     for entry in before.remove_all_after_fork(|_| true) {
-        if let Entry::Job(_, job) = *entry {
+        match *entry {
             // SAFETY: attached.
-            unsafe { job.fail(exception) };
+            Entry::Job(_, job) => unsafe { job.fail_after_fork(exception) },
+            // Kept for good, as jobs are.
+            limit @ Entry::Limit(..) => mem::forget(limit),
         }
     }
 }

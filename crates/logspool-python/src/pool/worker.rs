@@ -4,14 +4,14 @@
 //! state, and with the interpreter for as many jobs as there are.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use logspool::clock;
-use logspool::pool::jobs;
+use logspool::pool::{Counts, jobs};
 use pyo3::prelude::*;
 
-use super::core::Shared;
-use super::timers;
+use super::core::{self, Shared};
+use super::{job, timers};
 use crate::leaving::{self, Detached};
 use crate::object::Owned;
 
@@ -22,27 +22,68 @@ use crate::object::Owned;
 /// function hands it over properly, and only when somebody asked.
 const JOBS_PER_BREATH: u32 = 64;
 
-/// What a worker thread runs.
+/// What a worker thread runs. It is counted among the workers before its thread is started.
 #[pyclass(frozen, module = "logspool._native")]
-pub struct Worker(Arc<Shared>);
+pub struct Worker {
+    shared: Arc<Shared>,
+    /// Whether the thread has begun, or whoever was to start it has counted it off: an interrupted start may do both.
+    decided: AtomicBool,
+}
 
 impl Worker {
-    /// Of a pool.
+    /// Of a pool that has counted it.
     pub fn new(shared: Arc<Shared>) -> Self {
-        Self(shared)
+        Self { shared, decided: AtomicBool::new(false) }
     }
 }
 
 #[pymethods]
 impl Worker {
+    /// Be the thread's first call. False: it was counted off, and the thread has to leave.
+    fn begin(&self) -> bool {
+        !self.decided.swap(true, Ordering::Relaxed)
+    }
+
+    /// Count the worker off, unless its thread has begun. Return whether it was counted off now.
+    pub fn give_back(&self) -> bool {
+        let first = self.begin();
+        if first {
+            self.shared.jobs.forget_workers(1);
+        }
+        first
+    }
+
     /// Close the pool and end all jobs that wait with an exception: this worker cannot begin.
     fn give_up(&self, exception: &Bound<'_, PyAny>) {
-        let jobs = &self.0.jobs;
+        let jobs = &self.shared.jobs;
         jobs.close();
-        jobs.forget_worker();
+        jobs.forget_workers(1);
         // SAFETY: attached.
         jobs.take_all().into_iter().for_each(|job| unsafe { job.fail(exception) });
-        timers::fail_all(&self.0, exception);
+        timers::fail_all(&self.shared, exception);
+    }
+
+    /// Cancel the jobs of its pool that wait, also when that one is gone.
+    fn cancel(&self, py: Python<'_>) {
+        core::cancel_all(py, &self.shared);
+    }
+
+    /// Whether all jobs of its pool that run wait for room in results.
+    fn waits_for_takers(&self) -> bool {
+        let Counts { pending, workers, busy, .. } = self.shared.jobs.counts();
+        // A worker that sleeps is about to take a job that is there.
+        let none_begins = pending == 0 || (busy > 0 && busy == workers);
+        none_begins && busy == self.shared.wait_for_takers.load(Ordering::Relaxed)
+    }
+
+    /// Have no job of its pool wait for room in results any longer.
+    fn forget_takers(&self) {
+        self.shared.without_takers.store(true, Ordering::Relaxed);
+    }
+
+    /// In a forked child: end the jobs of its pool that wait with an exception, also when that one is gone.
+    fn fail_after_fork(&self, exception: &Bound<'_, PyAny>) {
+        self.shared.fail_after_fork(exception);
     }
 
     /// Do jobs until none will come, in a thread with this name for the system.
@@ -50,7 +91,7 @@ impl Worker {
     /// `breathe` is a Python function with a loop in it: there the interpreter looks whether others ask for it.
     fn run(&self, py: Python<'_>, name: &str, breathe: &Bound<'_, PyAny>) {
         name_thread(name);
-        let (shared, idle_timeout) = (&self.0, self.0.options.idle_timeout);
+        let (shared, idle_timeout) = (&self.shared, self.shared.options.idle_timeout);
         let times = shared.times();
         let (mut from, mut done, mut begun) = (jobs::From::Start, 0u32, 0);
         loop {
@@ -61,7 +102,7 @@ impl Worker {
                     }
                     let since = job.since;
                     // SAFETY: attached.
-                    if !unsafe { job.run(shared) } {
+                    if !unsafe { job.run(shared, job::unraisable) } {
                         shared.failed.fetch_add(1, Ordering::Relaxed);
                     }
                     // The end of a job is the beginning of the next: one look at the clock for both.

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::futex::{WaitWord, low};
-use crate::sync::{Mutex, MutexGuard, Ordering, PoisonError, is_weakened};
+use crate::sync::{Mutex, MutexGuard, Ordering, PoisonError, TryLockError, is_weakened};
 
 /// What a taker finds.
 #[derive(Debug, PartialEq, Eq)]
@@ -83,6 +83,15 @@ impl<T> Channel<T> {
         drop(state);
         if tells {
             Self::tell(&self.filled, u32::MAX);
+        }
+    }
+
+    /// As [`Channel::remove_sender`] in a forked child; does nothing where another thread of the parent was at work here.
+    pub fn remove_sender_after_fork(&self) {
+        match self.state.try_lock() {
+            Ok(mut state) => state.senders -= 1,
+            Err(TryLockError::Poisoned(mut state)) => state.get_mut().senders -= 1,
+            Err(TryLockError::WouldBlock) => {}
         }
     }
 
@@ -215,6 +224,18 @@ mod tests {
         assert_eq!(vec!['a'], Vec::from(channel.close()));
         assert_eq!(Err(('b', Refused::Closed)), channel.put('b', false));
         assert!(channel.wait_for_room(Duration::ZERO), "nobody waits for room in it");
+        assert_eq!(Taken::End, channel.take());
+    }
+
+    #[test]
+    fn a_forked_child_counts_a_sender_off_unless_the_lock_is_held() {
+        let channel = Channel::<()>::new(0);
+        channel.add_sender();
+        let held = channel.state();
+        channel.remove_sender_after_fork();
+        drop(held);
+        assert_eq!(Taken::Nothing, channel.take());
+        channel.remove_sender_after_fork();
         assert_eq!(Taken::End, channel.take());
     }
 

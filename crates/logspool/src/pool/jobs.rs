@@ -408,9 +408,15 @@ impl<T> Jobs<T> {
         start
     }
 
-    /// Counts a worker off that could not be started.
-    pub fn forget_worker(&self) {
-        self.state().workers -= 1;
+    /// Counts workers off that could not be started.
+    pub fn forget_workers(&self, count: usize) {
+        let mut state = self.state();
+        state.workers -= count;
+        let rest = state.waiting_for_rest > 0 && Self::rests(&state);
+        drop(state);
+        if rest {
+            self.tell(&self.rest, u32::MAX);
+        }
     }
 
     /// Waits a moment until there is room or the queue is closed; look again then.

@@ -162,6 +162,17 @@ impl Promise {
         self.step(State::Running, State::Finished) || self.step(State::Pending, State::Finished)
     }
 
+    /// Ends a job that has not begun, in a forked child: whoever sleeps, watches or holds the lock is the parent's.
+    /// False: it has begun.
+    pub fn finish_after_fork(&self) -> bool {
+        let pending = self.state() == State::Pending;
+        if pending {
+            // No other thread is here.
+            self.word.word.swap(State::Finished as u64, show_order());
+        }
+        pending
+    }
+
     /// Waits for the end until woken, a signal was handled or `timeout` is over. Returns whether the job is done.
     pub fn wait(&self, timeout: Option<Duration>) -> bool {
         let mut word = self.word.word.load(see_order());
@@ -202,5 +213,31 @@ impl Promise {
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
         self.0.word.word.fetch_and(!LOCKED, show_order());
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_forked_child_ends_what_waits_whoever_held_the_lock() {
+        let promise = Promise::new();
+        std::mem::forget(promise.lock(true));
+        assert!(promise.finish_after_fork());
+        assert_eq!(State::Finished, promise.state());
+        drop(promise.lock(true));
+        assert!(!promise.finish_after_fork());
+    }
+
+    #[test]
+    fn a_forked_child_leaves_what_runs_or_was_cancelled() {
+        let (running, cancelled) = (Promise::new(), Promise::new());
+        assert!(running.start());
+        assert!(cancelled.cancel());
+
+        assert!(!running.finish_after_fork());
+        assert!(!cancelled.finish_after_fork());
+        assert_eq!((State::Running, State::Cancelled), (running.state(), cancelled.state()));
     }
 }

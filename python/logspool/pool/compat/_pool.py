@@ -14,6 +14,7 @@ from typing import Any
 
 from logspool._native import Semaphore
 from logspool.pool._pool import Pool as Workers
+from logspool.pool._pool import all_of
 from logspool.pool.compat._jobs import Job
 from logspool.pool.compat._outcomes import Outcomes
 from logspool.pool.compat._timed import Timed
@@ -82,7 +83,7 @@ class Pool(Timed):
             return Workers(max_children, prefix, initializer, initargs, finalizer=finish_callback, idle_timeout=None)
 
         super().__init__(outcomes, open_workers, default=done_callback is not False)
-        _pools.add(self)
+        _pools[id(self)] = self
 
     def __enter__(self) -> Pool:
         return self
@@ -268,7 +269,7 @@ def _prepare(pool_reference: weakref.ref[Pool], init_callback: Callable[..., obj
 
 def Shutdown(now: bool = True) -> None:
     """Shut all pools down and wait for their threads; with `now` without the jobs that wait."""
-    pools = list(_pools)
+    pools = all_of(_pools)
     for pool in pools:
         pool._stop(now)
     for pool in pools:
@@ -276,11 +277,12 @@ def Shutdown(now: bool = True) -> None:
 
 
 def _after_fork() -> None:
-    for pool in list(_pools):
+    for pool in all_of(_pools):
         pool._begin_anew_after_fork()
 
 
-_pools: weakref.WeakSet[Pool] = weakref.WeakSet()
+# By `id`.
+_pools: weakref.WeakValueDictionary[int, Pool] = weakref.WeakValueDictionary()
 
 # At the interpreter's end, before the pools beneath would do all that waits.
 threading._register_atexit(Shutdown)  # type: ignore[attr-defined]

@@ -3,6 +3,7 @@
 use std::ffi::CStr;
 use std::sync::atomic::Ordering;
 
+use pyo3::exceptions::PyException;
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 
@@ -77,18 +78,33 @@ pub(super) unsafe fn call_back(object: *mut PyObject, callbacks: &Owned) {
     }
 }
 
-/// Calls a callback; what it raises is logged, as the standard library does it.
+/// Calls a callback, whose exceptions are logged whatever they are: the worker has other jobs to do.
 unsafe fn call_one_back(object: *mut PyObject, callback: *mut PyObject) {
-    // SAFETY: live objects, attached.
+    // SAFETY: as the caller says.
     unsafe {
         let py = Python::assume_attached();
+        if let Err(error) = call(py, object, callback) {
+            log(py, object, &error);
+        }
+    }
+}
+
+/// Calls a callback of a future that has ended.
+unsafe fn call(py: Python<'_>, object: *mut PyObject, callback: *mut PyObject) -> PyResult<()> {
+    // SAFETY: live objects, attached.
+    unsafe {
         if let Ok(completions) = Borrowed::from_ptr(py, callback).cast_exact::<Completions>() {
-            return completions.get().add(Bound::from_borrowed_ptr(py, object).unbind());
+            completions.get().add(Bound::from_borrowed_ptr(py, object).unbind());
+            return Ok(());
         }
-        if Owned::steal(leaving::call_with(callback, object)).is_some() {
-            return;
-        }
-        let error = PyErr::fetch(py);
+        Owned::steal(leaving::call_with(callback, object)).map(drop).ok_or_else(|| PyErr::fetch(py))
+    }
+}
+
+/// Logs what a callback raised, as the standard library does it.
+unsafe fn log(py: Python<'_>, object: *mut PyObject, error: &PyErr) {
+    // SAFETY: live objects, attached.
+    unsafe {
         let logger = Bound::from_borrowed_ptr(py, library().logger.as_ptr());
         let future = Bound::from_borrowed_ptr(py, object);
         let keywords = pyo3::types::PyDict::new(py);
@@ -102,6 +118,10 @@ unsafe fn call_one_back(object: *mut PyObject, callback: *mut PyObject) {
 }
 
 /// Calls `callback` at the end, or now where that was already.
+///
+/// # Errors
+///
+/// What is no `Exception`, where it is called now: Ctrl-C is this thread's. Memory is short.
 pub unsafe fn add_done_callback(py: Python<'_>, object: *mut PyObject, callback: *mut PyObject) -> PyResult<()> {
     // SAFETY: as the caller says.
     unsafe {
@@ -111,8 +131,13 @@ pub unsafe fn add_done_callback(py: Python<'_>, object: *mut PyObject, callback:
             let locked = fields.promise.lock(true);
             if fields.promise.state().is_done() {
                 drop(locked);
-                call_one_back(object, callback);
-                return Ok(());
+                return match call(py, object, callback) {
+                    Err(error) if error.is_instance_of::<PyException>(py) => {
+                        log(py, object, &error);
+                        Ok(())
+                    }
+                    called => called,
+                };
             }
             let found = fields.callbacks.load(Ordering::Relaxed);
             if found.is_null() {
