@@ -315,6 +315,7 @@ def flush(timeout: float | None = None, level: str = "written") -> bool:
 
     Raises:
         ValueError: there is no such level.
+        KeyboardInterrupt: or what else a signal's handler raised meanwhile.
     """
     if level not in ("written", "durable"):
         raise ValueError(f"level must be 'written' or 'durable', not {level!r}")

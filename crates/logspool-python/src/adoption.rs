@@ -18,6 +18,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
 use crate::environment;
+use crate::flushing;
 use crate::ids;
 use crate::leaving::{Detached, outside};
 use crate::object::Owned;
@@ -324,18 +325,23 @@ pub unsafe fn catch_up(handler: *mut PyObject) {
 
 /// Leaves a handler to stock logging for its next line.
 ///
+/// # Errors
+///
+/// As for [`flush`].
+///
 /// # Safety
 ///
 /// `handler` is live; attached.
-pub unsafe fn give_back(handler: *mut PyObject, timeout: Duration) {
+pub unsafe fn give_back(handler: *mut PyObject, timeout: Duration) -> PyResult<()> {
     // SAFETY: passed on.
     unsafe {
         if known(handler).is_some_and(|state| state.turns()) {
             release(Python::assume_attached(), handler, timeout);
         } else {
-            flush(handler, timeout);
+            flush(handler, timeout)?;
         }
     }
+    Ok(())
 }
 
 /// Forgets a handler and closes its sink when everything queued for it is written.
@@ -435,31 +441,41 @@ fn close(py: Python<'_>, sink: Option<(u64, u32)>, timeout: Duration) {
 
 /// Waits until everything queued for a handler is written. `true` when that came true, or nothing is queued.
 ///
+/// # Errors
+///
+/// What a signal's handler raised.
+///
 /// # Safety
 ///
 /// Attached.
-pub unsafe fn flush(handler: *mut PyObject, timeout: Duration) -> bool {
-    let Some(id) = known(handler).and_then(|state| state.open_sink()) else { return true };
-    // SAFETY: attached; nothing of Python is touched while waiting.
-    let _detached = unsafe { Detached::new() };
-    pipeline::flush(Some(id), Some(timeout))
+pub unsafe fn flush(handler: *mut PyObject, timeout: Duration) -> PyResult<bool> {
+    let Some(id) = known(handler).and_then(|state| state.open_sink()) else { return Ok(true) };
+    // SAFETY: attached, as the caller says.
+    flushing::flush(unsafe { Python::assume_attached() }, Some(id), Some(timeout))
 }
 
 /// Waits until everything queued for what is behind a text stream is written, whichever handlers queued it.
 ///
+/// # Errors
+///
+/// As for [`flush`].
+///
 /// # Safety
 ///
 /// `stream` is live; attached.
-pub unsafe fn flush_beside(stream: &Owned, timeout: Duration) {
+pub unsafe fn flush_beside(stream: &Owned, timeout: Duration) -> PyResult<()> {
     // SAFETY: attached; a live object.
-    if !unsafe { stream::is_text_stream(Python::assume_attached(), stream.as_ptr()) } {
-        return;
+    let py = unsafe { Python::assume_attached() };
+    // SAFETY: as above.
+    if !unsafe { stream::is_text_stream(py, stream.as_ptr()) } {
+        return Ok(());
     }
     // SAFETY: a live object; `fileno()` of a stream without a file raises.
     let descriptor = unsafe { ffi::PyObject_AsFileDescriptor(stream.as_ptr()) };
     if descriptor < 0 {
         // SAFETY: attached.
-        return unsafe { ffi::PyErr_Clear() };
+        unsafe { ffi::PyErr_Clear() };
+        return Ok(());
     }
     let behind = SinkDefinition { kind: SinkKind::Console { descriptor }, descriptor: Descriptor::Open }.place();
     let goes_there = |state: &State| {
@@ -470,13 +486,10 @@ pub unsafe fn flush_beside(stream: &Owned, timeout: Duration) {
         let states = table.states.values().map(|entry| &entry.state);
         states.filter(|state| goes_there(state)).filter_map(|state| state.open_sink()).collect()
     });
-    if !sinks.is_empty() {
-        // SAFETY: attached; nothing of Python is touched while waiting.
-        let _detached = unsafe { Detached::new() };
-        for sink in sinks {
-            pipeline::flush(Some(sink), Some(timeout));
-        }
+    for sink in sinks {
+        flushing::flush(py, Some(sink), Some(timeout))?;
     }
+    Ok(())
 }
 
 impl State {

@@ -17,8 +17,8 @@ use crate::leaving::outside;
 use crate::object::Owned;
 use crate::planning::Adopt;
 use crate::{
-    adoption, context, environment, frame, hooks, keywords, leaving, message, methods, names, options, plan, planning,
-    plans, pool, report, site, stream,
+    adoption, context, environment, flushing, frame, hooks, keywords, leaving, message, methods, names, options, plan,
+    planning, plans, pool, report, site, stream,
 };
 
 fn timeout(seconds: Option<f64>) -> Option<Duration> {
@@ -298,29 +298,26 @@ mod native {
     /// Wait until everything queued before is written. Return whether that came true within `timeout` seconds.
     #[pyfunction]
     #[pyo3(signature = (timeout=None))]
-    fn flush(py: Python<'_>, timeout: Option<f64>) -> bool {
-        let timeout = super::timeout(timeout);
-        outside(py, || pipeline::flush(None, timeout))
+    fn flush(py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
+        flushing::flush(py, None, super::timeout(timeout))
     }
 
     /// As `flush`, but until everything is durable.
     #[pyfunction]
     #[pyo3(signature = (timeout=None))]
-    fn flush_durable(py: Python<'_>, timeout: Option<f64>) -> bool {
-        let timeout = super::timeout(timeout);
-        outside(py, || pipeline::flush_durable(None, timeout))
+    fn flush_durable(py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
+        flushing::flush_durable(py, super::timeout(timeout))
     }
 
     /// As `flush`, but without waiting for services.
     #[pyfunction]
-    fn flush_local(py: Python<'_>, timeout: f64) -> bool {
-        let timeout = super::timeout(Some(timeout)).unwrap_or(Duration::MAX);
-        outside(py, || pipeline::flush_local(timeout))
+    fn flush_local(py: Python<'_>, timeout: f64) -> PyResult<bool> {
+        flushing::flush_local(py, super::timeout(Some(timeout)).unwrap_or(Duration::MAX))
     }
 
     /// Wait until everything queued for one handler is written.
     #[pyfunction]
-    fn flush_handler(handler: &Bound<'_, PyAny>) -> bool {
+    fn flush_handler(handler: &Bound<'_, PyAny>) -> PyResult<bool> {
         // SAFETY: attached.
         unsafe { adoption::flush(handler.as_ptr(), options::shutdown_timeout()) }
     }

@@ -189,13 +189,15 @@ unsafe fn read(
         let mut call = [std::ptr::null_mut(); MOST_ARGUMENTS + 1];
         let count = arguments_of(&mut call, &message, &arguments)?;
         let site = message::add(&mut pieces, site, made_under.generation, call.as_ptr(), count)?;
-        if !stream::empty_buffers(&[adoption.text_stream(sink)]) || !made_under.holds() {
+        stream::empty_buffers(&[adoption.text_stream(sink)])?;
+        if !made_under.holds() {
             return Ok(ByValue::No);
         }
         let head = Head { len: 0, site, route: name.route, level, flags: 0, ticks: 0 };
         Ok(match queueing::queue(head, made_under, &pieces) {
             Queued::Done => ByValue::Done,
             Queued::Stale => ByValue::No,
+            Queued::Raised => ByValue::Raised,
         })
     }
 }
