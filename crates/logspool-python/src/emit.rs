@@ -69,10 +69,10 @@ pub unsafe fn emit(
                 Line::Queued => {
                     // Without `install()` nothing tells a direct call from one of a logger. No call waits for a service.
                     if !is_inside() && planning::installed() && method != Method::ServiceEmit {
-                        if !methods::passed(adoption::flush(handler, options::shutdown_timeout())) {
+                        let flushed = adoption::flush(handler, options::shutdown_timeout());
+                        if !methods::passed(flushed.and_then(|_| adoption::catch_up(handler))) {
                             return std::ptr::null_mut();
                         }
-                        adoption::catch_up(handler);
                     }
                     return object::none();
                 }

@@ -318,15 +318,13 @@ unsafe fn flush_and_catch_up(handler: *mut PyObject, timeout: Duration) -> PyRes
     // SAFETY: passed on.
     unsafe {
         adoption::flush(handler, timeout)?;
-        adoption::catch_up(handler);
+        adoption::catch_up(handler)
     }
-    Ok(())
 }
 
 unsafe fn close_queue(handler: *mut PyObject, timeout: Duration) -> PyResult<()> {
     // SAFETY: attached.
-    unsafe { adoption::release(Python::assume_attached(), handler, timeout) };
-    Ok(())
+    unsafe { adoption::release(Python::assume_attached(), handler, timeout) }
 }
 
 barrier_methods! {

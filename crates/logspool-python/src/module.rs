@@ -287,12 +287,13 @@ mod native {
 
     /// Stop taking the native path, write what is queued for adopted handlers, and forget them.
     #[pyfunction]
-    fn stop(py: Python<'_>) {
+    fn stop(py: Python<'_>) -> PyResult<()> {
         planning::set_installed(false);
-        adoption::release_all(py, options::shutdown_timeout());
+        let released = adoption::release_all(py, options::shutdown_timeout());
         hooks::forget_all();
         // SAFETY: attached.
         unsafe { plans::forget_all() };
+        released
     }
 
     /// Wait until everything queued before is written. Return whether that came true within `timeout` seconds.

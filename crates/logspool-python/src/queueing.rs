@@ -11,6 +11,7 @@ use crate::context;
 use crate::environment;
 use crate::flushing::SHARE;
 use crate::leaving::{self, Detached};
+use crate::message::Failure;
 use crate::pieces::Pieces;
 
 /// What became of a record.
@@ -107,7 +108,11 @@ pub unsafe fn show(terminal: u32) {
 unsafe fn wait_and_queue(head: Head, made_under: MadeUnder, pieces: &Pieces) -> Queued {
     let mut waited = Duration::ZERO;
     // SAFETY: attached.
-    let waiter = if unsafe { context::has_running_loop() } { Waiter::EventLoop } else { Waiter::Thread };
+    let waiter = match unsafe { context::has_running_loop() } {
+        Ok(true) => Waiter::EventLoop,
+        Ok(false) | Err(Failure::Stock) => Waiter::Thread,
+        Err(Failure::Raised) => return refuse(head, made_under, pieces),
+    };
     loop {
         let room = {
             // SAFETY: attached; no Python object is touched until the guard is gone.
@@ -129,13 +134,16 @@ unsafe fn wait_and_queue(head: Head, made_under: MadeUnder, pieces: &Pieces) -> 
             Push::Undurable => return unsafe { await_durable(head.level) },
             // SAFETY: attached. What runs may change all that is compared above, and push records of its own.
             Push::NoRoom if unsafe { leaving::signals_pass() } => {}
-            Push::NoRoom => {
-                pipeline::refuse(head.level, Refusal::QueueFull);
-                show_refused(head, made_under, pieces);
-                return Queued::Raised;
-            }
+            Push::NoRoom => return refuse(head, made_under, pieces),
         }
     }
+}
+
+/// Gives up a record whose call ends because something was raised.
+fn refuse(head: Head, made_under: MadeUnder, pieces: &Pieces) -> Queued {
+    pipeline::refuse(head.level, Refusal::QueueFull);
+    show_refused(head, made_under, pieces);
+    Queued::Raised
 }
 
 fn show_refused(head: Head, made_under: MadeUnder, pieces: &Pieces) {

@@ -135,10 +135,7 @@ unsafe fn flush_all(streams: &[TextStream]) -> Result<(), Failure> {
                     message::failure()
                 })?;
             }
-            if Owned::steal(leaving::method(text.as_ptr(), names().flush.as_ptr())).is_none() {
-                ffi::PyErr_Clear();
-                return Err(Failure::Stock);
-            }
+            Owned::steal(leaving::method(text.as_ptr(), names().flush.as_ptr())).ok_or_else(|| message::failure())?;
         }
         Ok(())
     }
