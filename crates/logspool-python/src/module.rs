@@ -21,10 +21,6 @@ use crate::{
     planning, plans, pool, report, site, stream,
 };
 
-fn timeout(seconds: Option<f64>) -> Option<Duration> {
-    seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-}
-
 /// Native part of logspool. Use `logspool`.
 #[pymodule(name = "_native", gil_used = false)]
 mod native {
@@ -300,20 +296,20 @@ mod native {
     #[pyfunction]
     #[pyo3(signature = (timeout=None))]
     fn flush(py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
-        flushing::flush(py, None, super::timeout(timeout))
+        flushing::flush(py, None, timeout.map(options::timeout).transpose()?)
     }
 
     /// As `flush`, but until everything is durable.
     #[pyfunction]
     #[pyo3(signature = (timeout=None))]
     fn flush_durable(py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
-        flushing::flush_durable(py, super::timeout(timeout))
+        flushing::flush_durable(py, timeout.map(options::timeout).transpose()?)
     }
 
     /// As `flush`, but without waiting for services.
     #[pyfunction]
     fn flush_local(py: Python<'_>, timeout: f64) -> PyResult<bool> {
-        flushing::flush_local(py, super::timeout(Some(timeout)).unwrap_or(Duration::MAX))
+        flushing::flush_local(py, options::timeout(timeout)?)
     }
 
     /// Wait until everything queued for one handler is written.
@@ -325,17 +321,18 @@ mod native {
 
     /// Write everything queued, at most for `timeout` seconds. Return the number of records left behind.
     #[pyfunction]
-    fn drain(py: Python<'_>, timeout: f64) -> u64 {
-        let timeout = super::timeout(Some(timeout)).unwrap_or_default();
-        outside(py, || pipeline::drain(timeout))
+    fn drain(py: Python<'_>, timeout: f64) -> PyResult<u64> {
+        let timeout = options::timeout(timeout)?;
+        Ok(outside(py, || pipeline::drain(timeout)))
     }
 
     /// Do what `drain` does, at the very end of the process: calls of other threads wait for the end from here on.
     /// Tell on stderr what is not written.
     #[pyfunction]
-    fn end(py: Python<'_>, timeout: f64) {
-        let timeout = super::timeout(Some(timeout)).unwrap_or_default();
+    fn end(py: Python<'_>, timeout: f64) -> PyResult<()> {
+        let timeout = options::timeout(timeout)?;
         outside(py, || report::tell_unwritten(pipeline::end(timeout), timeout));
+        Ok(())
     }
 
     /// Take `end` back.
@@ -366,8 +363,9 @@ mod native {
 
     /// Let SIGTERM and SIGHUP drain first, where their disposition is the default one.
     #[pyfunction]
-    fn install_signal_drain(timeout: f64) {
-        pipeline::install_signal_drain(super::timeout(Some(timeout)).unwrap_or_default());
+    fn install_signal_drain(timeout: f64) -> PyResult<()> {
+        pipeline::install_signal_drain(options::timeout(timeout)?);
+        Ok(())
     }
 
     /// Let SIGSEGV, SIGABRT, SIGBUS, SIGFPE and SIGILL wait until what is queued is written, at most for 200 ms.
