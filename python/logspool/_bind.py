@@ -10,13 +10,15 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from contextvars import Token
     from typing import Any, TypeVar
 
     _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 #: The bound fields of the current context: a dict that nobody changes once it is set.
 fields: ContextVar[dict[str, Any] | None] = ContextVar("logspool_fields", default=None)
+
+#: The blocks that the current context is in, the innermost first: (its `bind`, the fields outside of it, the others).
+_blocks: ContextVar[tuple[bind, dict[str, Any] | None, Any] | None] = ContextVar("logspool_blocks", default=None)
 
 _SCALARS = (str, int, float, bool, bytes, type(None))
 
@@ -27,7 +29,7 @@ class bind:
     Fields belong to the call, not to the thread: they follow `await`, and tasks and threads started with a copy of
     the context take them along. Inner blocks add to outer ones and win over them. They stand in JSON output, in
     `%(field)s` of formats, and as attributes of every LogRecord. A value that is no str, int, float, bool, bytes or
-    None is shown by its `str()` at the time of binding.
+    None is shown by its `str()` at the time of binding. One object may be entered in several threads and tasks.
 
     Args:
         **values: the fields; a name that LogRecord uses itself is a `ValueError`.
@@ -42,16 +44,23 @@ class bind:
         if taken:
             raise ValueError(f"bind: {', '.join(sorted(taken))}: LogRecord has an attribute of that name")
         self._values = {name: _snapshot(value) for name, value in values.items()}
-        self._tokens: list[Token[dict[str, Any] | None]] = []
 
     def __enter__(self) -> bind:
         _carry()
         outer = fields.get()
-        self._tokens.append(fields.set({**outer, **self._values} if outer else dict(self._values)))
+        _blocks.set((self, outer, _blocks.get()))
+        fields.set({**outer, **self._values} if outer else dict(self._values))
         return self
 
     def __exit__(self, *_: object) -> None:
-        fields.reset(self._tokens.pop())
+        block = _blocks.get()
+        while block is not None and block[0] is not self:
+            block = block[2]
+        # None: entered in another context, which keeps what it has. A context manager must not raise for that.
+        if block is not None:
+            _, outer, others = block
+            fields.set(outer)
+            _blocks.set(others)
 
     def __call__(self, function: _Function) -> _Function:
         import inspect

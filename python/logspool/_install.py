@@ -307,14 +307,15 @@ def flush(timeout: float | None = None, level: str = "written") -> bool:
     """Wait until every record logged before is handed to the system, or until it is durable.
 
     Args:
-        timeout: seconds; None waits for ever.
+        timeout: seconds; None waits for ever, zero and less not at all.
         level: "written", or "durable": files are synced, services have confirmed; it works in every durability.
 
     Returns:
         Whether that came true within the timeout. A sync that failed is no success, and is told once.
 
     Raises:
-        ValueError: there is no such level.
+        ValueError: there is no such level, or the timeout is not a number.
+        KeyboardInterrupt: or what else a signal's handler raised meanwhile.
     """
     if level not in ("written", "durable"):
         raise ValueError(f"level must be 'written' or 'durable', not {level!r}")

@@ -12,14 +12,16 @@ use std::time::Duration;
 use logspool::definition::{Compression, Descriptor, RotationRules, SinkDefinition, SinkKind, Zone};
 use logspool::format::{Extras, FormatSpec, Layout, Style};
 use logspool::pipeline;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
 use crate::environment;
+use crate::flushing;
 use crate::ids;
 use crate::leaving::{Detached, outside};
+use crate::message::{self, Failure};
 use crate::object::Owned;
 use crate::plan::{self, TextStream};
 use crate::record::Reading;
@@ -173,17 +175,21 @@ impl State {
     }
 
     /// How this handler's records are read by value, if they can be.
-    pub fn reading(&self, adoption: &Adoption) -> Option<Arc<Reading>> {
+    ///
+    /// # Errors
+    ///
+    /// Where something was raised meanwhile that no handler of errors catches.
+    pub fn reading(&self, adoption: &Adoption) -> Result<Option<Arc<Reading>>, Failure> {
         let generation = pipeline::generation();
         if let Some((made, reading)) = &*self.reading.lock().expect("no panic happens while it is held") {
             if *made == generation {
-                return reading.clone();
+                return Ok(reading.clone());
             }
         }
-        let reading = crate::planning::reading(adoption, self.epoch).map(Arc::new);
+        let reading = message::unless_stock(crate::planning::reading(adoption, self.epoch))?.map(Arc::new);
         *self.reading.lock().expect("no panic happens while it is held") =
             Some((pipeline::generation(), reading.clone()));
-        reading
+        Ok(reading)
     }
 
     /// Whether its sink goes over to other files by itself.
@@ -212,7 +218,10 @@ pub fn state(describe: &Bound<'_, PyAny>, handler: &Bound<'_, PyAny>) -> PyResul
             return Ok(state.clone());
         }
     }
-    let followed = known.as_ref().is_some_and(|old| follow(old, handler, epoch));
+    let followed = match &known {
+        Some(old) => follow(old, handler, epoch)?,
+        None => false,
+    };
     let mut new = State::describe(describe, handler, epoch)?;
     if let Some(old) = &known {
         let sink = old.take_sink();
@@ -228,7 +237,7 @@ pub fn state(describe: &Bound<'_, PyAny>, handler: &Bound<'_, PyAny>) -> PyResul
             _ => {
                 close(handler.py(), sink, SHORT_WAIT);
                 if old.turns() {
-                    call_catch_up(handler);
+                    call_catch_up(handler)?;
                     new = State::describe(describe, handler, epoch)?;
                 }
             }
@@ -276,76 +285,93 @@ pub fn set_follow(function: Owned) {
 
 /// Lets the handler's stream follow a sink that has gone over to another file and goes on. `true`: it names that
 /// file now, and nothing else about the handler has changed.
-fn follow(old: &State, handler: &Bound<'_, PyAny>, epoch: u64) -> bool {
-    let Some((counter, seen)) = old.turns_seen() else { return false };
+fn follow(old: &State, handler: &Bound<'_, PyAny>, epoch: u64) -> PyResult<bool> {
+    let Some((counter, seen)) = old.turns_seen() else { return Ok(false) };
     // Before the path is looked at: another turn meanwhile is followed next time.
     let now = counter.load(Relaxed);
     if now == seen || !old.is_as_described(epoch) {
-        return false;
+        return Ok(false);
     }
     // A turn that cannot be followed is not tried again: the next one is.
     if let Some(turns) = &mut *old.turned.lock().expect("no panic happens while it is held") {
         turns.seen = now;
     }
-    // SAFETY: attached, live objects.
-    FOLLOW.get().is_some_and(|function| unsafe {
-        let _error = crate::object::ErrorKept::take();
-        let answer = Owned::steal(ffi::PyObject_CallOneArg(function.as_ptr(), handler.as_ptr()));
-        if answer.is_none() {
-            ffi::PyErr_Clear();
-        }
-        answer.is_some_and(|answer| answer.as_ptr() == ffi::Py_True())
-    })
+    let answer = call(FOLLOW.get(), handler)?;
+    // SAFETY: an address.
+    Ok(answer.is_some_and(|answer| answer.as_ptr() == unsafe { ffi::Py_True() }))
 }
 
 /// Opens the stream of a handler anew if its sink has gone over to another file.
-fn call_catch_up(handler: &Bound<'_, PyAny>) {
-    let Some(function) = CATCH_UP.get() else { return };
-    // SAFETY: attached, live objects. What it raises (the path cannot be opened) stock logging meets next.
-    unsafe {
+fn call_catch_up(handler: &Bound<'_, PyAny>) -> PyResult<()> {
+    call(CATCH_UP.get(), handler).map(drop)
+}
+
+/// Calls a function of `_rotation.py`. The `Exception` that it raises (the path cannot be opened) stock logging meets
+/// next; what is none goes on.
+fn call(function: Option<&Owned>, handler: &Bound<'_, PyAny>) -> PyResult<Option<Owned>> {
+    let Some(function) = function else { return Ok(None) };
+    let py = handler.py();
+    // SAFETY: attached, live objects; null leaves an error set.
+    let answer = unsafe {
         let _error = crate::object::ErrorKept::take();
-        if Owned::steal(ffi::PyObject_CallOneArg(function.as_ptr(), handler.as_ptr())).is_none() {
-            ffi::PyErr_Clear();
-        }
+        Owned::steal(ffi::PyObject_CallOneArg(function.as_ptr(), handler.as_ptr())).ok_or_else(|| PyErr::fetch(py))
+    };
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(error) if error.is_instance_of::<PyException>(py) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
 /// After a flush: lets the handler's own stream follow a sink that has gone over to another file.
 ///
+/// # Errors
+///
+/// What was raised meanwhile and is no `Exception`.
+///
 /// # Safety
 ///
 /// `handler` is live; attached.
-pub unsafe fn catch_up(handler: *mut PyObject) {
-    if known(handler).is_some_and(|state| state.turns() && state.open_sink().is_some()) {
-        // SAFETY: attached, a live object.
-        unsafe { call_catch_up(&Bound::from_borrowed_ptr(Python::assume_attached(), handler)) };
+pub unsafe fn catch_up(handler: *mut PyObject) -> PyResult<()> {
+    if !known(handler).is_some_and(|state| state.turns() && state.open_sink().is_some()) {
+        return Ok(());
     }
+    // SAFETY: attached, a live object.
+    unsafe { call_catch_up(&Bound::from_borrowed_ptr(Python::assume_attached(), handler)) }
 }
 
 /// Leaves a handler to stock logging for its next line.
 ///
+/// # Errors
+///
+/// As for [`flush`] and [`catch_up`].
+///
 /// # Safety
 ///
 /// `handler` is live; attached.
-pub unsafe fn give_back(handler: *mut PyObject, timeout: Duration) {
+pub unsafe fn give_back(handler: *mut PyObject, timeout: Duration) -> PyResult<()> {
     // SAFETY: passed on.
     unsafe {
         if known(handler).is_some_and(|state| state.turns()) {
-            release(Python::assume_attached(), handler, timeout);
+            release(Python::assume_attached(), handler, timeout)
         } else {
-            flush(handler, timeout);
+            flush(handler, timeout).map(drop)
         }
     }
 }
 
 /// Forgets a handler and closes its sink when everything queued for it is written.
 ///
+/// # Errors
+///
+/// As for [`catch_up`].
+///
 /// # Safety
 ///
 /// `handler` is live; attached.
-pub unsafe fn release(py: Python<'_>, handler: *mut PyObject, timeout: Duration) {
+pub unsafe fn release(py: Python<'_>, handler: *mut PyObject, timeout: Duration) -> PyResult<()> {
     if known(handler).is_none() {
-        return;
+        return Ok(());
     }
     let entry = with_table(|table| {
         let entry = table.states.remove(&(handler as usize));
@@ -359,13 +385,19 @@ pub unsafe fn release(py: Python<'_>, handler: *mut PyObject, timeout: Duration)
         close(py, sink, timeout);
         if entry.state.turns() && sink.is_some() {
             // SAFETY: a live object, as the caller says.
-            call_catch_up(&unsafe { Bound::from_borrowed_ptr(py, handler) });
+            call_catch_up(&unsafe { Bound::from_borrowed_ptr(py, handler) })?;
         }
     }
+    Ok(())
 }
 
 /// Forgets all handlers; their sinks are closed when written, within `timeout` each.
-pub fn release_all(py: Python<'_>, timeout: Duration) {
+///
+/// # Errors
+///
+/// As for [`catch_up`]; every handler is forgotten before.
+pub fn release_all(py: Python<'_>, timeout: Duration) -> PyResult<()> {
+    let mut outcome = Ok(());
     let entries = with_table(|table| {
         table.by_reference.clear();
         std::mem::take(&mut table.states)
@@ -378,10 +410,11 @@ pub fn release_all(py: Python<'_>, timeout: Duration) {
             // SAFETY: our own weak reference, made by `weak_reference`; calling it gives its object or `None`.
             let handler = unsafe { Bound::from_borrowed_ptr(py, entry.reference.as_ptr()) }.call0();
             if let Some(handler) = handler.ok().filter(|handler| !handler.is_none()) {
-                call_catch_up(&handler);
+                outcome = outcome.and(call_catch_up(&handler));
             }
         }
     }
+    outcome
 }
 
 /// Forgets the handler that died. Its sink is closed when everything is written; nobody waits for that here.
@@ -435,31 +468,41 @@ fn close(py: Python<'_>, sink: Option<(u64, u32)>, timeout: Duration) {
 
 /// Waits until everything queued for a handler is written. `true` when that came true, or nothing is queued.
 ///
+/// # Errors
+///
+/// What a signal's handler raised.
+///
 /// # Safety
 ///
 /// Attached.
-pub unsafe fn flush(handler: *mut PyObject, timeout: Duration) -> bool {
-    let Some(id) = known(handler).and_then(|state| state.open_sink()) else { return true };
-    // SAFETY: attached; nothing of Python is touched while waiting.
-    let _detached = unsafe { Detached::new() };
-    pipeline::flush(Some(id), Some(timeout))
+pub unsafe fn flush(handler: *mut PyObject, timeout: Duration) -> PyResult<bool> {
+    let Some(id) = known(handler).and_then(|state| state.open_sink()) else { return Ok(true) };
+    // SAFETY: attached, as the caller says.
+    flushing::flush(unsafe { Python::assume_attached() }, Some(id), Some(timeout))
 }
 
 /// Waits until everything queued for what is behind a text stream is written, whichever handlers queued it.
 ///
+/// # Errors
+///
+/// As for [`flush`].
+///
 /// # Safety
 ///
 /// `stream` is live; attached.
-pub unsafe fn flush_beside(stream: &Owned, timeout: Duration) {
+pub unsafe fn flush_beside(stream: &Owned, timeout: Duration) -> PyResult<()> {
     // SAFETY: attached; a live object.
-    if !unsafe { stream::is_text_stream(Python::assume_attached(), stream.as_ptr()) } {
-        return;
+    let py = unsafe { Python::assume_attached() };
+    // SAFETY: as above.
+    if !unsafe { stream::is_text_stream(py, stream.as_ptr()) } {
+        return Ok(());
     }
     // SAFETY: a live object; `fileno()` of a stream without a file raises.
     let descriptor = unsafe { ffi::PyObject_AsFileDescriptor(stream.as_ptr()) };
     if descriptor < 0 {
         // SAFETY: attached.
-        return unsafe { ffi::PyErr_Clear() };
+        unsafe { ffi::PyErr_Clear() };
+        return Ok(());
     }
     let behind = SinkDefinition { kind: SinkKind::Console { descriptor }, descriptor: Descriptor::Open }.place();
     let goes_there = |state: &State| {
@@ -470,13 +513,10 @@ pub unsafe fn flush_beside(stream: &Owned, timeout: Duration) {
         let states = table.states.values().map(|entry| &entry.state);
         states.filter(|state| goes_there(state)).filter_map(|state| state.open_sink()).collect()
     });
-    if !sinks.is_empty() {
-        // SAFETY: attached; nothing of Python is touched while waiting.
-        let _detached = unsafe { Detached::new() };
-        for sink in sinks {
-            pipeline::flush(Some(sink), Some(timeout));
-        }
+    for sink in sinks {
+        flushing::flush(py, Some(sink), Some(timeout))?;
     }
+    Ok(())
 }
 
 impl State {

@@ -222,7 +222,8 @@ unsafe fn send(
             keywords.add_exception(&mut pieces)?;
         }
         let site = message::add(&mut pieces, &site, route.made_under.generation, call.arguments, call.count)?;
-        if !stream::empty_buffers(lender.streams(route.streams)) || !route.made_under.holds() {
+        stream::empty_buffers(lender.streams(route.streams))?;
+        if !route.made_under.holds() {
             return Err(Failure::Stock);
         }
         let head = Head { len: 0, site, route: id, level: level.number, flags: 0, ticks: 0 };
@@ -234,6 +235,7 @@ unsafe fn send(
                 Ok(Outcome::Done)
             }
             Queued::Stale => Err(Failure::Stock),
+            Queued::Raised => Err(Failure::Raised),
         }
     }
 }

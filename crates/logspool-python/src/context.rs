@@ -84,7 +84,7 @@ pub unsafe fn add(pieces: &mut Pieces, needs: Needs, extra: Option<&Owned>) -> R
             }
         }
         if needs.task_name {
-            if let Some(name) = task_name(sources) {
+            if let Some(name) = task_name(sources)? {
                 add_text(pieces, tag::TASK_NAME, name)?;
             }
         }
@@ -114,7 +114,7 @@ unsafe fn thread_name(sources: &Sources, ident: std::ffi::c_ulong) -> Result<Own
         let thread = ffi::PyDict_GetItemWithError(sources.active_threads.as_ptr(), key.as_ptr());
         let thread = if thread.is_null() {
             // A thread that Python did not start: stock logging makes a dummy for it, and so does this.
-            cleared(Owned::steal(leaving::call(sources.current_thread.as_ptr())))?
+            Owned::steal(leaving::call(sources.current_thread.as_ptr())).ok_or_else(|| message::failure())?
         } else {
             Owned::borrow(thread)
         };
@@ -126,16 +126,14 @@ unsafe fn thread_name(sources: &Sources, ident: std::ffi::c_ulong) -> Result<Own
         } else {
             leaving::attribute(thread.as_ptr(), names().name.as_ptr())
         };
-        cleared(Owned::steal(name))
+        Owned::steal(name).ok_or_else(|| message::failure())
     }
 }
 
-unsafe fn cleared(found: Option<Owned>) -> Result<Owned, Failure> {
-    found.ok_or_else(|| {
-        // SAFETY: attached.
-        unsafe { ffi::PyErr_Clear() };
-        Failure::Stock
-    })
+/// What was found. `None` where that raised: stock logging passes over every `Exception` there, and nothing else.
+unsafe fn if_any(found: *mut PyObject) -> Result<Option<Owned>, Failure> {
+    // SAFETY: a new reference, or null with an error set; attached.
+    unsafe { message::unless_stock(Owned::steal(found).ok_or_else(|| message::failure())) }
 }
 
 unsafe fn module(sources: &Sources, name: &Owned) -> Option<*mut PyObject> {
@@ -156,56 +154,50 @@ unsafe fn process_name(sources: &Sources) -> Result<Option<Owned>, Failure> {
         let Some(module) = module(sources, &sources.multiprocessing) else { return Ok(None) };
         // As stock: a module that is only half imported counts as none.
         let Some(function) = object::attribute(module, names().current_process.as_ptr()) else { return Ok(None) };
-        let Some(process) = Owned::steal(leaving::call(function.as_ptr())) else {
-            ffi::PyErr_Clear();
-            return Ok(None);
-        };
-        Ok(object::attribute(process.as_ptr(), names().name.as_ptr()))
+        match if_any(leaving::call(function.as_ptr()))? {
+            Some(process) => if_any(leaving::attribute(process.as_ptr(), names().name.as_ptr())),
+            None => Ok(None),
+        }
     }
 }
 
-unsafe fn running_loop(sources: &Sources) -> Option<(Owned, Owned)> {
+unsafe fn running_loop(sources: &Sources) -> Result<Option<(Owned, Owned)>, Failure> {
     // SAFETY: attached.
     unsafe {
-        let module = Owned::borrow(module(sources, &sources.asyncio)?);
-        let function = object::attribute(module.as_ptr(), names().get_running_loop.as_ptr())?;
-        let found = Owned::steal(leaving::call(function.as_ptr()));
-        match found {
-            Some(found) if found.as_ptr() != ffi::Py_None() => Some((module, found)),
-            Some(_) => None,
-            None => {
-                ffi::PyErr_Clear();
-                None
-            }
-        }
+        let Some(module) = module(sources, &sources.asyncio) else { return Ok(None) };
+        let module = Owned::borrow(module);
+        let function = object::attribute(module.as_ptr(), names().get_running_loop.as_ptr());
+        let Some(function) = function else { return Ok(None) };
+        let found = if_any(leaving::call(function.as_ptr()))?;
+        Ok(found.filter(|found| found.as_ptr() != ffi::Py_None()).map(|found| (module, found)))
     }
 }
 
 /// Whether the calling thread runs an asyncio loop; asyncio is looked at only if the program imported it.
 ///
+/// # Errors
+///
+/// Where asking raised what no handler of errors catches.
+///
 /// # Safety
 ///
 /// Attached.
-pub unsafe fn has_running_loop() -> bool {
+pub unsafe fn has_running_loop() -> Result<bool, Failure> {
+    let Some(sources) = SOURCES.get() else { return Ok(false) };
     // SAFETY: attached.
-    SOURCES.get().is_some_and(|sources| unsafe { running_loop(sources) }.is_some())
+    Ok(unsafe { running_loop(sources) }?.is_some())
 }
 
-unsafe fn task_name(sources: &Sources) -> Option<Owned> {
+unsafe fn task_name(sources: &Sources) -> Result<Option<Owned>, Failure> {
     // SAFETY: attached. Asking for the loop first spares the exception that `current_task` raises without one.
     unsafe {
-        let (module, _) = running_loop(sources)?;
-        let function = object::attribute(module.as_ptr(), names().current_task.as_ptr())?;
-        let Some(task) = Owned::steal(leaving::call(function.as_ptr())) else {
-            ffi::PyErr_Clear();
-            return None;
-        };
-        let name = leaving::method(task.as_ptr(), names().get_name.as_ptr());
-        let name = Owned::steal(name);
-        if name.is_none() {
-            ffi::PyErr_Clear();
+        let Some((module, _)) = running_loop(sources)? else { return Ok(None) };
+        let function = object::attribute(module.as_ptr(), names().current_task.as_ptr());
+        let Some(function) = function else { return Ok(None) };
+        match if_any(leaving::call(function.as_ptr()))? {
+            Some(task) => if_any(leaving::method(task.as_ptr(), names().get_name.as_ptr())),
+            None => Ok(None),
         }
-        name
     }
 }
 

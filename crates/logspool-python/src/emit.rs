@@ -10,10 +10,12 @@ use std::cell::Cell;
 use logspool::pipeline;
 use logspool::record::{Head, flags, tag};
 use pyo3::ffi::{self, PyObject};
+use pyo3::prelude::*;
 
 use crate::adoption::{self, Adoption, Verdict};
 use crate::environment;
 use crate::leaving;
+use crate::message::Failure;
 use crate::methods::{self, Method};
 use crate::names::names;
 use crate::object::{self, Owned};
@@ -67,17 +69,26 @@ pub unsafe fn emit(
                 Line::Queued => {
                     // Without `install()` nothing tells a direct call from one of a logger. No call waits for a service.
                     if !is_inside() && planning::installed() && method != Method::ServiceEmit {
-                        adoption::flush(handler, options::shutdown_timeout());
-                        adoption::catch_up(handler);
+                        let flushed = adoption::flush(handler, options::shutdown_timeout());
+                        if !methods::passed(flushed.and_then(|_| adoption::catch_up(handler))) {
+                            return std::ptr::null_mut();
+                        }
                     }
                     return object::none();
                 }
-                Line::Stock => flush_beside_stream(method, handler),
-                // Nothing is written beside the queue.
-                Line::Again => {}
-                Line::StockAfterQueue if method == Method::ServiceEmit => {}
-                Line::StockAfterQueue => adoption::give_back(handler, options::shutdown_timeout()),
                 Line::Raised => return std::ptr::null_mut(),
+                Line::Stock | Line::StockAfterQueue | Line::Again => {}
+            }
+            let barrier = match line {
+                Line::Stock => flush_beside_stream(method, handler),
+                Line::StockAfterQueue if method != Method::ServiceEmit => {
+                    adoption::give_back(handler, options::shutdown_timeout())
+                }
+                // Nothing is written beside the queue.
+                _ => Ok(()),
+            };
+            if !methods::passed(barrier) {
+                return std::ptr::null_mut();
             }
         }
         methods::call_stock(method, handler, arguments, count as usize, keywords)
@@ -86,15 +97,16 @@ pub unsafe fn emit(
 
 /// What stock logging is about to write comes after what is queued for the same file: `logging.lastResort` and a
 /// handler that cannot be adopted share standard error with one that is.
-unsafe fn flush_beside_stream(method: Method, handler: *mut PyObject) {
+unsafe fn flush_beside_stream(method: Method, handler: *mut PyObject) -> PyResult<()> {
     // SAFETY: a live handler, attached.
     unsafe {
         if method == Method::StreamEmit && planning::installed() {
             if let Some(stream) = object::attribute(handler, names().stream.as_ptr()) {
-                adoption::flush_beside(&stream, options::shutdown_timeout());
+                adoption::flush_beside(&stream, options::shutdown_timeout())?;
             }
         }
     }
+    Ok(())
 }
 
 /// How often an entry for a service is queued anew.
@@ -158,8 +170,12 @@ unsafe fn queue_line(method: Method, handler: *mut PyObject, record: *mut PyObje
             return Line::StockAfterQueue;
         };
         let has_stream = !adoption.stream.text.is_null();
-        if has_stream && !stream::empty_buffers(&[adoption.text_stream(sink)]) {
-            return Line::StockAfterQueue;
+        if has_stream {
+            match stream::empty_buffers(&[adoption.text_stream(sink)]) {
+                Ok(()) => {}
+                Err(Failure::Stock) => return Line::StockAfterQueue,
+                Err(Failure::Raised) => return Line::Raised,
+            }
         }
         let Some(level) = level(record) else { return Line::StockAfterQueue };
         let mut pieces = Pieces::new();
@@ -187,6 +203,7 @@ unsafe fn queue_line(method: Method, handler: *mut PyObject, record: *mut PyObje
                 Line::Queued
             }
             // The child of a fork: its own state is made by the next call, this line is written at once.
+            Queued::Raised => Line::Raised,
             Queued::Stale if adoption.is_service() => Line::Again,
             Queued::Stale if adoption.turns() => Line::StockAfterQueue,
             Queued::Stale => Line::Stock,

@@ -4,7 +4,7 @@
 //! and their like are assigned by users and by freezegun, past every setter. CPython numbers each change of a
 //! dict (`ma_version_tag`, 3.10-3.13; checked per version in `tests/python`), so the check is one comparison per
 //! dict; only when a number moved are the watched values themselves compared. From 3.14 on there is no such
-//! number and the values are looked up each time.
+//! number and the values are looked up each time, also all of a dict that is watched as a whole.
 //!
 //! Atomics outside `queue`: epoch and recorded versions are read without a lock by every logging call.
 
@@ -47,8 +47,57 @@ static USED: AtomicUsize = AtomicUsize::new(0);
 
 struct Watched {
     dict: Owned,
-    /// Names and the values they had; `None` watches the whole dict.
-    names: Option<Vec<(Owned, Option<Owned>)>>,
+    what: What,
+}
+
+/// What is watched of a dict, as it was.
+enum What {
+    /// Names and the values they had.
+    Names(Vec<(Owned, Option<Owned>)>),
+    /// The whole dict.
+    All(Items),
+}
+
+/// A dict from numbers to something, as it was. Nobody looks at what has another key.
+struct Items {
+    len: ffi::Py_ssize_t,
+    of_numbers: Vec<(Owned, Owned)>,
+}
+
+impl Items {
+    unsafe fn of(dict: *mut PyObject) -> Self {
+        // SAFETY: a live dict; the list is ours, and its items are pairs.
+        unsafe {
+            // Before the items: one that comes in between makes a difference, not a secret.
+            let len = ffi::PyDict_Size(dict);
+            let Some(items) = Owned::steal(ffi::PyDict_Items(dict)) else {
+                ffi::PyErr_Clear();
+                return Self { len: -1, of_numbers: Vec::new() };
+            };
+            let pair = |index| {
+                let item = ffi::PyList_GET_ITEM(items.as_ptr(), index);
+                (ffi::PyTuple_GET_ITEM(item, 0), ffi::PyTuple_GET_ITEM(item, 1))
+            };
+            let pairs = (0..ffi::PyList_GET_SIZE(items.as_ptr())).map(pair);
+            let of_numbers = pairs
+                .filter(|(key, _)| ffi::Py_TYPE(*key) == &raw mut ffi::PyLong_Type)
+                .map(|(key, value)| (Owned::borrow(key), Owned::borrow(value)))
+                .collect();
+            Self { len, of_numbers }
+        }
+    }
+
+    /// Whether `dict` still has these items.
+    unsafe fn hold(&self, dict: *mut PyObject) -> bool {
+        // SAFETY: live objects; looking up a number runs no foreign code.
+        unsafe {
+            ffi::PyDict_Size(dict) == self.len
+                && self
+                    .of_numbers
+                    .iter()
+                    .all(|(key, value)| ffi::PyDict_GetItemWithError(dict, key.as_ptr()) == value.as_ptr())
+        }
+    }
 }
 
 static WATCHED: Mutex<Vec<Watched>> = Mutex::new(Vec::new());
@@ -83,7 +132,7 @@ pub unsafe fn dict_version(dict: *mut PyObject) -> u64 {
     unsafe { (*(&raw const (*dict.cast::<DictHead>()).ma_version_tag).cast::<AtomicU64>()).load(Relaxed) }
 }
 
-/// Starts watching `names` in `dict`, or all of it.
+/// Starts watching `names` in `dict`, or all that it has for numbers.
 ///
 /// # Safety
 ///
@@ -91,10 +140,12 @@ pub unsafe fn dict_version(dict: *mut PyObject) -> u64 {
 pub unsafe fn watch(dict: *mut PyObject, names: Option<&[*mut PyObject]>) {
     // SAFETY: live objects.
     let entry = unsafe {
-        Watched {
-            dict: Owned::borrow(dict),
-            names: names.map(|names| names.iter().map(|name| (Owned::borrow(*name), value_in(dict, *name))).collect()),
-        }
+        let valued = |name: &*mut PyObject| (Owned::borrow(*name), value_in(dict, *name));
+        let what = match names {
+            Some(names) => What::Names(names.iter().map(valued).collect()),
+            None => What::All(Items::of(dict)),
+        };
+        Watched { dict: Owned::borrow(dict), what }
     };
     let mut watched = WATCHED.lock().expect("no panic happens while it is held");
     let index = watched.len();
@@ -144,13 +195,16 @@ pub unsafe fn unmoved() -> bool {
     #[cfg(Py_3_14)]
     {
         let Ok(watched) = WATCHED.try_lock() else { return false };
-        watched.iter().flat_map(|entry| entry.names.iter().flatten().map(move |named| (entry, named))).all(
-            // SAFETY: dict, name and value are kept alive by the entry.
-            |(entry, (name, old))| unsafe {
-                let now = ffi::PyDict_GetItemWithError(entry.dict.as_ptr(), name.as_ptr());
-                now == old.as_ref().map_or(std::ptr::null_mut(), Owned::as_ptr)
-            },
-        )
+        // SAFETY: dict, names and values are kept alive by the entry.
+        watched.iter().all(|entry| unsafe {
+            match &entry.what {
+                What::Names(names) => names.iter().all(|(name, old)| {
+                    let now = ffi::PyDict_GetItemWithError(entry.dict.as_ptr(), name.as_ptr());
+                    now == old.as_ref().map_or(std::ptr::null_mut(), Owned::as_ptr)
+                }),
+                What::All(items) => items.hold(entry.dict.as_ptr()),
+            }
+        })
     }
 }
 
@@ -163,7 +217,7 @@ pub unsafe fn unmoved() -> bool {
 #[inline(never)]
 pub unsafe fn refresh() {
     let mut moved = false;
-    let mut gone = Vec::new();
+    let (mut gone, mut gone_items) = (Vec::new(), Vec::new());
     // `try_lock`: a nested call (a finalizer that logs) finds the outer one comparing and leaves it to that.
     let Ok(mut watched) = WATCHED.try_lock() else { return };
     for (index, entry) in watched.iter_mut().enumerate() {
@@ -178,9 +232,15 @@ pub unsafe fn refresh() {
         }
         #[cfg(Py_3_14)]
         let _ = index;
-        match &mut entry.names {
-            None => moved |= cfg!(not(Py_3_14)),
-            Some(names) => {
+        match &mut entry.what {
+            // SAFETY: kept alive by `entry`.
+            What::All(items) => unsafe {
+                if !items.hold(dict) {
+                    moved = true;
+                    gone_items.push(std::mem::replace(items, Items::of(dict)));
+                }
+            },
+            What::Names(names) => {
                 for (name, old) in names {
                     // SAFETY: both kept alive by `entry`.
                     let now = unsafe { value_in(dict, name.as_ptr()) };
@@ -196,5 +256,5 @@ pub unsafe fn refresh() {
     if moved {
         bump();
     }
-    drop(gone);
+    drop((gone, gone_items));
 }

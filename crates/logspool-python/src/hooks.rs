@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 
 use crate::adoption;
 use crate::environment;
+use crate::methods;
 use crate::object;
 use crate::options;
 use crate::plans;
@@ -114,7 +115,9 @@ unsafe fn change(object: *mut PyObject, name: *mut PyObject, value: *mut PyObjec
     let effect = if watched(object) { effect(object, name) } else { Effect::Nothing };
     if effect != Effect::Nothing {
         // SAFETY: attached; live objects.
-        unsafe { before(object, name, value) };
+        if !unsafe { methods::passed(before(object, name, value)) } {
+            return std::ptr::null_mut();
+        }
         environment::bump();
     }
     // SAFETY: live objects; null deletes.
@@ -133,18 +136,19 @@ unsafe fn change(object: *mut PyObject, name: *mut PyObject, value: *mut PyObjec
 }
 
 /// A stream that is exchanged gets what was queued for it first, and its descriptor is let go.
-unsafe fn before(object: *mut PyObject, name: *mut PyObject, value: *mut PyObject) {
+unsafe fn before(object: *mut PyObject, name: *mut PyObject, value: *mut PyObject) -> PyResult<()> {
     // SAFETY: live objects, attached.
     unsafe {
         if ffi::PyUnicode_Check(name) == 0 || object::text(name) != Some("stream") {
-            return;
+            return Ok(());
         }
-        let Some(state) = adoption::known(object) else { return };
+        let Some(state) = adoption::known(object) else { return Ok(()) };
         if let adoption::Verdict::Adopted(adoption) = &state.verdict {
             if adoption.stream.text != value && state.open_sink().is_some() {
                 let _error = object::ErrorKept::take();
-                adoption::release(Python::assume_attached(), object, options::shutdown_timeout());
+                return adoption::release(Python::assume_attached(), object, options::shutdown_timeout());
             }
         }
     }
+    Ok(())
 }

@@ -21,6 +21,7 @@ mod unwinding {
 
     unsafe extern "C-unwind" {
         pub fn PyEval_RestoreThread(state: *mut PyThreadState);
+        pub fn PyErr_CheckSignals() -> std::ffi::c_int;
         pub fn PyObject_Str(object: *mut PyObject) -> *mut PyObject;
         pub fn PyObject_GetAttr(object: *mut PyObject, name: *mut PyObject) -> *mut PyObject;
         pub fn PyObject_IsTrue(object: *mut PyObject) -> std::ffi::c_int;
@@ -104,6 +105,11 @@ fn guarded<T>(call: impl FnOnce() -> T) -> T {
 // A function of [`unwinding`] as a pointer that the compiler knows nothing about. PyO3 declares the same symbols as not
 // unwinding; where both declarations meet in one unit of code or at the linker, that one wins, and a guard next to a
 // call by name is left out as one that never runs.
+
+#[inline(always)]
+fn opaque0<R>(function: unsafe extern "C-unwind" fn() -> R) -> unsafe extern "C-unwind" fn() -> R {
+    black_box(function)
+}
 
 #[inline(always)]
 fn opaque1<A, R>(function: unsafe extern "C-unwind" fn(A) -> R) -> unsafe extern "C-unwind" fn(A) -> R {
@@ -262,6 +268,16 @@ pub unsafe fn method_of_one(object: *mut PyObject, name: *mut PyObject, argument
     let values = [object, argument];
     // SAFETY: passed on; two values.
     guarded(|| unsafe { opaque4(unwinding::PyObject_VectorcallMethod)(name, values.as_ptr(), 2, std::ptr::null_mut()) })
+}
+
+/// Lets Python's handlers of signals run, in the thread that runs them. `false`: one raised; the error is set.
+///
+/// # Safety
+///
+/// Attached.
+pub unsafe fn signals_pass() -> bool {
+    // SAFETY: passed on.
+    guarded(|| unsafe { opaque0(unwinding::PyErr_CheckSignals)() }) == 0
 }
 
 /// Leaves the interpreter for its lifetime: other threads run while this one waits.

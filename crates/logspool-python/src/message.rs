@@ -154,6 +154,19 @@ pub unsafe fn failure() -> Failure {
     }
 }
 
+/// What was found; `None` where that is stock logging's.
+///
+/// # Errors
+///
+/// [`Failure::Raised`] only.
+pub fn unless_stock<T>(found: Result<T, Failure>) -> Result<Option<T>, Failure> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(Failure::Stock) => Ok(None),
+        Err(Failure::Raised) => Err(Failure::Raised),
+    }
+}
+
 /// Whether stock logging would take a single argument for a mapping: one that is true.
 unsafe fn is_mapping(argument: *mut PyObject) -> Result<bool, Failure> {
     // SAFETY: live objects; `__instancecheck__` and `__bool__` may run foreign code.

@@ -11,6 +11,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use pyo3::ffi::{self, PyObject};
+use pyo3::prelude::*;
 
 use crate::adoption;
 use crate::capture::{self, Level, Outcome};
@@ -255,6 +256,16 @@ unsafe extern "C" fn handle(
     unsafe { emit::inside(|| call_stock(Method::Handle, logger, arguments, count as usize, keywords)) }
 }
 
+/// Whether a barrier was passed. Where not, its error is set.
+///
+/// # Safety
+///
+/// Attached.
+pub unsafe fn passed<T>(barrier: PyResult<T>) -> bool {
+    // SAFETY: attached, as the caller says.
+    barrier.map_err(|error| error.restore(unsafe { Python::assume_attached() })).is_ok()
+}
+
 /// A barrier on the handler that is removed.
 unsafe extern "C" fn remove_handler(
     logger: *mut PyObject,
@@ -264,12 +275,11 @@ unsafe extern "C" fn remove_handler(
 ) -> *mut PyObject {
     // SAFETY: called by CPython with a logger.
     unsafe {
-        if count == 1 {
-            adoption::flush(*arguments, options::shutdown_timeout());
+        if count == 1 && !passed(adoption::flush(*arguments, options::shutdown_timeout())) {
+            return ptr::null_mut();
         }
-        let result = call_stock(Method::RemoveHandler, logger, arguments, count as usize, keywords);
         // Plans hold the logger's list, which holds handlers only as long as they are in it; nothing else to let go.
-        result
+        call_stock(Method::RemoveHandler, logger, arguments, count as usize, keywords)
     }
 }
 
@@ -284,10 +294,13 @@ macro_rules! barrier_methods {
             ) -> *mut PyObject {
                 // SAFETY: called by CPython with a handler.
                 unsafe {
-                    {
+                    let barrier = {
                         let _error = ErrorKept::take();
-                        let before: unsafe fn(*mut PyObject, Duration) = $before;
-                        before(handler, options::shutdown_timeout());
+                        let before: unsafe fn(*mut PyObject, Duration) -> PyResult<()> = $before;
+                        before(handler, options::shutdown_timeout())
+                    };
+                    if !passed(barrier) {
+                        return ptr::null_mut();
                     }
                     call_stock(Method::$method, handler, arguments, count as usize, keywords)
                 }
@@ -296,22 +309,22 @@ macro_rules! barrier_methods {
     };
 }
 
-unsafe fn flush_queue(handler: *mut PyObject, timeout: Duration) {
+unsafe fn flush_queue(handler: *mut PyObject, timeout: Duration) -> PyResult<()> {
     // SAFETY: passed on.
-    unsafe { adoption::flush(handler, timeout) };
+    unsafe { adoption::flush(handler, timeout).map(drop) }
 }
 
-unsafe fn flush_and_catch_up(handler: *mut PyObject, timeout: Duration) {
+unsafe fn flush_and_catch_up(handler: *mut PyObject, timeout: Duration) -> PyResult<()> {
     // SAFETY: passed on.
     unsafe {
-        adoption::flush(handler, timeout);
-        adoption::catch_up(handler);
+        adoption::flush(handler, timeout)?;
+        adoption::catch_up(handler)
     }
 }
 
-unsafe fn close_queue(handler: *mut PyObject, timeout: Duration) {
+unsafe fn close_queue(handler: *mut PyObject, timeout: Duration) -> PyResult<()> {
     // SAFETY: attached.
-    unsafe { adoption::release(pyo3::Python::assume_attached(), handler, timeout) };
+    unsafe { adoption::release(Python::assume_attached(), handler, timeout) }
 }
 
 barrier_methods! {
@@ -328,14 +341,15 @@ barrier_methods! {
 }
 
 /// What stock logging is about to print on standard error comes after what is queued for it.
-unsafe fn flush_beside_report(_handler: *mut PyObject, timeout: Duration) {
+unsafe fn flush_beside_report(_handler: *mut PyObject, timeout: Duration) -> PyResult<()> {
     // SAFETY: attached; a borrowed reference made an own one before its `fileno()` runs.
     unsafe {
         let stream = ffi::PySys_GetObject(c"stderr".as_ptr());
         if !stream.is_null() && stream != ffi::Py_None() {
-            adoption::flush_beside(&Owned::borrow(stream), timeout);
+            adoption::flush_beside(&Owned::borrow(stream), timeout)?;
         }
     }
+    Ok(())
 }
 
 macro_rules! emit_methods {

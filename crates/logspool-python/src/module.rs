@@ -17,13 +17,9 @@ use crate::leaving::outside;
 use crate::object::Owned;
 use crate::planning::Adopt;
 use crate::{
-    adoption, context, environment, frame, hooks, keywords, leaving, message, methods, names, options, plan, planning,
-    plans, pool, report, site, stream,
+    adoption, context, environment, flushing, frame, hooks, keywords, leaving, message, methods, names, options, plan,
+    planning, plans, pool, report, site, stream,
 };
-
-fn timeout(seconds: Option<f64>) -> Option<Duration> {
-    seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-}
 
 /// Native part of logspool. Use `logspool`.
 #[pymodule(name = "_native", gil_used = false)]
@@ -287,57 +283,56 @@ mod native {
 
     /// Stop taking the native path, write what is queued for adopted handlers, and forget them.
     #[pyfunction]
-    fn stop(py: Python<'_>) {
+    fn stop(py: Python<'_>) -> PyResult<()> {
         planning::set_installed(false);
-        adoption::release_all(py, options::shutdown_timeout());
+        let released = adoption::release_all(py, options::shutdown_timeout());
         hooks::forget_all();
         // SAFETY: attached.
         unsafe { plans::forget_all() };
+        released
     }
 
     /// Wait until everything queued before is written. Return whether that came true within `timeout` seconds.
     #[pyfunction]
     #[pyo3(signature = (timeout=None))]
-    fn flush(py: Python<'_>, timeout: Option<f64>) -> bool {
-        let timeout = super::timeout(timeout);
-        outside(py, || pipeline::flush(None, timeout))
+    fn flush(py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
+        flushing::flush(py, None, timeout.map(options::timeout).transpose()?)
     }
 
     /// As `flush`, but until everything is durable.
     #[pyfunction]
     #[pyo3(signature = (timeout=None))]
-    fn flush_durable(py: Python<'_>, timeout: Option<f64>) -> bool {
-        let timeout = super::timeout(timeout);
-        outside(py, || pipeline::flush_durable(None, timeout))
+    fn flush_durable(py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
+        flushing::flush_durable(py, timeout.map(options::timeout).transpose()?)
     }
 
     /// As `flush`, but without waiting for services.
     #[pyfunction]
-    fn flush_local(py: Python<'_>, timeout: f64) -> bool {
-        let timeout = super::timeout(Some(timeout)).unwrap_or(Duration::MAX);
-        outside(py, || pipeline::flush_local(timeout))
+    fn flush_local(py: Python<'_>, timeout: f64) -> PyResult<bool> {
+        flushing::flush_local(py, options::timeout(timeout)?)
     }
 
     /// Wait until everything queued for one handler is written.
     #[pyfunction]
-    fn flush_handler(handler: &Bound<'_, PyAny>) -> bool {
+    fn flush_handler(handler: &Bound<'_, PyAny>) -> PyResult<bool> {
         // SAFETY: attached.
         unsafe { adoption::flush(handler.as_ptr(), options::shutdown_timeout()) }
     }
 
     /// Write everything queued, at most for `timeout` seconds. Return the number of records left behind.
     #[pyfunction]
-    fn drain(py: Python<'_>, timeout: f64) -> u64 {
-        let timeout = super::timeout(Some(timeout)).unwrap_or_default();
-        outside(py, || pipeline::drain(timeout))
+    fn drain(py: Python<'_>, timeout: f64) -> PyResult<u64> {
+        let timeout = options::timeout(timeout)?;
+        Ok(outside(py, || pipeline::drain(timeout)))
     }
 
     /// Do what `drain` does, at the very end of the process: calls of other threads wait for the end from here on.
     /// Tell on stderr what is not written.
     #[pyfunction]
-    fn end(py: Python<'_>, timeout: f64) {
-        let timeout = super::timeout(Some(timeout)).unwrap_or_default();
+    fn end(py: Python<'_>, timeout: f64) -> PyResult<()> {
+        let timeout = options::timeout(timeout)?;
         outside(py, || report::tell_unwritten(pipeline::end(timeout), timeout));
+        Ok(())
     }
 
     /// Take `end` back.
@@ -368,8 +363,9 @@ mod native {
 
     /// Let SIGTERM and SIGHUP drain first, where their disposition is the default one.
     #[pyfunction]
-    fn install_signal_drain(timeout: f64) {
-        pipeline::install_signal_drain(super::timeout(Some(timeout)).unwrap_or_default());
+    fn install_signal_drain(timeout: f64) -> PyResult<()> {
+        pipeline::install_signal_drain(options::timeout(timeout)?);
+        Ok(())
     }
 
     /// Let SIGSEGV, SIGABRT, SIGBUS, SIGFPE and SIGILL wait until what is queued is written, at most for 200 ms.

@@ -26,8 +26,16 @@ pub fn shutdown_timeout() -> Duration {
 /// Longest finite time that a timeout may be; `inf` becomes this.
 const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
 
-fn duration(seconds: f64) -> Duration {
-    Duration::try_from_secs_f64(seconds).map_or(FOR_EVER, |duration| duration.min(FOR_EVER))
+/// The duration of a timeout in seconds: zero and less is none at all.
+///
+/// # Errors
+///
+/// `ValueError` for NaN.
+pub fn timeout(seconds: f64) -> PyResult<Duration> {
+    if seconds.is_nan() {
+        return Err(PyValueError::new_err("timeout is not a number"));
+    }
+    Ok(Duration::try_from_secs_f64(seconds.max(0.0)).map_or(FOR_EVER, |timeout| timeout.min(FOR_EVER)))
 }
 
 fn named(durability: &str) -> PyResult<Durability> {
@@ -52,21 +60,21 @@ pub fn configure(values: &Bound<'_, PyDict>) -> PyResult<()> {
     };
     let durability: String = get("durability")?.extract()?;
     let fallback: Option<String> = get("fallback")?.extract()?;
-    let shutdown_timeout = duration(get("shutdown_timeout")?.extract()?);
+    let shutdown_timeout = timeout(get("shutdown_timeout")?.extract()?)?;
     let options = Options {
         durability: named(&durability)?,
         queue_bytes: get("queue_bytes")?.extract()?,
         queue_total_bytes: get("queue_total_bytes")?.extract()?,
         queue_dir: get("queue_dir")?.extract::<Option<PathBuf>>()?,
-        blocking_timeout: duration(get("blocking_timeout")?.extract()?),
+        blocking_timeout: timeout(get("blocking_timeout")?.extract()?)?,
         blocking_levels: get("blocking_levels")?.extract()?,
         overflow_bytes: None,
         spool_dir: get("spool_dir")?.extract::<Option<PathBuf>>()?,
         spool_bytes: get("spool_bytes")?.extract()?,
         shutdown_timeout,
-        sync_interval: duration(get("sync_interval")?.extract()?),
+        sync_interval: timeout(get("sync_interval")?.extract()?)?,
         checkpoint_every: get("checkpoint_every")?.extract()?,
-        durability_timeout: duration(get("durability_timeout")?.extract()?),
+        durability_timeout: timeout(get("durability_timeout")?.extract()?)?,
         durable_levels: get("durable_levels")?.extract()?,
         fallback: if fallback.is_some() { Fallback::Stderr } else { Fallback::None },
     };

@@ -19,6 +19,7 @@ use crate::environment;
 use crate::hooks;
 use crate::ids::{format_id, route_id};
 use crate::leaving::{self, Stay};
+use crate::message::Failure;
 use crate::names::{self, names};
 use crate::object::Owned;
 use crate::plan::{self, ListShape, Needs, Plan, Route, StreamList, TextStream};
@@ -529,37 +530,57 @@ pub fn record_class() -> Option<*mut PyObject> {
     ADOPT.get().map(|adopt| adopt.record_class.as_ptr())
 }
 
-/// Runs `act` under the planning lock; what it raises is dropped.
-fn locked<T>(act: impl FnOnce(&Adopt, Python<'_>) -> PyResult<T>) -> Option<T> {
-    let adopt = ADOPT.get()?;
-    let _stay = Stay::new()?;
+/// Runs `act` under the planning lock. `Stock`: it raised an `Exception`, or the interpreter ends.
+fn locked<T>(act: impl FnOnce(&Adopt, Python<'_>) -> PyResult<T>) -> Result<T, Failure> {
+    let adopt = ADOPT.get().ok_or(Failure::Stock)?;
+    let _stay = Stay::new().ok_or(Failure::Stock)?;
     // SAFETY: attached: called inside logging calls.
-    let (py, _error) = unsafe { (Python::assume_attached(), crate::object::ErrorKept::take()) };
-    adopt.lock.bind(py).call_method0("acquire").ok()?;
-    let result = act(adopt, py);
-    adopt.lock.bind(py).call_method0("release").ok()?;
-    result.ok()
+    let py = unsafe { Python::assume_attached() };
+    let result = {
+        // SAFETY: attached.
+        let _error = unsafe { crate::object::ErrorKept::take() };
+        adopt.lock.bind(py).call_method0("acquire").and_then(|_| {
+            let result = act(adopt, py);
+            adopt.lock.bind(py).call_method0("release")?;
+            result
+        })
+    };
+    result.map_err(|error| {
+        if error.is_instance_of::<PyException>(py) {
+            return Failure::Stock;
+        }
+        error.restore(py);
+        Failure::Raised
+    })
 }
 
-/// How records of a handler are read by value; `None` when its lines are made in the caller.
-pub fn reading(adoption: &adoption::Adoption, epoch: u64) -> Option<Reading> {
-    let parts = adoption.format.as_ref().ok()?;
+/// How records of a handler are read by value.
+///
+/// # Errors
+///
+/// `Stock` when its lines are made in the caller.
+pub fn reading(adoption: &adoption::Adoption, epoch: u64) -> Result<Reading, Failure> {
+    let parts = adoption.format.as_ref().map_err(|_| Failure::Stock)?;
     let generation = pipeline::generation();
     let world = locked(|adopt, py| world(adopt, py, epoch))?;
     // A record does not keep the nanoseconds from which `relativeCreated` came.
     if !world.reason.is_empty() || parts.mentions("relativeCreated") {
-        return None;
+        return Err(Failure::Stock);
     }
-    let format = format_id(parts.spec(&world, &adoption.terminator)).ok()?;
+    let format = format_id(parts.spec(&world, &adoption.terminator)).map_err(|_| Failure::Stock)?;
     if format.1.fields.is_some() || pipeline::generation() != generation {
-        return None;
+        return Err(Failure::Stock);
     }
-    Some(Reading::new(generation, world, format, parts.mentions("process")))
+    Ok(Reading::new(generation, world, format, parts.mentions("process")))
 }
 
 /// The lists of handlers and filters that make `handler` the only stop of the records of a logger; `None` when
 /// there is another.
-pub fn last_stop(handler: *mut PyObject, name: &str) -> Option<Vec<ListShape>> {
+///
+/// # Errors
+///
+/// As for [`locked`].
+pub fn last_stop(handler: *mut PyObject, name: &str) -> Result<Option<Vec<ListShape>>, Failure> {
     locked(|_, py| {
         let class = py.import("logging")?.getattr("Logger")?;
         let root = class.getattr("root")?;
@@ -594,7 +615,6 @@ pub fn last_stop(handler: *mut PyObject, name: &str) -> Option<Vec<ListShape>> {
         }
         Ok((alone && found == 1).then_some(lists))
     })
-    .flatten()
 }
 
 /// The state of a handler whose `emit` runs. `Err`: an error that no handler catches is set.

@@ -54,9 +54,9 @@ mod cache {
         (key == logger).then_some(plan)
     }
 
-    pub unsafe fn put(logger: usize, plan: *const Plan) {
+    pub unsafe fn put(logger: usize, plan: &Reference) {
         // SAFETY: GIL held; one write.
-        unsafe { (*CACHE.0.get())[slot_of(logger)] = (logger, plan) };
+        unsafe { (*CACHE.0.get())[slot_of(logger)] = (logger, *plan) };
     }
 
     pub unsafe fn clear() {
@@ -127,7 +127,7 @@ mod cache {
             .flatten()
     }
 
-    pub unsafe fn put(logger: usize, plan: &Arc<Plan>) {
+    pub unsafe fn put(logger: usize, plan: &Reference) {
         let _ = CACHE.try_with(|cache| {
             let old = cache
                 .try_borrow_mut()
@@ -172,21 +172,20 @@ pub unsafe fn find(logger: *mut PyObject) -> Option<Reference> {
 #[cold]
 #[inline(never)]
 unsafe fn find_in_table(logger: usize) -> Option<Reference> {
-    let table = TABLE.lock().expect("no panic happens while it is held");
-    let (plan, _) = table.as_ref()?.plans.get(&logger)?;
-    // SAFETY: attached.
-    unsafe {
+    let plan = {
+        let table = TABLE.lock().expect("no panic happens while it is held");
+        let (plan, _) = table.as_ref()?.plans.get(&logger)?;
         #[cfg(not(Py_GIL_DISABLED))]
-        {
-            cache::put(logger, Arc::as_ptr(plan));
-            Some(Arc::as_ptr(plan))
-        }
+        let plan = Arc::as_ptr(plan);
         #[cfg(Py_GIL_DISABLED)]
-        {
-            cache::put(logger, plan);
-            Some(plan.clone())
-        }
-    }
+        let plan = plan.clone();
+        plan
+    };
+    // Without the lock: what has its place in the cache now may be the last to hold its handlers, whose end comes back
+    // to the table.
+    // SAFETY: attached.
+    unsafe { cache::put(logger, &plan) };
+    Some(plan)
 }
 
 /// The plan that a call borrows from, which may be gone once code of others ran.

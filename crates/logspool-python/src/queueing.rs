@@ -4,12 +4,14 @@
 
 use std::time::Duration;
 
-use logspool::pipeline::{self, Push, Room, Waiter};
+use logspool::pipeline::{self, DurableWait, Push, Refusal, Room, Waiter};
 use logspool::record::Head;
 
 use crate::context;
 use crate::environment;
-use crate::leaving::Detached;
+use crate::flushing::SHARE;
+use crate::leaving::{self, Detached};
+use crate::message::Failure;
 use crate::pieces::Pieces;
 
 /// What became of a record.
@@ -19,6 +21,8 @@ pub enum Queued {
     Done,
     /// While the call waited, the process forked or a handler changed: the ids in the head are void.
     Stale,
+    /// While it waited, a signal's handler raised: the error is set, and the record in the queue or counted as refused.
+    Raised,
 }
 
 /// What the ids in a record were made under.
@@ -63,10 +67,22 @@ pub unsafe fn queue(head: Head, made_under: MadeUnder, pieces: &Pieces) -> Queue
 #[cold]
 #[inline(never)]
 unsafe fn await_durable(level: u16) -> Queued {
-    // SAFETY: attached; no Python object is touched until the guard is gone.
-    let _detached = unsafe { Detached::new() };
-    pipeline::await_durable(level);
-    Queued::Done
+    let Some(wait) = DurableWait::begin(level) else { return Queued::Done };
+    loop {
+        let known = {
+            // SAFETY: attached; no Python object is touched until the guard is gone.
+            let _detached = unsafe { Detached::new() };
+            wait.share(SHARE)
+        };
+        if known.is_some() {
+            return Queued::Done;
+        }
+        // SAFETY: attached again.
+        if !unsafe { leaving::signals_pass() } {
+            wait.give_up();
+            return Queued::Raised;
+        }
+    }
 }
 
 /// How long a call waits for its own line on a terminal.
@@ -92,7 +108,11 @@ pub unsafe fn show(terminal: u32) {
 unsafe fn wait_and_queue(head: Head, made_under: MadeUnder, pieces: &Pieces) -> Queued {
     let mut waited = Duration::ZERO;
     // SAFETY: attached.
-    let waiter = if unsafe { context::has_running_loop() } { Waiter::EventLoop } else { Waiter::Thread };
+    let waiter = match unsafe { context::has_running_loop() } {
+        Ok(true) => Waiter::EventLoop,
+        Ok(false) | Err(Failure::Stock) => Waiter::Thread,
+        Err(Failure::Raised) => return refuse(head, made_under, pieces),
+    };
     loop {
         let room = {
             // SAFETY: attached; no Python object is touched until the guard is gone.
@@ -100,10 +120,7 @@ unsafe fn wait_and_queue(head: Head, made_under: MadeUnder, pieces: &Pieces) -> 
             pipeline::make_room(head.level, pieces.len(), waiter, &mut waited)
         };
         if let Room::Refused(_) = room {
-            // Ids of another generation stand for other definitions.
-            if made_under.generation == pipeline::generation() {
-                pipeline::show_refused(head, || pieces.to_vec());
-            }
+            show_refused(head, made_under, pieces);
             return Queued::Done;
         }
         // A sink may have been closed meanwhile, once everything queued before was written.
@@ -115,7 +132,23 @@ unsafe fn wait_and_queue(head: Head, made_under: MadeUnder, pieces: &Pieces) -> 
             Push::Accepted => return Queued::Done,
             // SAFETY: attached.
             Push::Undurable => return unsafe { await_durable(head.level) },
-            Push::NoRoom => {}
+            // SAFETY: attached. What runs may change all that is compared above, and push records of its own.
+            Push::NoRoom if unsafe { leaving::signals_pass() } => {}
+            Push::NoRoom => return refuse(head, made_under, pieces),
         }
+    }
+}
+
+/// Gives up a record whose call ends because something was raised.
+fn refuse(head: Head, made_under: MadeUnder, pieces: &Pieces) -> Queued {
+    pipeline::refuse(head.level, Refusal::QueueFull);
+    show_refused(head, made_under, pieces);
+    Queued::Raised
+}
+
+fn show_refused(head: Head, made_under: MadeUnder, pieces: &Pieces) {
+    // Ids of another generation stand for other definitions.
+    if made_under.generation == pipeline::generation() {
+        pipeline::show_refused(head, || pieces.to_vec());
     }
 }

@@ -73,26 +73,26 @@ impl Reading {
         Self { generation, world, format, process_id, names: Mutex::new(Vec::new()) }
     }
 
-    unsafe fn name(&self, handler: *mut PyObject, name: *mut PyObject, sink: u32) -> Option<Arc<Name>> {
+    unsafe fn name(&self, handler: *mut PyObject, name: *mut PyObject, sink: u32) -> Result<Arc<Name>, Failure> {
         // SAFETY: live objects, attached. The lock is not held across Python code.
         unsafe {
             {
                 let known = self.names.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Some(found) = known.iter().find(|known| known.object.as_ptr() == name) {
-                    return Some(found.clone());
+                    return Ok(found.clone());
                 }
                 if known.len() == MOST_NAMES {
-                    return None;
+                    return Err(Failure::Stock);
                 }
             }
-            let logger = object::text(name)?.to_owned();
-            let last_stop = planning::last_stop(handler, &logger);
+            let logger = object::text(name).ok_or(Failure::Stock)?.to_owned();
+            let last_stop = message::unless_stock(planning::last_stop(handler, &logger))?.flatten();
             let definition =
                 RouteDefinition { logger, targets: vec![Target { sink, format: self.format.0, min_level: 0 }] };
-            let route = crate::ids::route_id(definition)?;
+            let route = crate::ids::route_id(definition).ok_or(Failure::Stock)?;
             let made = Arc::new(Name { object: Owned::borrow(name), route, last_stop });
             self.names.lock().unwrap_or_else(PoisonError::into_inner).push(made.clone());
-            Some(made)
+            Ok(made)
         }
     }
 }
@@ -137,7 +137,7 @@ unsafe fn read(
         if !all_named(record) {
             return Ok(ByValue::No);
         }
-        let Some(reading) = state.reading(adoption) else { return Ok(ByValue::No) };
+        let Some(reading) = state.reading(adoption)? else { return Ok(ByValue::No) };
         if reading.generation != made_under.generation || plan::version_tag(class) != reading.world.record_tag {
             return Ok(ByValue::No);
         }
@@ -149,7 +149,7 @@ unsafe fn read(
             }
         }
         let name = fields.exact_str(&names.name)?;
-        let name = reading.name(handler, name.as_ptr(), sink).ok_or(Failure::Stock)?;
+        let name = reading.name(handler, name.as_ptr(), sink)?;
         if !name.last_stop.as_ref().is_some_and(|lists| lists.iter().all(|list| list.fresh())) {
             return Ok(ByValue::No);
         }
@@ -189,13 +189,15 @@ unsafe fn read(
         let mut call = [std::ptr::null_mut(); MOST_ARGUMENTS + 1];
         let count = arguments_of(&mut call, &message, &arguments)?;
         let site = message::add(&mut pieces, site, made_under.generation, call.as_ptr(), count)?;
-        if !stream::empty_buffers(&[adoption.text_stream(sink)]) || !made_under.holds() {
+        stream::empty_buffers(&[adoption.text_stream(sink)])?;
+        if !made_under.holds() {
             return Ok(ByValue::No);
         }
         let head = Head { len: 0, site, route: name.route, level, flags: 0, ticks: 0 };
         Ok(match queueing::queue(head, made_under, &pieces) {
             Queued::Done => ByValue::Done,
             Queued::Stale => ByValue::No,
+            Queued::Raised => ByValue::Raised,
         })
     }
 }

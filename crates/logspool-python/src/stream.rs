@@ -10,13 +10,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-use logspool::pipeline;
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
-use crate::leaving::{self, Detached};
+use crate::flushing;
+use crate::leaving;
+use crate::message::{self, Failure};
 use crate::names::names;
 use crate::object::Owned;
 use crate::options;
@@ -99,17 +100,21 @@ impl Word {
     }
 }
 
-/// Writes out what the program left in the streams' buffers. `false`: a stream refused; stock logging reports that.
+/// Writes out what the program left in the streams' buffers. A stream that refuses is stock logging's to report.
+///
+/// # Errors
+///
+/// Where a stream refused, or a signal's handler raised.
 ///
 /// # Safety
 ///
 /// The streams are alive at the start of the call; attached.
 #[inline(always)]
-pub unsafe fn empty_buffers(streams: &[TextStream]) -> bool {
+pub unsafe fn empty_buffers(streams: &[TextStream]) -> Result<(), Failure> {
     // SAFETY: passed on.
     unsafe {
         if streams.iter().all(|stream| !holds_text(*stream)) {
-            return true;
+            return Ok(());
         }
         flush_all(streams)
     }
@@ -117,21 +122,21 @@ pub unsafe fn empty_buffers(streams: &[TextStream]) -> bool {
 
 #[cold]
 #[inline(never)]
-unsafe fn flush_all(streams: &[TextStream]) -> bool {
-    // SAFETY: all are held before the first `flush()` runs foreign code.
+unsafe fn flush_all(streams: &[TextStream]) -> Result<(), Failure> {
+    // SAFETY: all are held before the first `flush()` runs foreign code; attached.
     unsafe {
+        let py = Python::assume_attached();
         let held: Vec<(TextStream, Owned)> =
             streams.iter().map(|stream| (*stream, Owned::borrow(stream.text))).collect();
-        held.iter().filter(|(stream, _)| holds_text(*stream)).all(|(stream, text)| {
+        for (stream, text) in held.iter().filter(|(stream, _)| holds_text(*stream)) {
             if let Some(sink) = stream.after {
-                let _detached = Detached::new();
-                pipeline::flush(Some(sink), Some(options::shutdown_timeout()));
+                flushing::flush(py, Some(sink), Some(options::shutdown_timeout())).map_err(|error| {
+                    error.restore(py);
+                    message::failure()
+                })?;
             }
-            let done = Owned::steal(leaving::method(text.as_ptr(), names().flush.as_ptr()));
-            if done.is_none() {
-                ffi::PyErr_Clear();
-            }
-            done.is_some()
-        })
+            Owned::steal(leaving::method(text.as_ptr(), names().flush.as_ptr())).ok_or_else(|| message::failure())?;
+        }
+        Ok(())
     }
 }

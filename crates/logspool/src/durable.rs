@@ -244,15 +244,15 @@ impl Undurable {
     /// Waits until the record that ends at `position` of a lane is durable, or the mode lets its call return.
     ///
     /// `look_after` is called at once and then now and again: it has the collector and the writers going. Returns
-    /// whether that came true before `deadline`; where not, the call is counted.
-    pub fn wait(
+    /// whether that came true, or `None` at the deadline. The caller counts what is not durable.
+    pub fn wait_until(
         &self,
         lane: usize,
         position: u64,
         level: u16,
         deadline: Option<Instant>,
         look_after: impl Fn(),
-    ) -> bool {
+    ) -> Option<bool> {
         let for_itself = self.waits_for_itself(level);
         let returns = |state: &State| {
             let own = state.outcome(lane, position);
@@ -284,11 +284,12 @@ impl Undurable {
         };
         drop(state);
         self.waiting.fetch_sub(1, Ordering::SeqCst);
-        let durable = outcome == Some(Outcome::Durable);
-        if !durable {
-            self.not_durable[level_class(level)].fetch_add(1, Ordering::Relaxed);
-        }
-        durable
+        outcome.map(|outcome| outcome == Outcome::Durable)
+    }
+
+    /// Counts a call that returns although its record is not durable.
+    pub fn count_not_durable(&self, level: u16) {
+        self.not_durable[level_class(level)].fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -360,9 +361,8 @@ mod tests {
 
         assert_eq!(Some(Outcome::Failed), outcome(&undurable, 0, 8));
         assert_eq!(Some(Outcome::Durable), outcome(&undurable, 0, 16));
-        assert!(!undurable.wait(0, 8, 20, Some(Instant::now() + SOON), || {}));
-        assert!(undurable.wait(0, 16, 20, Some(Instant::now() + SOON), || {}));
-        assert_eq!([0, 0, 1, 0, 0, 0], undurable.not_durable());
+        assert_eq!(Some(false), undurable.wait_until(0, 8, 20, Some(Instant::now() + SOON), || {}));
+        assert_eq!(Some(true), undurable.wait_until(0, 16, 20, Some(Instant::now() + SOON), || {}));
     }
 
     #[test]
@@ -391,23 +391,23 @@ mod tests {
 
         undurable.enter(1, [share(0, 0, 8, 1)].into_iter());
         std::thread::scope(|scope| {
-            let waits = scope.spawn(|| undurable.wait(1, 24, 20, Some(Instant::now() + SOON), || {}));
+            let waits = scope.spawn(|| undurable.wait_until(1, 24, 20, Some(Instant::now() + SOON), || {}));
             while !undurable.has_waiters() {
                 std::thread::yield_now();
             }
             // Another lane's record: the credit is what counts.
             undurable.settle(0, [1].into_iter(), Outcome::Durable);
-            assert!(waits.join().unwrap());
+            assert_eq!(Some(true), waits.join().unwrap());
         });
-        assert_eq!([0; LEVEL_CLASSES], undurable.not_durable());
     }
 
     #[test]
-    fn a_call_that_waits_too_long_is_counted_once() {
+    fn a_wait_ends_at_its_deadline_and_the_call_is_counted_by_its_level() {
         let undurable = Undurable::new(Wait::Every, Vec::new());
         undurable.enter(1, [share(0, 0, 8, 1)].into_iter());
 
-        assert!(!undurable.wait(0, 8, 40, Some(Instant::now() + Duration::from_millis(1)), || {}));
+        assert_eq!(None, undurable.wait_until(0, 8, 40, Some(Instant::now() + Duration::from_millis(1)), || {}));
+        undurable.count_not_durable(40);
         assert_eq!([0, 0, 0, 0, 1, 0], undurable.not_durable());
         assert!(!undurable.has_waiters());
     }

@@ -9,6 +9,7 @@ mod admission;
 mod crash;
 mod door;
 mod durability;
+mod flushing;
 mod life;
 mod options;
 mod outlets;
@@ -21,7 +22,8 @@ mod spooling;
 pub use admission::{Push, Refusal, Room, Waiter, make_room, push, refuse};
 pub use crash::{install_crash_drain, remove_crash_drain};
 pub use door::{end, go_on};
-pub use durability::{await_durable, flush_durable};
+pub use durability::{DurableWait, SyncWait, await_durable, flush_durable};
+pub use flushing::Flush;
 pub(crate) use life::spawn;
 pub use life::{
     after_fork_in_child, after_fork_in_parent, before_fork, configure, drain, flush, flush_local, generation,

@@ -1,6 +1,7 @@
 """Every way to end a program: complete file without a later start, stock's exit status, empty queue folder."""
 
 import os
+import signal
 import tempfile
 from pathlib import Path
 
@@ -150,8 +151,6 @@ run("main")
 
 @pytest.mark.parametrize("signal_name", ["SIGTERM", "SIGHUP"])
 def test_signal_at_any_moment_loses_no_line_whose_call_returned(tmp_path, queue_dir, signal_name):
-    import signal
-
     script = tmp_path / "program.py"
     script.write_text(BUSY)
     reader, writer = os.pipe()
@@ -319,4 +318,39 @@ def test_no_line_whose_call_returned_before_the_end_is_lost(run_program, queue_d
         who: [] for who in witnessed.numbers
     }
     assert written.doubled() == {}
+    assert queue_folder.left_in(queue_dir) == []
+
+
+UNBOUNDED = """\
+import logging, os, signal, subprocess, sys
+from suite import side
+# Nobody reads the pipe before the end begins; then somebody does, until its last writer is gone.
+os.mkfifo("fifo")
+subprocess.Popen(["sh", "-c", "sleep 1; exec timeout {seconds} cat fifo > app.log"])
+held = os.open("fifo", os.O_RDWR)
+logging.basicConfig(filename="fifo", level=logging.INFO, format="%(message)s")
+side.install(shutdown_timeout=float("inf"))
+log = logging.getLogger("app")
+for number in range({count}):
+    log.info("main %d end", number)
+{end}
+"""
+
+TERMINATED = "os.kill(os.getpid(), signal.SIGTERM)\nsignal.pause()"
+
+
+@pytest.mark.parametrize(
+    "end",
+    ["os._exit(3)", TERMINATED, EXEC, "side.uninstall()\nos._exit(3)"],
+    ids=["_exit", "SIGTERM", "exec", "uninstall"],
+)
+def test_an_end_without_a_bound_waits_until_everything_is_written(run_program, queue_dir, end):
+    # More than a pipe holds.
+    count = 10_000
+    outcome, folder = run_program(UNBOUNDED.format(end=end, count=count, seconds=SECONDS), deadline_seconds=SECONDS)
+
+    found = lines.count(folder / "app.log")
+    assert outcome.status == (-signal.SIGTERM if end == TERMINATED else 3)
+    assert outcome.err == b""
+    assert found.missing("main", range(count)) == []
     assert queue_folder.left_in(queue_dir) == []

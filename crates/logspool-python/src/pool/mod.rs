@@ -23,12 +23,12 @@ mod timer_type;
 mod timers;
 mod verbs;
 mod view;
-mod waiting;
 mod worker;
 
 use pyo3::prelude::*;
 
 use crate::object::Owned;
+use crate::waiting;
 
 pub use self::completions::Completions;
 pub use self::core::PoolCore;

@@ -47,7 +47,7 @@ pub enum Push {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Room {
-    /// Push again.
+    /// Push again; where there is no room then either, look after signals before the next wait.
     Retry,
     /// The wait is over; the refusal has been counted.
     Refused(Refusal),
@@ -82,6 +82,10 @@ const FAIR_TURNS: u64 = 20;
 /// Chosen: a busy machine keeps a thread waiting for tens of milliseconds, and refusing the records of a
 /// healthy burst for that would be wrong; a collector that has really stopped costs one caller this much.
 const STARVED_PATIENCE: Duration = Duration::from_millis(250);
+/// Longest wait at a time: then the caller looks after signals, and comes back.
+///
+/// Chosen: longer than any wait of a level that must not block, so that those are judged in one piece.
+const SHARE: Duration = Duration::from_millis(400);
 /// stdlib's WARNING.
 const WARNING: u16 = 30;
 
@@ -111,9 +115,7 @@ fn give_back(producer: &mut Producer) {
     if let Some(pipeline) = existing()
         && pipeline.number() == producer.pipeline
     {
-        if let Some(large) = producer.take_large() {
-            pipeline.blobs.remove(&pipeline.segment, large.number);
-        }
+        pipeline.drop_large(producer);
         if !producer.is_shared() {
             pipeline.segment.lane(producer.index).state.hand_over();
         }
@@ -208,19 +210,23 @@ pub fn make_room(level: u16, value_bytes: usize, waiter: Waiter, waited: &mut Du
     let room = pipeline.wait_for_room(producer, needed_here, level, waiter, waited);
     pipeline.waits.calls.fetch_add(u64::from(before.is_zero()), Ordering::Relaxed);
     pipeline.waits.nanoseconds.fetch_add((*waited - before).as_nanos() as u64, Ordering::Relaxed);
-    if room != Room::Retry
-        && let Some(large) = producer.take_large()
-    {
-        pipeline.blobs.remove(&pipeline.segment, large.number);
+    if room != Room::Retry {
+        pipeline.drop_large(producer);
     }
     room
 }
 
-/// Counts a record that the caller gave up.
+/// Counts a record that the caller gave up while it waited for room.
 pub fn refuse(level: u16, reason: Refusal) {
-    if let Some(pipeline) = current() {
-        let _ = refused(pipeline, level, reason);
+    let Some(pipeline) = current() else { return };
+    if let Some(mut producer) = NonNull::new(PRODUCER.get()) {
+        // SAFETY: only this thread has the pointer.
+        let producer = unsafe { producer.as_mut() };
+        if producer.pipeline == pipeline.number() {
+            pipeline.drop_large(producer);
+        }
     }
+    let _ = refused(pipeline, level, reason);
 }
 
 fn refused(pipeline: &Pipeline, level: u16, reason: Refusal) -> Room {
@@ -325,6 +331,13 @@ impl Pipeline {
         Ok(())
     }
 
+    /// Removes the file of a large record that was not pushed.
+    fn drop_large(&self, producer: &mut Producer) {
+        if let Some(large) = producer.take_large() {
+            self.blobs.remove(&self.segment, large.number);
+        }
+    }
+
     /// How long a record of `level` may wait in all, given how the collector is doing.
     fn patience(&self, level: u16, waiter: Waiter, base: Duration) -> Duration {
         let blocks = match &options().blocking_levels {
@@ -383,13 +396,17 @@ impl Pipeline {
                 Some(_) => {}
             }
             let turns = header.heartbeat.load(Ordering::Relaxed) - first_turn;
+            let share = *waited - before;
             if *waited >= self.patience(level, waiter, self.base_patience(turns)) {
-                if turns == 0 && *waited >= STARVED_PATIENCE {
+                if turns == 0 && share >= STARVED_PATIENCE {
                     self.standstill.store(true, Ordering::Relaxed);
                 }
                 producer.count_refusal(Refusal::QueueFull as usize, level_class(level));
                 self.refusals.fetch_add(1, Ordering::Relaxed);
                 return Room::Refused(Refusal::QueueFull);
+            }
+            if share >= SHARE {
+                return Room::Retry;
             }
         }
     }

@@ -4,7 +4,7 @@
 //! is written. A call waits for its own record, not for those of other threads.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::options::{Durability, Options};
 use super::{Pipeline, admission};
@@ -34,53 +34,119 @@ pub(super) fn syncs(options: &Options) -> Syncs {
 /// Call it after that push, on the same thread, without holding an interpreter lock. Returns whether the record is
 /// durable, or needs not be; where not, the call was counted.
 pub fn await_durable(level: u16) -> bool {
-    let Some((pipeline, lane, position)) = admission::last_push() else { return true };
-    let Some(undurable) = &pipeline.syncs.undurable else { return true };
-    let deadline = Instant::now().checked_add(super::life::options().durability_timeout);
-    undurable.wait(lane, position, level, deadline, || {
-        pipeline.ensure_threads();
-        wake_collector(&pipeline.segment.header().sleeping);
-    })
+    DurableWait::begin(level).is_none_or(|wait| wait.share(Duration::MAX) == Some(true))
+}
+
+/// The wait of [`await_durable`] in shares, for shells that have to look after something else in between.
+#[derive(Debug)]
+pub struct DurableWait {
+    pipeline: &'static Pipeline,
+    undurable: &'static Undurable,
+    lane: usize,
+    position: u64,
+    level: u16,
+    deadline: Option<Instant>,
+}
+
+impl DurableWait {
+    /// Begins to wait for the record that this thread pushed last. `None`: it needs not be durable.
+    pub fn begin(level: u16) -> Option<Self> {
+        let (pipeline, lane, position) = admission::last_push()?;
+        let undurable = pipeline.undurable()?;
+        let deadline = Instant::now().checked_add(super::life::options().durability_timeout);
+        Some(Self { pipeline, undurable, lane, position, level, deadline })
+    }
+
+    /// Waits at most for `share`. Returns whether the record is durable; `None`: that is not known, and there is time.
+    ///
+    /// Once it returned something, the wait is over, and counted where the record is not durable. Call without an
+    /// interpreter lock.
+    pub fn share(&self, share: Duration) -> Option<bool> {
+        if !self.pipeline.is_current() {
+            return Some(true);
+        }
+        let until = [Instant::now().checked_add(share), self.deadline].into_iter().flatten().min();
+        let durable = self.undurable.wait_until(self.lane, self.position, self.level, until, || {
+            self.pipeline.ensure_threads();
+            wake_collector(&self.pipeline.segment.header().sleeping);
+        });
+        if durable.is_none() && self.deadline.is_none_or(|deadline| Instant::now() < deadline) {
+            return None;
+        }
+        if durable != Some(true) {
+            self.give_up();
+        }
+        Some(durable == Some(true))
+    }
+
+    /// Counts the call as one that returned although its record was not durable.
+    pub fn give_up(&self) {
+        self.undurable.count_not_durable(self.level);
+    }
 }
 
 /// As [`super::flush`], but waits until everything is durable.
 ///
 /// What was counted as not durable, because its sync had failed for good, is not waited for again. Call without an
 /// interpreter lock.
-pub fn flush_durable(sink: Option<u32>, timeout: Option<std::time::Duration>) -> bool {
+pub fn flush_durable(sink: Option<u32>, timeout: Option<Duration>) -> bool {
     let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-    let Some(pipeline) = super::life::existing() else { return true };
-    if !super::flush(sink, timeout) {
-        return false;
+    super::flush(sink, timeout)
+        && SyncWait::begin(sink).is_none_or(|sync| sync.wait_until(deadline) && sync.succeeded())
+}
+
+/// The second half of [`flush_durable`]: what was written is asked to be synced, and waited for in shares.
+#[derive(Debug)]
+pub struct SyncWait {
+    pipeline: &'static Pipeline,
+    /// Outlets and the numbers of their syncs.
+    asked: Vec<(Arc<Outlet>, u64)>,
+}
+
+impl SyncWait {
+    /// Asks for a sync of one sink, or with `None` of all. `None`: there is nothing to be synced.
+    pub fn begin(sink: Option<u32>) -> Option<Self> {
+        let pipeline = super::life::existing()?;
+        let outlets: Vec<_> = match sink {
+            None => pipeline.outlets().into_iter().flatten().collect(),
+            Some(sink) => vec![pipeline.outlet(sink)?],
+        };
+        Some(pipeline.ask_for_sync(&outlets))
     }
-    match sink {
-        None => pipeline.sync_outlets(&pipeline.outlets().into_iter().flatten().collect::<Vec<_>>(), deadline),
-        Some(sink) => pipeline.outlet(sink).is_none_or(|outlet| pipeline.sync_outlets(&[outlet], deadline)),
+
+    /// Waits at most for `share`. Returns whether all of it has an outcome. Call without an interpreter lock.
+    pub fn wait(&self, share: Duration) -> bool {
+        self.wait_until(Instant::now().checked_add(share))
+    }
+
+    /// Whether all of it is durable, once it has an outcome.
+    pub fn succeeded(&self) -> bool {
+        self.asked.iter().all(|(outlet, number)| outlet.synced(*number) != Some(false))
+    }
+
+    fn wait_until(&self, deadline: Option<Instant>) -> bool {
+        let has_outcome = |(outlet, number): &(Arc<Outlet>, u64)| outlet.synced(*number).is_some();
+        self.pipeline.wait(deadline, || !self.pipeline.is_current() || self.asked.iter().all(has_outcome))
     }
 }
 
 impl Pipeline {
-    /// Syncs what is written. Returns whether all of it is durable.
-    pub(super) fn sync_outlets(&self, outlets: &[Arc<Outlet>], deadline: Option<Instant>) -> bool {
-        let asked: Vec<_> = outlets
-            .iter()
-            .filter_map(|outlet| {
-                let (number, start) = outlet.request_sync()?;
-                if start {
-                    self.start_writer(outlet.clone());
-                }
-                Some((outlet, number))
-            })
-            .collect();
-        self.wait(deadline, || asked.iter().all(|(outlet, number)| outlet.synced(*number).is_some()))
-            && asked.iter().all(|(outlet, number)| outlet.synced(*number) == Some(true))
+    fn ask_for_sync(&'static self, outlets: &[Arc<Outlet>]) -> SyncWait {
+        let ask = |outlet: &Arc<Outlet>| {
+            let (number, start) = outlet.request_sync()?;
+            if start {
+                self.start_writer(outlet.clone());
+            }
+            Some((outlet.clone(), number))
+        };
+        SyncWait { pipeline: self, asked: outlets.iter().filter_map(ask).collect() }
     }
 
     /// Syncs what a mode promises to sync without being asked: before a sink is closed, and at the end.
-    pub(super) fn sync_promised(&self, outlets: &[Arc<Outlet>], deadline: Option<Instant>) {
+    pub(super) fn sync_promised(&'static self, outlets: &[Arc<Outlet>], deadline: Option<Instant>) {
         if self.syncs.tracks() {
             let unsynced: Vec<_> = outlets.iter().filter(|outlet| outlet.is_unsynced()).cloned().collect();
-            self.sync_outlets(&unsynced, deadline);
+            self.ask_for_sync(&unsynced).wait_until(deadline);
         }
     }
 

@@ -8,11 +8,11 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::Pipeline;
+use super::flushing::{Awaited, Flush};
 use super::options::{Durability, Options, OptionsError};
 use super::spooling::Spooler;
 use crate::clock;
 use crate::collector::{Collector, Turn};
-use crate::definition::SinkKind;
 use crate::gate::Gate;
 use crate::generation;
 use crate::lateness::Lateness;
@@ -323,27 +323,6 @@ impl Pipeline {
         }
     }
 
-    pub(super) fn flush_until(&'static self, sink: Option<&Outlet>, deadline: Option<Instant>) -> bool {
-        self.ensure_threads();
-        let ticket = self.request();
-        self.wait(deadline, || match sink {
-            Some(outlet) => outlet.flushed_ticket.load(Ordering::Acquire) >= ticket,
-            None => self.answered.load(Ordering::Acquire) >= ticket,
-        })
-    }
-
-    /// As a flush of all sinks, but nobody waits for a service: its answer may take its time.
-    fn flush_local_until(&'static self, deadline: Option<Instant>) -> bool {
-        self.ensure_threads();
-        let ticket = self.request();
-        self.wait(deadline, || {
-            let is_local = |outlet: &&Arc<Outlet>| !matches!(outlet.definition.kind, SinkKind::Service { .. });
-            let is_flushed = |outlet: &Arc<Outlet>| outlet.flushed_ticket.load(Ordering::Acquire) >= ticket;
-            self.answered.load(Ordering::Acquire) >= ticket
-                || self.outlets().iter().flatten().filter(is_local).all(is_flushed)
-        })
-    }
-
     /// As a flush of all sinks, but what was closed at its own deadline had its time already.
     fn flush_at_end(&'static self, deadline: Option<Instant>) -> bool {
         self.ensure_threads();
@@ -375,28 +354,19 @@ fn deadline(timeout: Option<Duration>) -> Option<Instant> {
 ///
 /// Returns whether that came true within `timeout` (`None` waits for ever). Call without an interpreter lock.
 pub fn flush(sink: Option<u32>, timeout: Option<Duration>) -> bool {
-    let Some(pipeline) = existing() else { return true };
-    let deadline = deadline(timeout);
-    match sink {
-        None => pipeline.flush_until(None, deadline),
-        Some(sink) => match pipeline.outlet(sink) {
-            Some(outlet) => {
-                let done = pipeline.flush_until(Some(&outlet), deadline);
-                if let Some(timeout) = timeout.filter(|_| !done) {
-                    outlet.lateness.note(timeout);
-                }
-                done
-            }
-            None => true,
-        },
+    let Some(flush) = Flush::begin(sink) else { return true };
+    let done = flush.wait_until(deadline(timeout));
+    if let Some(timeout) = timeout.filter(|_| !done) {
+        flush.note_late(timeout);
     }
+    done
 }
 
 /// Waits until everything queued before is written to everything but services: for what must not wait for a network.
 ///
 /// Returns whether that came true within `timeout`. Call without an interpreter lock.
 pub fn flush_local(timeout: Duration) -> bool {
-    existing().is_none_or(|pipeline| pipeline.flush_local_until(deadline(Some(timeout))))
+    Flush::begin_local().is_none_or(|flush| flush.wait(timeout))
 }
 
 /// Before `fork()`: asks the native threads to leave, at most for 50 ms. Takes no lock that a thread holds
@@ -409,7 +379,7 @@ pub fn before_fork() {
     }
     let deadline = Instant::now() + LEAVE_DEADLINE;
     // What is queued goes out first, so that nothing waits for threads that come back with the next record.
-    pipeline.flush_local_until(Some(deadline));
+    pipeline.begin_flush(Awaited::Local).wait_until(Some(deadline));
     // From here on every push takes the slow way, which starts the threads again.
     pipeline.leave.store(true, Ordering::Release);
     generation::advance();

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::flushing::Awaited;
 use super::life::{current, existing};
 use super::{Pipeline, door};
 use crate::clock;
@@ -135,7 +136,7 @@ pub fn close_sink(sink: u32, timeout: Duration) -> bool {
     let Some(outlet) = pipeline.outlet(sink) else { return true };
     let deadline = Instant::now() + outlet.lateness.share(timeout);
     door::settle(pipeline);
-    let done = pipeline.flush_until(Some(&outlet), Some(deadline));
+    let done = pipeline.begin_flush(Awaited::Sink(outlet.clone())).wait_until(Some(deadline));
     if !outlet.remove_user() {
         return done;
     }

@@ -43,6 +43,18 @@ def level_name_added(case):
 
 
 @row(NATIVE, kinds=ONE_OF_EACH)
+def level_name_replaced(case):
+    case.logging._levelToName[case.logging.INFO] = "I"
+
+
+@row(NATIVE, kinds=ONE_OF_EACH)
+def level_name_exchanged_for_another(case):
+    # As many as before.
+    del case.logging._levelToName[case.logging.INFO]
+    case.logging.addLevelName(25, "NOTICE")
+
+
+@row(NATIVE, kinds=ONE_OF_EACH)
 def level_name_table_assigned(case):
     case.logging._levelToName[case.logging.ERROR] = "E"
     del case.logging._levelToName[case.logging.DEBUG]

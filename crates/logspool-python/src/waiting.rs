@@ -3,10 +3,9 @@
 use std::time::{Duration, Instant};
 
 use pyo3::exceptions::{PyOverflowError, PyValueError};
-use pyo3::ffi;
 use pyo3::prelude::*;
 
-use crate::leaving::Detached;
+use crate::leaving::{self, Detached};
 
 /// Longest single wait. Chosen: a signal that arrives between the look for signals and the wait is noticed after this
 /// at the latest, and one wake-up a second costs nothing.
@@ -39,8 +38,13 @@ impl Deadline {
             .ok_or_else(|| PyOverflowError::new_err("timeout value is too large"))
     }
 
+    /// The deadline of a timeout from now; `None` waits for good.
+    pub fn within(timeout: Option<Duration>) -> Self {
+        timeout.and_then(|timeout| Instant::now().checked_add(timeout)).map_or(Self::None, Self::At)
+    }
+
     /// How long to wait at once; `None`: it is over.
-    fn slice(self) -> Option<Duration> {
+    pub fn slice(self) -> Option<Duration> {
         match self {
             Self::None => Some(SLICE),
             Self::At(moment) => {
@@ -68,7 +72,7 @@ pub fn wait(py: Python<'_>, deadline: Deadline, mut step: impl FnMut(Duration) -
             return Ok(true);
         }
         // SAFETY: attached again.
-        if unsafe { ffi::PyErr_CheckSignals() } != 0 {
+        if !unsafe { leaving::signals_pass() } {
             return Err(PyErr::fetch(py));
         }
     }

@@ -1,0 +1,92 @@
+//! Flushes that a shell waits for in shares, because it has to look after something else in between.
+//!
+//! A flush is asked for once, so what is logged while it is waited for is no part of it.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::Pipeline;
+use super::life::existing;
+use crate::definition::SinkKind;
+use crate::writer::Outlet;
+
+/// What a flush waits for.
+#[derive(Debug, Clone)]
+pub(super) enum Awaited {
+    /// All sinks.
+    All,
+    /// All but services.
+    Local,
+    /// One sink.
+    Sink(Arc<Outlet>),
+}
+
+/// A flush that was asked for.
+#[derive(Debug)]
+pub struct Flush {
+    pipeline: &'static Pipeline,
+    awaited: Awaited,
+    ticket: u64,
+}
+
+impl Flush {
+    /// Asks for what is queued to be written: to one sink, or with `None` to all. `None`: nothing is queued.
+    ///
+    /// Waits for nothing itself.
+    pub fn begin(sink: Option<u32>) -> Option<Self> {
+        let pipeline = existing()?;
+        let awaited = match sink {
+            Some(sink) => Awaited::Sink(pipeline.outlet(sink)?),
+            None => Awaited::All,
+        };
+        Some(pipeline.begin_flush(awaited))
+    }
+
+    /// As [`Self::begin`] for all sinks, but services are not waited for.
+    pub fn begin_local() -> Option<Self> {
+        existing().map(|pipeline| pipeline.begin_flush(Awaited::Local))
+    }
+
+    /// Waits at most for `share`. Returns whether everything queued before is written. Call without an interpreter lock.
+    pub fn wait(&self, share: Duration) -> bool {
+        self.wait_until(Instant::now().checked_add(share))
+    }
+
+    /// Notes that `timeout` was not enough: what is waited for right behind this flush has less time then.
+    pub fn note_late(&self, timeout: Duration) {
+        if let Awaited::Sink(outlet) = &self.awaited {
+            outlet.lateness.note(timeout);
+        }
+    }
+
+    pub(super) fn wait_until(&self, deadline: Option<Instant>) -> bool {
+        self.pipeline.wait(deadline, || self.is_done())
+    }
+
+    fn is_done(&self) -> bool {
+        let is_flushed = |outlet: &Arc<Outlet>| outlet.flushed_ticket.load(Ordering::Acquire) >= self.ticket;
+        let is_local = |outlet: &&Arc<Outlet>| !matches!(outlet.definition.kind, SinkKind::Service { .. });
+        let answered = || self.pipeline.answered.load(Ordering::Acquire) >= self.ticket;
+        !self.pipeline.is_current()
+            || match &self.awaited {
+                Awaited::All => answered(),
+                Awaited::Local => {
+                    answered() || self.pipeline.outlets().iter().flatten().filter(is_local).all(is_flushed)
+                }
+                Awaited::Sink(outlet) => is_flushed(outlet),
+            }
+    }
+}
+
+impl Pipeline {
+    /// Whether it is this process's still: who forks between two shares has nothing of its parent's to wait for.
+    pub(super) fn is_current(&self) -> bool {
+        existing().is_some_and(|pipeline| std::ptr::eq(pipeline, self))
+    }
+
+    pub(super) fn begin_flush(&'static self, awaited: Awaited) -> Flush {
+        self.ensure_threads();
+        Flush { pipeline: self, awaited, ticket: self.request() }
+    }
+}

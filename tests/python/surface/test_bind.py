@@ -1,0 +1,108 @@
+"""One `bind` object may be entered in several threads, tasks and blocks: each context has its own fields."""
+
+import pytest
+
+pytestmark = pytest.mark.real
+
+PROGRAM = """\
+import asyncio, logging, threading
+import logspool
+
+logging.basicConfig(filename="app.log", level=logging.INFO, format="%(message)s %(user)s %(place)s")
+logspool.install()
+log = logging.getLogger("app")
+shared = logspool.bind(user="ada")
+nobody = logspool.bind(user="nobody")
+
+def show(text):
+    with logspool.bind(place=text):
+        log.info(text)
+
+{body}
+"""
+
+THREADS = """\
+entered, left = threading.Barrier(2), threading.Event()
+errors = []
+
+def work(who):
+    try:
+        with nobody:
+            with shared:
+                entered.wait()
+                if who == "second":
+                    left.wait()
+                show(f"{who}-inside")
+            show(f"{who}-outside")
+    except Exception as error:
+        errors.append(error)
+    left.set()
+
+threads = [threading.Thread(target=work, args=[who]) for who in ("first", "second")]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+print(errors)
+"""
+
+TASKS = """\
+async def work(who, turns):
+    with nobody:
+        with shared:
+            await asyncio.sleep(0)
+            with shared:
+                await turns[who].wait()
+            show(f"{who}-inside")
+        show(f"{who}-outside")
+
+async def main():
+    turns = {who: asyncio.Event() for who in ("first", "second")}
+    tasks = [asyncio.ensure_future(work(who, turns)) for who in turns]
+    for turn, task in zip(turns.values(), tasks):
+        turn.set()
+        await task
+
+asyncio.run(main())
+print([])
+"""
+
+# A generator's block is left while one of its caller is open, and left in a context that it was not entered in.
+GENERATORS = """\
+import contextvars
+
+def steps():
+    with shared:
+        yield
+
+with nobody:
+    inside = steps()
+    next(inside)
+    with logspool.bind(user="someone"):
+        inside.close()
+    show("first-outside")
+    elsewhere = steps()
+    contextvars.copy_context().run(next, elsewhere)
+    elsewhere.close()
+    show("second-outside")
+print([])
+"""
+
+
+@pytest.mark.parametrize("body", [THREADS, TASKS], ids=["threads", "tasks"])
+def test_one_object_in_two_contexts(run_program, body):
+    outcome, folder = run_program(PROGRAM.replace("{body}", body))
+
+    assert outcome.expect_success().out == b"[]\n"
+    assert (folder / "app.log").read_text().splitlines() == [
+        f"{who}-{where} {user} {who}-{where}"
+        for who in ("first", "second")
+        for where, user in (("inside", "ada"), ("outside", "nobody"))
+    ]
+
+
+def test_blocks_of_generators_leave_nothing_behind(run_program):
+    outcome, folder = run_program(PROGRAM.replace("{body}", GENERATORS))
+
+    assert outcome.expect_success().out == b"[]\n"
+    assert (folder / "app.log").read_text().splitlines() == [
+        f"{who}-outside nobody {who}-outside" for who in ("first", "second")
+    ]

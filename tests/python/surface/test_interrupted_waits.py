@@ -1,0 +1,153 @@
+"""Ctrl-C and every other signal with a Python handler is heard while logspool waits, and what was logged adds up."""
+
+import json
+import os
+import signal
+
+import pytest
+
+pytestmark = [pytest.mark.real, pytest.mark.xdist_group("interrupted waits")]
+
+# Nothing that is interrupted here would end before.
+PROGRAM = """\
+import json, logging, os, signal, sys, threading, time
+import logspool
+from suite import stats_view
+
+log = logging.getLogger("app")
+log.setLevel(1)
+log.propagate = False
+
+def later(number):
+    # The wait has begun by then; where it has not, the signal comes too early to show anything.
+    time.sleep(0.3)
+    os.kill(os.getpid(), number)
+
+def interrupted(wait):
+    threading.Thread(target=later, args=[signal.SIGINT], daemon=True).start()
+    try:
+        wait()
+    except KeyboardInterrupt:
+        return True
+    return False
+
+def counted(level):
+    found = stats_view.snapshot()
+    assert found.broken_identities() == []
+    return [found.levels[level].offered, found.levels[level].accepted, found.levels[level].refused]
+
+{body}
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+SERVICE = """\
+handler = logspool.ServiceHandler("tcp://127.0.0.1:1")
+log.addHandler(handler)
+logspool.install(shutdown_timeout=float("inf"))
+log.info("for nobody")
+waits = [
+    logspool.flush,
+    lambda: logspool.flush(1000),
+    lambda: logspool.flush(level="durable"),
+    handler.flush,
+    lambda: log.removeHandler(handler),
+]
+print(json.dumps([interrupted(wait) for wait in waits] + [log.handlers == [handler]]), flush=True)
+"""
+
+#: A pipe that nobody reads: "fifo" is open on both sides, see `with_pipe`.
+OUTPUT = """\
+log.addHandler(logging.FileHandler("fifo"))
+"""
+
+ROOM = (
+    OUTPUT
+    + """\
+logspool.install(blocking_timeout=float("inf"), fallback=None)
+while not stats_view.snapshot().refused():
+    log.info("%s", "x" * 30_000)
+calls = 0
+
+def errors():
+    global calls
+    while True:
+        calls += 1
+        log.error("%s", "x" * 10_000)
+
+print(json.dumps([interrupted(errors), calls] + counted("ERROR")), flush=True)
+"""
+)
+
+DURABLE = (
+    OUTPUT
+    + """\
+logspool.install(durability="sync", durability_timeout=float("inf"))
+log.info("%s", "x" * 60_000)  # A pipe is durable when it is written.
+is_interrupted = interrupted(lambda: log.warning("%s", "x" * 60_000))
+not_durable = logspool.stats().levels["WARNING"].not_durable
+print(json.dumps([is_interrupted, not_durable] + counted("WARNING")), flush=True)
+"""
+)
+
+# The handler does not raise, so the wait goes on; what the handler does ends it.
+HANDLED = (
+    OUTPUT
+    + """\
+def read():
+    with open("fifo", "rb", buffering=0) as source:
+        while source.read(65536):
+            pass
+
+def on_signal(number, frame):
+    log.info("inside")
+    threading.Thread(target=read, daemon=True).start()
+
+logspool.install()
+for _ in range(10):
+    log.info("%s", "x" * 30_000)
+signal.signal(signal.SIGUSR1, on_signal)
+threading.Thread(target=later, args=[signal.SIGUSR1], daemon=True).start()
+print(json.dumps([logspool.flush()] + counted("INFO")), flush=True)
+"""
+)
+
+
+@pytest.fixture
+def with_pipe(tmp_path):
+    """Make the pipe "fifo" that nobody reads in the program's folder."""
+    folder = tmp_path / "installed"
+    folder.mkdir()
+    os.mkfifo(folder / "fifo")
+    # Open for both, so that the program's open does not wait.
+    end = os.open(folder / "fifo", os.O_RDWR)
+    yield
+    os.close(end)
+
+
+def told(run_program, body: str) -> list[object]:
+    """Run the program, which must come to its end, and return what it printed."""
+    outcome, _ = run_program(PROGRAM.replace("{body}", body))
+    assert outcome.status == -signal.SIGKILL, outcome.err
+    return json.loads(outcome.out)
+
+
+def test_a_flush_for_a_service_that_is_away_is_interrupted_and_so_are_barriers(run_program):
+    assert told(run_program, SERVICE) == [True] * 6
+
+
+def test_a_call_that_waits_for_room_is_interrupted_and_its_record_counted_as_refused(run_program, with_pipe):
+    interrupted, calls, offered, accepted, refused = told(run_program, ROOM)
+
+    assert interrupted
+    assert (offered, accepted, refused) == (calls, calls - 1, {"queue_full": 1})
+
+
+def test_a_call_that_waits_until_its_record_is_durable_is_interrupted_and_counted(run_program, with_pipe):
+    interrupted, not_durable, offered, accepted, refused = told(run_program, DURABLE)
+
+    assert interrupted
+    assert (not_durable, offered, accepted, refused) == (1, 1, 1, {})
+
+
+def test_a_handler_that_raises_nothing_runs_while_a_flush_waits_and_the_flush_goes_on(run_program, with_pipe):
+    assert told(run_program, HANDLED) == [True, 11, 11, {}]

@@ -1,0 +1,60 @@
+"""Timeouts at their edges: nothing left to wait, and no end to it."""
+
+import json
+import os
+
+import pytest
+
+pytestmark = pytest.mark.real
+
+FLUSHES = """\
+import json, logging, time
+import logspool
+
+handler = logging.FileHandler("fifo")
+log = logging.getLogger("app")
+log.setLevel(1)
+log.addHandler(handler)
+logspool.install(shutdown_timeout=0)
+for _ in range(3):
+    log.info("%s", "x" * 60_000)
+print(json.dumps([logspool.flush(seconds, level) for seconds in (-1, -0.0, 0, float("-inf"))
+                  for level in ("written", "durable")]))
+for level in ("written", "durable"):
+    try:
+        logspool.flush(float("nan"), level)
+    except ValueError as error:
+        print(json.dumps(str(error)))
+"""
+
+
+def test_a_flush_without_time_returns_at_once(run_program, tmp_path):
+    folder = tmp_path / "installed"
+    folder.mkdir()
+    os.mkfifo(folder / "fifo")
+    # Open for reading, and never read.
+    end = os.open(folder / "fifo", os.O_RDWR)
+    try:
+        outcome, _ = run_program(FLUSHES)
+    finally:
+        os.close(end)
+
+    told = [json.loads(line) for line in outcome.expect_success().out.splitlines()]
+    assert told == [[False] * 8] + ["timeout is not a number"] * 2
+
+
+ENDLESS = """\
+import logging
+import logspool
+
+logging.basicConfig(filename="app.log", level=logging.INFO, format="%(message)s")
+logspool.install()
+logging.info("first")
+print([logspool.flush(seconds, level) for seconds in (float("inf"), 1e300) for level in ("written", "durable")])
+"""
+
+
+def test_a_flush_without_end_returns_when_it_is_done(run_program):
+    outcome, _ = run_program(ENDLESS)
+
+    assert outcome.expect_success().out == b"[True, True, True, True]\n"
