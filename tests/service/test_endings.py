@@ -1,5 +1,6 @@
 """However a service ends: what was acknowledged is stored, and once; what was sent before SIGTERM is stored."""
 
+import contextlib
 import json
 import logging
 import logging.handlers
@@ -11,7 +12,7 @@ import threading
 import time
 
 import pytest
-from test_protocols import acknowledgement, numbered
+from test_protocols import acknowledgement, numbered, send
 
 from conftest import DEADLINE
 
@@ -158,6 +159,44 @@ def test_a_service_that_is_killed_loses_nothing_acknowledged_and_doubles_nothing
     assert client.acknowledged > 0, f"seed {seed}: nothing was acknowledged at all"
     assert numbers == list(range(1, len(numbers) + 1)), f"seed {seed}: lost or doubled"
     assert client.acknowledged <= len(numbers) <= client.sent, f"seed {seed}"
+
+
+def test_senders_that_go_on_do_not_hold_up_the_end(service):
+    ended, sent = threading.Event(), 0
+
+    def log_on(connection):
+        nonlocal sent
+        with contextlib.suppress(OSError):
+            while not ended.wait(0.02):
+                connection.sendall(b'{"message": "m%d"}\n' % sent)
+                sent += 1
+
+    def connect_again_and_again():
+        with contextlib.suppress(OSError):
+            while not ended.wait(0.005):
+                send(service.tcp, b'{"message": "by", "logger": "passers"}\n')
+
+    with socket.create_connection(service.tcp) as busy, socket.create_connection(service.tcp) as half:
+        half.sendall(b"POST /ingest HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n")
+        half.sendall(b"Content-Length: 100\r\n\r\n{")
+        threads = threading.Thread(target=log_on, args=(busy,)), threading.Thread(target=connect_again_and_again)
+        for thread in threads:
+            thread.start()
+        while sent < 5:
+            assert threads[0].is_alive()
+            time.sleep(0.01)
+        before, began = sent, time.monotonic()
+        try:
+            assert 0 == service.stop(), service.said
+        finally:
+            ended.set()
+            for thread in threads:
+                thread.join()
+
+    # The whole of shutdown_seconds is ten.
+    assert time.monotonic() - began < 7
+    numbers = [int(message[1:]) for message in service.stored_messages() if message != "by"]
+    assert numbers == list(range(len(numbers))) and before <= len(numbers) <= sent
 
 
 def test_what_was_sent_on_connections_not_yet_accepted_is_stored_too(service):

@@ -88,7 +88,7 @@ pub struct Limits {
     pub idle_seconds: u64,
     /// Seconds for a query. Default 30.
     pub query_seconds: u64,
-    /// Seconds for what has come to be stored when the service ends. Default 10.
+    /// Seconds for what has come to be stored when the service ends; in the first fifth of them it is read. Default 10.
     pub shutdown_seconds: u64,
 }
 

@@ -88,7 +88,10 @@ pub(super) fn run(arguments: Arguments) -> Result<(), Failure> {
         .init();
     let config = arguments.config()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(serve(&arguments, config, unsaid))
+    let done = runtime.block_on(serve(&arguments, config, unsaid));
+    // Not dropped: that would wait for queries that still run, and nobody waits for their answers.
+    runtime.shutdown_background();
+    done
 }
 
 async fn serve(arguments: &Arguments, config: Config, unsaid: ErrorCounter) -> Result<(), Failure> {

@@ -21,7 +21,6 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::watch;
 use tower_service::Service as _;
 
 pub use guard::Access;
@@ -30,7 +29,7 @@ pub use state::Stats;
 use crate::config::Limits;
 use crate::intake::Intake;
 use crate::sources::reading::Peer;
-use crate::sources::streams::{Shared, ended};
+use crate::sources::streams::{Shared, Stop, ended};
 use crate::stores::Answers;
 
 /// What requests are answered from.
@@ -41,7 +40,7 @@ pub(crate) struct Context {
     pub answers: Option<Arc<dyn Answers>>,
     pub limits: Limits,
     pub access: Access,
-    pub stop: watch::Receiver<bool>,
+    pub stop: Stop,
 }
 
 /// Answers requests.
@@ -61,7 +60,7 @@ impl Service {
         answers: Option<Arc<dyn Answers>>,
         limits: Limits,
         access: Access,
-        stop: watch::Receiver<bool>,
+        stop: Stop,
     ) -> Self {
         let body = limits.body_bytes();
         let context = Context { intake, answers, limits, access, stop };

@@ -41,9 +41,12 @@ pub struct Shared {
     pub http: http::Service,
     /// For listeners of Forward that want one.
     pub shared_key: Option<forward::Key>,
-    /// Becomes true when the service ends.
-    pub stop: watch::Receiver<bool>,
+    /// Says when the service ends.
+    pub stop: Stop,
 }
+
+/// The word that the service ends: up to when what senders have sent is read.
+pub type Stop = watch::Receiver<Option<Instant>>;
 
 /// Why a connection ends.
 #[derive(Debug)]
@@ -204,7 +207,7 @@ pub struct Input<R> {
     pub buffer: BytesMut,
     limits: Limits,
     intake: Arc<Intake>,
-    stop: watch::Receiver<bool>,
+    stop: Stop,
     /// Bytes for the next read.
     read: usize,
     /// When the frame that is open began.
@@ -220,7 +223,7 @@ pub enum More {
     Came,
     /// Nothing for as long as was asked.
     Silence,
-    /// The peer has closed, or the service ends and nothing more is on its way.
+    /// The peer has closed, or the service ends: nothing more is on its way, or it has been read for long enough.
     Ended,
 }
 
@@ -246,6 +249,10 @@ impl<R: AsyncRead + Unpin> Input<R> {
     /// A limit of time is passed, or the network says so.
     pub async fn more(&mut self, silence: Option<Duration>) -> Result<More, End> {
         let now = Instant::now();
+        let stopping = *self.stop.borrow();
+        if stopping.is_some_and(|end| end <= now) {
+            return Ok(More::Ended);
+        }
         let (until, limit) = if self.buffer.is_empty() {
             self.began = None;
             self.large = None;
@@ -260,23 +267,22 @@ impl<R: AsyncRead + Unpin> Input<R> {
         self.make_room(until.unwrap_or(now + self.limits.frame_time())).await.ok_or(End::Slow(limit))?;
         self.buffer.reserve(self.read);
         let room = self.buffer.capacity() - self.buffer.len();
-        let stopping = *self.stop.borrow();
         let wait = match (silence, stopping) {
-            (_, true) => Some(now + LAST_WORDS),
-            (Some(silence), false) => Some(now + silence),
-            (None, false) => until,
+            (_, Some(end)) => Some(end.min(now + LAST_WORDS)),
+            (Some(silence), None) => Some(now + silence),
+            (None, None) => until,
         };
         let came = tokio::select! {
             came = self.stream.read_buf(&mut self.buffer) => came?,
             () = sleep_until(wait) => {
                 return match (silence, stopping) {
-                    (_, true) => Ok(More::Ended),
-                    (Some(_), false) => Ok(More::Silence),
-                    (None, false) => Err(End::Slow(limit)),
+                    (_, Some(_)) => Ok(More::Ended),
+                    (Some(_), None) => Ok(More::Silence),
+                    (None, None) => Err(End::Slow(limit)),
                 };
             }
             // Once more, to take what is on its way.
-            () = ended(&mut self.stop), if !stopping => return Ok(More::Came),
+            () = ended(&mut self.stop), if stopping.is_none() => return Ok(More::Came),
         };
         self.read = if came == room { LARGE_READ } else { SMALL_READ };
         Ok(if came == 0 { More::Ended } else { More::Came })
@@ -308,12 +314,13 @@ impl<R> Input<R> {
 }
 
 /// Waits for the end of the service.
-pub async fn ended(stop: &mut watch::Receiver<bool>) {
+pub async fn ended(stop: &mut Stop) {
     // An error says that nobody can end it any more: it has ended.
-    drop(stop.wait_for(|stop| *stop).await);
+    drop(stop.wait_for(Option::is_some).await);
 }
 
-async fn sleep_until(until: Option<Instant>) {
+/// Waits until then; without a moment for ever.
+pub(super) async fn sleep_until(until: Option<Instant>) {
     match until {
         Some(until) => tokio::time::sleep_until(until).await,
         None => std::future::pending().await,
