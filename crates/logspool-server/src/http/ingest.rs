@@ -96,7 +96,7 @@ pub(super) async fn form(
         (&Method::POST, _) if is_form => came(body, &context)?,
         _ => return Err(Problem(StatusCode::NOT_FOUND, format!("there is nothing at {}", uri.path()))),
     };
-    if headers.contains_key(header::ORIGIN) {
+    if is_of_a_page(&headers) {
         return Err(Problem(StatusCode::FORBIDDEN, "forms of pages are not taken".to_owned()));
     }
     let mut reader = Reader::new(Protocol::Http, peer, &context.intake.metrics);
@@ -108,6 +108,17 @@ pub(super) async fn form(
     }
     commit(reader.batch, &context).await?;
     Ok(StatusCode::OK.into_response())
+}
+
+/// Whether a browser sends it. Pages of any origin may ask for an image with records in its query, and no `Origin`
+/// tells then. Only browsers say these words; to addresses of other machines they do not say from where a request comes.
+fn is_of_a_page(headers: &HeaderMap) -> bool {
+    let has = |name: &str| headers.contains_key(name);
+    let is_foreign = match headers.get("sec-fetch-site") {
+        Some(site) => site != "none",
+        None => has("accept-language"),
+    };
+    is_foreign || has("origin") || has("referer") || has("cookie")
 }
 
 /// Waits until the records are stored.

@@ -1,7 +1,8 @@
 //! HTTP: questions, live tails, metrics, the web page, and records from those who send them by HTTP.
 //!
 //! A page in a browser of this machine must not be able to ask or to write: requests are taken only under a known name
-//! (`guard`), and records only with a content type that a form of a foreign page cannot have, or without an `Origin`.
+//! (`guard`), and records only with a content type that a form of a foreign page cannot have, or without the words that
+//! only browsers say.
 
 mod guard;
 mod ingest;
