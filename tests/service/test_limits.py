@@ -20,6 +20,11 @@ def rss_mb(service) -> float:
     return int(status.split("VmRSS:")[1].split()[0]) / 1024
 
 
+def peak_mb(service) -> float:
+    status = Path(f"/proc/{service.process.pid}/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) / 1024
+
+
 def closed(connection: socket.socket) -> bool:
     """Whether the service closes the connection before the deadline."""
     connection.settimeout(DEADLINE)
@@ -83,6 +88,28 @@ def test_bombs_are_refused(service):
     service.wait_for(3, "logger=logspool.undecoded")
 
     assert rss_mb(service) - before < 64
+
+
+def test_many_records_of_next_to_no_bytes_are_refused(service):
+    """Each is a row of a hundred bytes and more in memory."""
+    inflated = {"Content-Encoding": "gzip"}
+    before = peak_mb(service)
+    for body in (b"{}\n" * (5 << 20), b"[" + b"{}," * (5 << 20) + b"{}]"):
+        status, said = service.post("/ingest", gzip.compress(body), "application/json", **inflated)
+        assert 413 == status and "records" in said
+    records = b"\x12\x00" * (2 << 20)
+    scope = b"\x12\x80\x80\x80\x02" + records
+    body = b"\x0a\x85\x80\x80\x02" + scope
+    status, said = service.post("/v1/logs", gzip.compress(body), "application/x-protobuf", **inflated)
+    assert 413 == status and "too many log records" in said
+    rows = gzip.compress(b"\x92\x00\x80" * (5 << 20))
+    send(service.tcp, packed(["", rows, {"compressed": "gzip"}]))
+    until = time.monotonic() + DEADLINE
+    while json.loads(service.get("/api/stats")[1])["frames_rejected"] == 0:
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+    assert peak_mb(service) - before < 256
 
 
 def test_connections_that_send_nothing_or_stop_in_a_frame_are_closed_in_time(start_service):

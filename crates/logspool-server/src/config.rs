@@ -118,6 +118,12 @@ impl Limits {
         self.frame_bytes.saturating_mul(16)
     }
 
+    /// Records in the body of an HTTP request: one for each 40 bytes that it may have. A row in memory takes four times as
+    /// much, and a smaller object says next to nothing.
+    pub fn body_records(&self) -> usize {
+        self.body_bytes() / 40
+    }
+
     /// Time for a frame that has begun.
     pub fn frame_time(&self) -> Duration {
         Duration::from_secs(self.frame_seconds)

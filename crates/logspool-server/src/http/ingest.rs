@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 use super::guard::text;
 use super::{Context, Problem};
 use crate::batch::Batch;
+use crate::config::Limits;
 use crate::decoders::inflate::{self, InflateError};
 use crate::decoders::{form, json_list};
 use crate::delivery::Outcome;
@@ -33,11 +34,10 @@ pub(super) async fn objects(
     }
     let body = whole(&headers, body, &context)?;
     let mut reader = Reader::new(Protocol::Json, peer, &context.intake.metrics);
-    let limit = context.limits.frame_bytes;
     if body.trim_ascii_start().starts_with(b"[") {
-        read_list(&body, limit, &mut reader)?;
+        read_list(&body, &context.limits, &mut reader)?;
     } else {
-        read_lines(&body, limit, &mut reader)?;
+        read_lines(&body, &context.limits, &mut reader)?;
     }
     let rejected = reader.rejected;
     let records = reader.batch.len() - rejected;
@@ -52,13 +52,14 @@ pub(super) async fn objects(
     Ok(axum::Json(answer).into_response())
 }
 
-fn read_lines(body: &[u8], limit: usize, reader: &mut Reader<'_>) -> Result<(), Problem> {
-    let Some(mut framer) = Framer::new(Protocol::Json, limit) else { return Ok(()) };
+fn read_lines(body: &[u8], limits: &Limits, reader: &mut Reader<'_>) -> Result<(), Problem> {
+    let Some(mut framer) = Framer::new(Protocol::Json, limits.frame_bytes) else { return Ok(()) };
     let too_large = |error: FrameError| Problem(StatusCode::PAYLOAD_TOO_LARGE, error.to_string());
     let mut at = 0;
     while let Step::Frame { from, to, next } = framer.step(&body[at..]).map_err(too_large)? {
         reader.read(&body[at + from..at + to]);
         at += next;
+        not_too_many(reader, limits)?;
     }
     if let Some(Step::Frame { from, to, .. }) = framer.rest(&body[at..], Ended::Stream) {
         reader.read(&body[at + from..at + to]);
@@ -66,19 +67,27 @@ fn read_lines(body: &[u8], limit: usize, reader: &mut Reader<'_>) -> Result<(), 
     Ok(())
 }
 
-fn read_list(body: &[u8], limit: usize, reader: &mut Reader<'_>) -> Result<(), Problem> {
-    let mut longest = 0;
+fn read_list(body: &[u8], limits: &Limits, reader: &mut Reader<'_>) -> Result<(), Problem> {
+    let (limit, mut longest) = (limits.frame_bytes, 0);
     json_list::read(body, |value| {
         longest = longest.max(value.len());
-        if longest <= limit {
+        if longest <= limit && reader.batch.len() <= limits.body_records() {
             reader.read(value);
         }
     })
     .map_err(|error| Problem(StatusCode::BAD_REQUEST, format!("the body is no JSON list: {error}")))?;
     match longest <= limit {
-        true => Ok(()),
+        true => not_too_many(reader, limits),
         false => Err(Problem(StatusCode::PAYLOAD_TOO_LARGE, FrameError::TooLong(limit).to_string())),
     }
+}
+
+fn not_too_many(reader: &Reader<'_>, limits: &Limits) -> Result<(), Problem> {
+    let most = limits.body_records();
+    if reader.batch.len() <= most {
+        return Ok(());
+    }
+    Err(Problem(StatusCode::PAYLOAD_TOO_LARGE, format!("the body holds more than {most} records: send fewer at once")))
 }
 
 /// What `HTTPHandler` sends, to any path: a form in the body or in the query.
