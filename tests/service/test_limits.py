@@ -126,6 +126,38 @@ def test_connections_that_send_nothing_or_stop_in_a_frame_are_closed_in_time(sta
         service.wait_for(2)
 
 
+@pytest.mark.parametrize("path, kind", [("/ingest", "json"), ("/v1/logs", "json"), ("/log", "x-www-form-urlencoded")])
+def test_a_body_that_does_not_come_in_time_is_told(start_service, path, kind):
+    config = 'listen = ["tcp://127.0.0.1:0"]\nhttp = "127.0.0.1:0"\n[limits]\nframe_seconds = 1\n'
+    service = start_service(config=config)
+    with socket.create_connection(service.tcp, timeout=DEADLINE) as slow:
+        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/{kind}\r\n"
+        slow.sendall(head.encode() + b"Content-Length: 16000000\r\n\r\n{")
+        assert slow.recv(12) == b"HTTP/1.1 408"
+        assert closed(slow)
+
+
+def test_a_request_waits_for_room_for_some_seconds_only(start_service):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        # A database that takes connections and never says a word.
+        store = f"postgres://nobody@127.0.0.1:{silent.getsockname()[1]}/none"
+        config = (
+            f'store = ["{store}"]\nlisten = ["tcp://127.0.0.1:0"]\nhttp = "127.0.0.1:0"\n'
+            "[limits]\nwaiting_bytes = 1_048_576\nshutdown_seconds = 1\n"
+        )
+        service = start_service(config=config)
+        body = b'{"message": "%s"}\n' % (b"x" * 1000) * 600
+        with socket.create_connection(service.tcp, timeout=DEADLINE) as first:
+            head = "POST /ingest HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            first.sendall(head.encode() + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+            until = time.monotonic() + DEADLINE
+            while json.loads(service.get("/api/stats")[1])["records_accepted"] == 0:
+                assert time.monotonic() < until
+            status, said = service.post("/ingest", body, "application/json")
+            assert 429 == status and "limits.waiting_bytes" in said
+            service.stop()
+
+
 def test_connections_beyond_the_limit_are_closed_and_counted(start_service):
     config = 'listen = ["tcp://127.0.0.1:0"]\nhttp = "127.0.0.1:0"\n[limits]\nconnections = 4\n'
     service = start_service(config=config)

@@ -81,7 +81,7 @@ pub struct Limits {
     pub connections: usize,
     /// Seconds for the first bytes of a connection, and for the header of an HTTP request. Default 10.
     pub header_seconds: u64,
-    /// Seconds for a frame that has begun. Default 30.
+    /// Seconds for a frame that has begun, and for the body of an HTTP request. Default 30.
     pub frame_seconds: u64,
     /// Seconds of silence until a connection is closed that has sent records before; 0: never. Default 0: a stdlib
     /// handler notices a closed connection only after it has lost a record.

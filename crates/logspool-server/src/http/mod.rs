@@ -4,6 +4,7 @@
 //! (`guard`), and records only with a content type that a form of a foreign page cannot have, or without the words that
 //! only browsers say.
 
+mod body;
 mod guard;
 mod ingest;
 mod otlp;
@@ -15,7 +16,6 @@ mod tail;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
 use axum::http::{StatusCode, header};
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
@@ -63,7 +63,6 @@ impl Service {
         access: Access,
         stop: Stop,
     ) -> Self {
-        let body = limits.body_bytes();
         let context = Context { intake, answers, limits, access, stop };
         let open = Router::new().route("/livez", get(state::live)).route("/readyz", get(state::ready));
         let guarded = Router::new()
@@ -78,7 +77,6 @@ impl Service {
             .route(otlp::PATH, post(otlp::logs))
             // `HTTPHandler` sends to any path its user likes.
             .fallback(ingest::form)
-            .layer(DefaultBodyLimit::max(body))
             .layer(middleware::from_fn_with_state(context.clone(), guard::token));
         let all = open.merge(guarded).layer(middleware::from_fn(page::serve));
         let all = all.layer(middleware::from_fn_with_state(context.clone(), guard::host));
