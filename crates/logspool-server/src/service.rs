@@ -42,6 +42,7 @@ const LOOK: Duration = Duration::from_millis(5);
 pub struct Service {
     /// Where it listens: the ports that were given where 0 was asked, HTTP last.
     pub addresses: Vec<Listen>,
+    /// As it was started with.
     config: Config,
     intake: Arc<Intake>,
     writers: Writers,
@@ -106,20 +107,22 @@ impl Service {
     }
 
     /// Takes over what can change while it runs: certificates, tokens and names. The rest of the configuration is
-    /// compared; returned is whether something in it waits for a new start.
+    /// compared with that of the start; returned is whether something in it waits for a new one.
     ///
     /// # Errors
     ///
-    /// The new configuration cannot be used; all stays as it was.
-    pub fn reload(&mut self, config: Config) -> Result<bool, String> {
+    /// The new configuration cannot be used, or its certificates and tokens not for the listeners that run; all stays as
+    /// it was.
+    pub fn reload(&self, config: &Config) -> Result<bool, String> {
         config.check()?;
+        let Config { access, tls, .. } = config.clone();
+        let running = Config { access, tls, ..self.config.clone() }.check();
+        running.map_err(|why| format!("it is not for the listeners that run: {why}; or start the service anew"))?;
         if let (Some(identity), Some(tls)) = (&self.identity, &config.tls) {
             identity.read_again(tls)?;
         }
         self.access.change(&config.access);
-        let waits = self.config.needs_restart_for(&config);
-        self.config = config;
-        Ok(waits)
+        Ok(self.config.needs_restart_for(config))
     }
 
     /// Counts messages about the service itself that could not be written.
