@@ -200,6 +200,23 @@ def test_senders_that_go_on_do_not_hold_up_the_end(service):
     assert numbers == list(range(len(numbers))) and before <= len(numbers) <= sent
 
 
+def test_an_answer_that_nobody_reads_does_not_hold_up_the_end(service):
+    # More than sockets hold, in few records.
+    lines = b'{"message": "%s"}\n' % (b"x" * 60_000) * 200
+    assert 200 == service.post("/ingest", lines, "application/json")[0]
+    with socket.create_connection(service.tcp) as asking:
+        asking.sendall(b"GET /api/query?limit=1000 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        answer = asking.recv(1 << 16)
+        assert answer.startswith(b"HTTP/1.1 200")
+        began = time.monotonic()
+        assert 0 == service.stop(), service.said
+        assert time.monotonic() - began < 7
+        with contextlib.suppress(ConnectionResetError):
+            while piece := asking.recv(1 << 20):
+                answer = answer[-5:] + piece
+    assert not answer.endswith(b"0\r\n\r\n"), "it looks complete"
+
+
 def test_what_was_sent_on_connections_not_yet_accepted_is_stored_too(service):
     connections = [socket.create_connection(service.tcp) for _ in range(200)]
     for connection in connections:

@@ -86,7 +86,7 @@ pub struct Limits {
     /// Seconds of silence until a connection is closed that has sent records before; 0: never. Default 0: a stdlib
     /// handler notices a closed connection only after it has lost a record.
     pub idle_seconds: u64,
-    /// Seconds for a query. Default 30.
+    /// Seconds for a query, and for its answer to be read. Default 30.
     pub query_seconds: u64,
     /// Seconds for what has come to be stored when the service ends; in the first fifth of them it is read. Default 10.
     pub shutdown_seconds: u64,
@@ -127,6 +127,11 @@ impl Limits {
     /// Time for a frame that has begun.
     pub fn frame_time(&self) -> Duration {
         Duration::from_secs(self.frame_seconds)
+    }
+
+    /// Time for a query, and for its answer to be read.
+    pub fn query_time(&self) -> Duration {
+        Duration::from_secs(self.query_seconds)
     }
 
     /// Time without any frame; `None`: any.

@@ -7,6 +7,7 @@ mod recover;
 mod serve;
 mod stats;
 mod tail;
+mod unhurried;
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};

@@ -1,12 +1,15 @@
 //! `logspool query`.
 
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::time::Instant;
 
 use chrono::SecondsFormat;
 
+use super::unhurried::Unhurried;
 use super::{Failure, When, ask};
 use crate::address::StoreAddress;
 use crate::clock::{now_ns, rfc3339};
+use crate::config::Limits;
 use crate::query::time::moment;
 use crate::query::{self, Expression, Query};
 use crate::record::Record;
@@ -59,17 +62,22 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     let (since_ns, until_ns) = (time("since", &arguments.since)?, time("until", &arguments.until)?);
     let limit = arguments.limit.or(expression.stage.is_none().then_some(ROWS));
-    let out = BufWriter::new(io::stdout().lock());
     let look = arguments.color.look();
+    let Some(store) = &arguments.store else {
+        let out = BufWriter::new(io::stdout().lock());
+        let mut output = Output::new(out, arguments.format, expression.stage.as_ref(), look);
+        ask_service(arguments, since_ns, until_ns, limit, &expression, &mut output)?;
+        output.finish()?;
+        return Ok(());
+    };
+    let out = Unhurried::stdout(Instant::now() + Limits::default().query_time())?;
     let mut output = Output::new(out, arguments.format, expression.stage.as_ref(), look);
-    match &arguments.store {
-        Some(store) => {
-            let Expression { filter, stage } = expression.clone();
-            ask_store(store, &Query { filter, stage, since_ns, until_ns, limit }, &mut output)?;
-        }
-        None => ask_service(arguments, since_ns, until_ns, limit, &expression, &mut output)?,
-    }
-    output.finish()?;
+    let Expression { filter, stage } = expression;
+    let asked = ask_store(store, &Query { filter, stage, since_ns, until_ns, limit }, &mut output);
+    // Also where it broke off.
+    let written = output.finish();
+    asked?;
+    written?;
     Ok(())
 }
 
