@@ -65,6 +65,12 @@ def test_ndjson_csv_count_and_histogram(filled):
     assert 2 == len(bars.splitlines()) and all(len(line) <= 60 for line in bars.splitlines())
 
 
+def test_a_field_that_is_called_count_can_be_counted(service):
+    assert 200 == service.post("/ingest", b'{"count": "a"}\n{"count": "a"}\n{"count": "b"}', "application/json")[0]
+    csv = service.command("query", "--service", service.url, "| count by count", "--format", "csv").stdout
+    assert ["count,count", "a,2", "b,1"] == csv.split()
+
+
 def test_a_store_can_be_asked_without_a_service(filled):
     filled.stop()
     store = f"sqlite:{filled.folder / 'data'}"
