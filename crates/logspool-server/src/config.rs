@@ -86,7 +86,7 @@ pub struct Limits {
     /// Seconds of silence until a connection is closed that has sent records before; 0: never. Default 0: a stdlib
     /// handler notices a closed connection only after it has lost a record.
     pub idle_seconds: u64,
-    /// Seconds for a query, and for its answer to be read. Default 30.
+    /// Seconds for a query, and for its answer to be read: 1 to 86400. Default 30.
     pub query_seconds: u64,
     /// Seconds for what has come to be stored when the service ends; in the first fifth of them it is read. Default 10.
     pub shutdown_seconds: u64,
@@ -232,6 +232,10 @@ impl Config {
                 return Err(format!("limits.{name} is {value}: at least {least}"));
             }
         }
+        // PostgreSQL takes 0 for no limit, and refuses more than some weeks.
+        if !(1..=86_400).contains(&self.limits.query_seconds) {
+            return Err(format!("limits.query_seconds is {}: from 1 to 86400, a day", self.limits.query_seconds));
+        }
         if self.limits.frame_bytes > self.limits.waiting_bytes {
             return Err(
                 "limits.frame_bytes is more than limits.waiting_bytes: no such frame could ever be taken".to_owned()
@@ -278,5 +282,19 @@ impl Config {
         let asks_for_tokens = listen.is_only_http() && !self.access.token_sha256.is_empty();
         let asks_for_keys = listen.is_only_forward() && self.forward.is_some();
         listen.is_tls() && (asks_for_certificates || asks_for_tokens || asks_for_keys)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_a_query_has_bounds() {
+        let check = |seconds: u64| Config::parse(&format!("limits.query_seconds = {seconds}")).unwrap().check();
+        for seconds in [0, 86_401, 3_000_000] {
+            assert!(check(seconds).unwrap_err().contains("limits.query_seconds"), "{seconds}");
+        }
+        assert_eq!((Ok(()), Ok(())), (check(1), check(86_400)));
     }
 }
