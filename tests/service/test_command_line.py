@@ -155,6 +155,22 @@ def test_completions_are_printed(service):
     assert "logspool" in service.command("completions", "bash").stdout
 
 
+@pytest.mark.parametrize("arguments", [["stats"], ["stats", "--json"], ["check-config"], ["completions", "bash"]])
+def test_an_answer_that_nobody_takes_is_no_panic(service, tmp_path, arguments):
+    if arguments[0] == "check-config":
+        (tmp_path / "good.toml").write_text("[limits]\nconnections = 10\n")
+        arguments = [*arguments, str(tmp_path / "good.toml")]
+    if arguments[0] == "stats":
+        arguments = [*arguments, "--service", service.url]
+    unread, pipe = os.pipe()
+    os.close(unread)
+    with open(pipe, "wb") as closed, open("/dev/full", "wb") as full:
+        for code, part, stdout in [(0, "", closed), (1, "No space left on device", full)]:
+            done = service.command(*arguments, capture_output=False, stdout=stdout, stderr=subprocess.PIPE)
+            assert code == done.returncode, done.stderr
+            assert part in done.stderr and "panicked" not in done.stderr
+
+
 def test_it_listens_where_it_says(service):
     for address in (service.tcp, service.address("tcp", "http")):
         socket.create_connection(address).close()
