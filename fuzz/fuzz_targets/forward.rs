@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use logspool_server::decoders::forward::{self, ChunkId, Frame, Limits, Scanner};
 
 fuzz_target!(|bytes: &[u8]| {
-    let limits = Limits { frame: 1 << 20, expanded: 1 << 20, items: 1000 };
+    let limits = Limits { frame: 1 << 20, expanded: 1 << 20, repeated: 1 << 20, items: 1000 };
     let whole = Scanner::default().frame(bytes, &limits);
     let mut scanner = Scanner::default();
     let in_pieces = (0..bytes.len()).step_by(7).chain([bytes.len()]).map(|end| scanner.frame(&bytes[..end], &limits));

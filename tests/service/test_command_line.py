@@ -65,6 +65,12 @@ def test_ndjson_csv_count_and_histogram(filled):
     assert 2 == len(bars.splitlines()) and all(len(line) <= 60 for line in bars.splitlines())
 
 
+def test_a_field_that_is_called_count_can_be_counted(service):
+    assert 200 == service.post("/ingest", b'{"count": "a"}\n{"count": "a"}\n{"count": "b"}', "application/json")[0]
+    csv = service.command("query", "--service", service.url, "| count by count", "--format", "csv").stdout
+    assert ["count,count", "a,2", "b,1"] == csv.split()
+
+
 def test_a_store_can_be_asked_without_a_service(filled):
     filled.stop()
     store = f"sqlite:{filled.folder / 'data'}"
@@ -147,6 +153,22 @@ def test_check_config_says_what_a_file_comes_to(logspool_binary, service, tmp_pa
 
 def test_completions_are_printed(service):
     assert "logspool" in service.command("completions", "bash").stdout
+
+
+@pytest.mark.parametrize("arguments", [["stats"], ["stats", "--json"], ["check-config"], ["completions", "bash"]])
+def test_an_answer_that_nobody_takes_is_no_panic(service, tmp_path, arguments):
+    if arguments[0] == "check-config":
+        (tmp_path / "good.toml").write_text("[limits]\nconnections = 10\n")
+        arguments = [*arguments, str(tmp_path / "good.toml")]
+    if arguments[0] == "stats":
+        arguments = [*arguments, "--service", service.url]
+    unread, pipe = os.pipe()
+    os.close(unread)
+    with open(pipe, "wb") as closed, open("/dev/full", "wb") as full:
+        for code, part, stdout in [(0, "", closed), (1, "No space left on device", full)]:
+            done = service.command(*arguments, capture_output=False, stdout=stdout, stderr=subprocess.PIPE)
+            assert code == done.returncode, done.stderr
+            assert part in done.stderr and "panicked" not in done.stderr
 
 
 def test_it_listens_where_it_says(service):

@@ -1,5 +1,6 @@
 """However a service ends: what was acknowledged is stored, and once; what was sent before SIGTERM is stored."""
 
+import contextlib
 import json
 import logging
 import logging.handlers
@@ -11,7 +12,7 @@ import threading
 import time
 
 import pytest
-from test_protocols import acknowledgement, numbered
+from test_protocols import acknowledgement, numbered, send
 
 from conftest import DEADLINE
 
@@ -54,7 +55,8 @@ def test_sighup_reads_the_configuration_again(start_service, tmp_path):
     assert 200 == service.get("/api/stats", Authorization="Bearer secret")[0]
     hang_up("nonsense = 1\n", "stays as it was")
     assert 200 == service.get("/api/stats", Authorization="Bearer secret")[0]
-    hang_up(config + "[limits]\nconnections = 7\n", "after a new start")
+    for _ in range(2):
+        hang_up(config + "[limits]\nconnections = 7\n", "after a new start")
     assert 200 == service.get("/api/stats")[0]
 
 
@@ -158,6 +160,61 @@ def test_a_service_that_is_killed_loses_nothing_acknowledged_and_doubles_nothing
     assert client.acknowledged > 0, f"seed {seed}: nothing was acknowledged at all"
     assert numbers == list(range(1, len(numbers) + 1)), f"seed {seed}: lost or doubled"
     assert client.acknowledged <= len(numbers) <= client.sent, f"seed {seed}"
+
+
+def test_senders_that_go_on_do_not_hold_up_the_end(service):
+    ended, sent = threading.Event(), 0
+
+    def log_on(connection):
+        nonlocal sent
+        with contextlib.suppress(OSError):
+            while not ended.wait(0.02):
+                connection.sendall(b'{"message": "m%d"}\n' % sent)
+                sent += 1
+
+    def connect_again_and_again():
+        with contextlib.suppress(OSError):
+            while not ended.wait(0.005):
+                send(service.tcp, b'{"message": "by", "logger": "passers"}\n')
+
+    with socket.create_connection(service.tcp) as busy, socket.create_connection(service.tcp) as half:
+        half.sendall(b"POST /ingest HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n")
+        half.sendall(b"Content-Length: 100\r\n\r\n{")
+        threads = threading.Thread(target=log_on, args=(busy,)), threading.Thread(target=connect_again_and_again)
+        for thread in threads:
+            thread.start()
+        while sent < 5:
+            assert threads[0].is_alive()
+            time.sleep(0.01)
+        before, began = sent, time.monotonic()
+        try:
+            assert 0 == service.stop(), service.said
+        finally:
+            ended.set()
+            for thread in threads:
+                thread.join()
+
+    # The whole of shutdown_seconds is ten.
+    assert time.monotonic() - began < 7
+    numbers = [int(message[1:]) for message in service.stored_messages() if message != "by"]
+    assert numbers == list(range(len(numbers))) and before <= len(numbers) <= sent
+
+
+def test_an_answer_that_nobody_reads_does_not_hold_up_the_end(service):
+    # More than sockets hold, in few records.
+    lines = b'{"message": "%s"}\n' % (b"x" * 60_000) * 200
+    assert 200 == service.post("/ingest", lines, "application/json")[0]
+    with socket.create_connection(service.tcp) as asking:
+        asking.sendall(b"GET /api/query?limit=1000 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        answer = asking.recv(1 << 16)
+        assert answer.startswith(b"HTTP/1.1 200")
+        began = time.monotonic()
+        assert 0 == service.stop(), service.said
+        assert time.monotonic() - began < 7
+        with contextlib.suppress(ConnectionResetError):
+            while piece := asking.recv(1 << 20):
+                answer = answer[-5:] + piece
+    assert not answer.endswith(b"0\r\n\r\n"), "it looks complete"
 
 
 def test_what_was_sent_on_connections_not_yet_accepted_is_stored_too(service):

@@ -20,6 +20,11 @@ def rss_mb(service) -> float:
     return int(status.split("VmRSS:")[1].split()[0]) / 1024
 
 
+def peak_mb(service) -> float:
+    status = Path(f"/proc/{service.process.pid}/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) / 1024
+
+
 def closed(connection: socket.socket) -> bool:
     """Whether the service closes the connection before the deadline."""
     connection.settimeout(DEADLINE)
@@ -106,6 +111,28 @@ def test_pickles_that_refer_to_a_long_text_many_times_cost_little(service):
     assert rss_mb(service) - before < 64
 
 
+def test_many_records_of_next_to_no_bytes_are_refused(service):
+    """Each is a row of a hundred bytes and more in memory."""
+    inflated = {"Content-Encoding": "gzip"}
+    before = peak_mb(service)
+    for body in (b"{}\n" * (5 << 20), b"[" + b"{}," * (5 << 20) + b"{}]"):
+        status, said = service.post("/ingest", gzip.compress(body), "application/json", **inflated)
+        assert 413 == status and "records" in said
+    records = b"\x12\x00" * (2 << 20)
+    scope = b"\x12\x80\x80\x80\x02" + records
+    body = b"\x0a\x85\x80\x80\x02" + scope
+    status, said = service.post("/v1/logs", gzip.compress(body), "application/x-protobuf", **inflated)
+    assert 413 == status and "too many log records" in said
+    rows = gzip.compress(b"\x92\x00\x80" * (5 << 20))
+    send(service.tcp, packed(["", rows, {"compressed": "gzip"}]))
+    until = time.monotonic() + DEADLINE
+    while json.loads(service.get("/api/stats")[1])["frames_rejected"] == 0:
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+    assert peak_mb(service) - before < 256
+
+
 def test_connections_that_send_nothing_or_stop_in_a_frame_are_closed_in_time(start_service):
     config = 'listen = ["tcp://127.0.0.1:0"]\nhttp = "127.0.0.1:0"\n[limits]\nheader_seconds = 1\nframe_seconds = 1\n'
     service = start_service(config=config)
@@ -152,6 +179,38 @@ def test_a_peer_that_takes_no_answers_is_closed_in_time(start_service):
         service.wait_said("it took no answer for longer than limits.frame_seconds", 1)
 
     assert 'connections_closed_total{reason="slow"} 1\n' in service.get("/metrics")[1]
+
+
+@pytest.mark.parametrize("path, kind", [("/ingest", "json"), ("/v1/logs", "json"), ("/log", "x-www-form-urlencoded")])
+def test_a_body_that_does_not_come_in_time_is_told(start_service, path, kind):
+    config = 'listen = ["tcp://127.0.0.1:0"]\nhttp = "127.0.0.1:0"\n[limits]\nframe_seconds = 1\n'
+    service = start_service(config=config)
+    with socket.create_connection(service.tcp, timeout=DEADLINE) as slow:
+        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/{kind}\r\n"
+        slow.sendall(head.encode() + b"Content-Length: 16000000\r\n\r\n{")
+        assert slow.recv(12) == b"HTTP/1.1 408"
+        assert closed(slow)
+
+
+def test_a_request_waits_for_room_for_some_seconds_only(start_service):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        # A database that takes connections and never says a word.
+        store = f"postgres://nobody@127.0.0.1:{silent.getsockname()[1]}/none"
+        config = (
+            f'store = ["{store}"]\nlisten = ["tcp://127.0.0.1:0"]\nhttp = "127.0.0.1:0"\n'
+            "[limits]\nwaiting_bytes = 1_048_576\nshutdown_seconds = 1\n"
+        )
+        service = start_service(config=config)
+        body = b'{"message": "%s"}\n' % (b"x" * 1000) * 600
+        with socket.create_connection(service.tcp, timeout=DEADLINE) as first:
+            head = "POST /ingest HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            first.sendall(head.encode() + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+            until = time.monotonic() + DEADLINE
+            while json.loads(service.get("/api/stats")[1])["records_accepted"] == 0:
+                assert time.monotonic() < until
+            status, said = service.post("/ingest", body, "application/json")
+            assert 429 == status and "limits.waiting_bytes" in said
+            service.stop()
 
 
 def test_connections_beyond_the_limit_are_closed_and_counted(start_service):

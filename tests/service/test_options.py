@@ -6,6 +6,7 @@ test_access.py. `[tls]`: test_tls.py. `[retention]`: crates/logspool-server/test
 
 import hashlib
 import json
+import random
 import socket
 import time
 
@@ -49,10 +50,12 @@ def test_frame_bytes_bound_one_record(start_service):
 
 
 def test_query_seconds_bound_a_query(start_service):
-    service = start_service(config=BASE + "[limits]\nquery_seconds = 0\n")
-    lines = b'{"message": "x"}\n' * 5000
+    service = start_service(config=BASE + "[limits]\nquery_seconds = 1\n")
+    # Text that this pattern has to look at for long.
+    text = random.Random(7).randbytes(6_000_000).translate(b"ab" * 128)
+    lines = b"".join(b'{"message": "%s"}\n' % text[at : at + 300] for at in range(0, len(text), 300))
     assert 200 == service.post("/ingest", lines, "application/x-ndjson")[0]
-    status, said = service.get("/api/query?q=message~%22y%22")
+    status, said = service.get("/api/query?q=message~%22a%5Bab%5D%7B100%7Dy%22")
 
     assert status >= 400 and "long" in said, (status, said)
 

@@ -122,6 +122,29 @@ def test_a_new_certificate_holds_after_sighup(start_service, certificates, tmp_p
         assert time.monotonic() < until
 
 
+@pytest.mark.parametrize("guard", ["tokens", "certificates"])
+def test_sighup_takes_no_guard_from_a_listener_that_runs(start_service, certificates, guard):
+    secret = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"
+    local = config(certificates)
+    if guard == "tokens":
+        tokens = f'[access]\ntoken_sha256 = ["{secret}"]\n'
+        public = local.replace("tls://127.0.0.1:0", "tls://0.0.0.0:0?protocol=http") + tokens
+    else:
+        public = config(certificates, asks=True).replace("tls://127.0.0.1:0", "tls://0.0.0.0:0")
+    service = start_service(config=public)
+    (service.folder / "logspool.toml").write_text(local)
+    service.process.send_signal(signal.SIGHUP)
+    service.wait_said("stays as it was", 1)
+
+    if guard == "tokens":
+        assert 401 == service.get("/api/stats")[0]
+    else:
+        with contextlib.suppress(OSError), connected(service, context(certificates)) as connection:
+            connection.sendall(b'{"message": "stranger"}\n')
+            assert b"" == connection.recv(10)
+        assert [] == service.query()
+
+
 def test_a_key_that_does_not_fit_is_named(logspool_binary, certificates, tmp_path):
     mixed = {**certificates, "server": (certificates["server"][0], certificates["client"][1])}
     (tmp_path / "mixed.toml").write_text(config(mixed))

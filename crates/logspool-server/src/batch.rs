@@ -34,6 +34,10 @@ struct Meta {
     lengths: [u32; TEXTS],
 }
 
+/// Bytes that a record takes beside what it says: its row, and the longest address as its host. Decoders of frames that
+/// hold many count them, since a few bytes of a frame are a record.
+pub const ROW_BYTES: usize = size_of::<Meta>() + 48;
+
 /// Records for the stores.
 #[derive(Debug, Clone, Default)]
 pub struct Batch {

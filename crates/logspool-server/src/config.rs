@@ -81,14 +81,14 @@ pub struct Limits {
     pub connections: usize,
     /// Seconds for the first bytes of a connection, and for the header of an HTTP request. Default 10.
     pub header_seconds: u64,
-    /// Seconds for a frame that has begun. Default 30.
+    /// Seconds for a frame that has begun, and for the body of an HTTP request. Default 30.
     pub frame_seconds: u64,
     /// Seconds of silence until a connection is closed that has sent records before; 0: never. Default 0: a stdlib
     /// handler notices a closed connection only after it has lost a record.
     pub idle_seconds: u64,
-    /// Seconds for a query. Default 30.
+    /// Seconds for a query, and for its answer to be read: 1 to 86400. Default 30.
     pub query_seconds: u64,
-    /// Seconds for what has come to be stored when the service ends. Default 10.
+    /// Seconds for what has come to be stored when the service ends; in the first fifth of them it is read. Default 10.
     pub shutdown_seconds: u64,
 }
 
@@ -118,9 +118,20 @@ impl Limits {
         self.frame_bytes.saturating_mul(16)
     }
 
+    /// Records in the body of an HTTP request: one for each 40 bytes that it may have. A row in memory takes four times as
+    /// much, and a smaller object says next to nothing.
+    pub fn body_records(&self) -> usize {
+        self.body_bytes() / 40
+    }
+
     /// Time for a frame that has begun.
     pub fn frame_time(&self) -> Duration {
         Duration::from_secs(self.frame_seconds)
+    }
+
+    /// Time for a query, and for its answer to be read.
+    pub fn query_time(&self) -> Duration {
+        Duration::from_secs(self.query_seconds)
     }
 
     /// Time without any frame; `None`: any.
@@ -221,6 +232,10 @@ impl Config {
                 return Err(format!("limits.{name} is {value}: at least {least}"));
             }
         }
+        // PostgreSQL takes 0 for no limit, and refuses more than some weeks.
+        if !(1..=86_400).contains(&self.limits.query_seconds) {
+            return Err(format!("limits.query_seconds is {}: from 1 to 86400, a day", self.limits.query_seconds));
+        }
         if self.limits.frame_bytes > self.limits.waiting_bytes {
             return Err(
                 "limits.frame_bytes is more than limits.waiting_bytes: no such frame could ever be taken".to_owned()
@@ -267,5 +282,19 @@ impl Config {
         let asks_for_tokens = listen.is_only_http() && !self.access.token_sha256.is_empty();
         let asks_for_keys = listen.is_only_forward() && self.forward.is_some();
         listen.is_tls() && (asks_for_certificates || asks_for_tokens || asks_for_keys)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_a_query_has_bounds() {
+        let check = |seconds: u64| Config::parse(&format!("limits.query_seconds = {seconds}")).unwrap().check();
+        for seconds in [0, 86_401, 3_000_000] {
+            assert!(check(seconds).unwrap_err().contains("limits.query_seconds"), "{seconds}");
+        }
+        assert_eq!((Ok(()), Ok(())), (check(1), check(86_400)));
     }
 }

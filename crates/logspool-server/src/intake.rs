@@ -184,6 +184,11 @@ impl Intake {
         self.unheard.load(Ordering::Relaxed)
     }
 
+    /// Whether something waits for a store, or for room to do so.
+    pub fn is_waiting(&self) -> bool {
+        self.unheard() > 0 || self.budget.available_permits() < self.permits as usize
+    }
+
     /// Takes a stream for a connection; the one that had it before loses it.
     pub fn take_stream(&self, stream: &str) -> Fence {
         let fence = Arc::new(AtomicBool::new(false));

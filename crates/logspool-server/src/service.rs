@@ -1,7 +1,8 @@
 //! A running service: its parts in the order in which they start, and in which they end.
 //!
 //! At the end the listeners stop first, then what senders have sent is read, then it is stored and acknowledged, then
-//! the stores are closed: nothing that was acknowledged is lost, and what was read is stored.
+//! the stores are closed: nothing that was acknowledged is lost, and what was read is stored. Each of these has its part
+//! of limits.shutdown_seconds, so that a sender that goes on takes nothing from those whose records wait.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,18 +23,33 @@ use crate::sources::streams::Shared;
 use crate::sources::tls::Identity;
 use crate::stores;
 
+/// What senders have sent is read for this part of limits.shutdown_seconds.
+///
+/// Chosen: with the usual ten seconds, several times what it takes to read the buffers of the kernel.
+const READING: u32 = 5;
+
+/// The part of it that is left to the stores at the end, whatever the connections do, and that their closing may take.
+const CLOSING: u32 = 10;
+
+/// How long nothing may wait for a store until all is taken for stored and answered.
+const QUIET: Duration = Duration::from_millis(100);
+
+/// How often that is looked at.
+const LOOK: Duration = Duration::from_millis(5);
+
 /// A service that runs.
 #[derive(Debug)]
 pub struct Service {
     /// Where it listens: the ports that were given where 0 was asked, HTTP last.
     pub addresses: Vec<Listen>,
+    /// As it was started with.
     config: Config,
     intake: Arc<Intake>,
     writers: Writers,
     adoption: Option<Adoption>,
     identity: Option<Identity>,
     access: http::Access,
-    stop: watch::Sender<bool>,
+    stop: watch::Sender<Option<tokio::time::Instant>>,
     tasks: JoinSet<()>,
 }
 
@@ -61,7 +77,7 @@ impl Service {
         let metrics = Arc::new(Metrics::default());
         let (intake, writers) = Intake::start(opened.stores, config.limits.waiting_bytes, metrics)
             .map_err(|error| format!("cannot start a thread for a store: {error}"))?;
-        let (stop, stopped) = watch::channel(false);
+        let (stop, stopped) = watch::channel(None);
         let access = http::Access::new(&config.access);
         let http =
             http::Service::new(intake.clone(), opened.answers, config.limits.clone(), access.clone(), stopped.clone());
@@ -91,20 +107,22 @@ impl Service {
     }
 
     /// Takes over what can change while it runs: certificates, tokens and names. The rest of the configuration is
-    /// compared; returned is whether something in it waits for a new start.
+    /// compared with that of the start; returned is whether something in it waits for a new one.
     ///
     /// # Errors
     ///
-    /// The new configuration cannot be used; all stays as it was.
-    pub fn reload(&mut self, config: Config) -> Result<bool, String> {
+    /// The new configuration cannot be used, or its certificates and tokens not for the listeners that run; all stays as
+    /// it was.
+    pub fn reload(&self, config: &Config) -> Result<bool, String> {
         config.check()?;
+        let Config { access, tls, .. } = config.clone();
+        let running = Config { access, tls, ..self.config.clone() }.check();
+        running.map_err(|why| format!("it is not for the listeners that run: {why}; or start the service anew"))?;
         if let (Some(identity), Some(tls)) = (&self.identity, &config.tls) {
             identity.read_again(tls)?;
         }
         self.access.change(&config.access);
-        let waits = self.config.needs_restart_for(&config);
-        self.config = config;
-        Ok(waits)
+        Ok(self.config.needs_restart_for(config))
     }
 
     /// Counts messages about the service itself that could not be written.
@@ -118,20 +136,28 @@ impl Service {
     ///
     /// What could not be stored in time. Senders that wait for answers got none, and send it again.
     pub async fn stop(mut self) -> Result<(), String> {
-        let until = Instant::now() + Duration::from_secs(self.config.limits.shutdown_seconds);
-        self.stop.send_replace(true);
+        let given = Duration::from_secs(self.config.limits.shutdown_seconds);
+        let began = Instant::now();
+        let (reading, until) = (began + given / READING, began + given);
+        self.stop.send_replace(Some(reading.into()));
         if let Some(adoption) = &mut self.adoption {
             adoption.stop();
         }
         let ended = async { while self.tasks.join_next().await.is_some() {} };
-        let in_time = tokio::time::timeout_at(until.into(), ended).await.is_ok();
+        // Who is left when all is stored has nothing more to say: a request of which half came, an answer nobody reads.
+        let done = async {
+            tokio::select! { () = ended => {}, () = settled(&self.intake, reading) => {} }
+        };
+        let in_time = tokio::time::timeout_at((until - given / CLOSING).into(), done).await.is_ok();
+        let settled = !self.intake.is_waiting();
         self.tasks.abort_all();
         self.intake.close();
         let writers = self.writers;
         let adoption = self.adoption;
+        // Where all is stored only the closing is left, which may wait for an index on a busy machine.
+        let closing = if settled { given / CLOSING } else { until.saturating_duration_since(Instant::now()) };
         let stored = tokio::task::spawn_blocking(move || {
-            let stored =
-                writers.finish(until.saturating_duration_since(Instant::now()).max(Duration::from_millis(100)));
+            let stored = writers.finish(closing.max(QUIET));
             if let Some(adoption) = adoption {
                 adoption.finish(until);
             }
@@ -139,7 +165,7 @@ impl Service {
         });
         let stored = stored.await.unwrap_or(false);
         match self.intake.unheard() {
-            0 if in_time && stored => Ok(()),
+            0 if settled || (in_time && stored) => Ok(()),
             0 => {
                 Err("some of what came could not be stored in time; its senders got no answer, and keep it".to_owned())
             }
@@ -147,6 +173,18 @@ impl Service {
                 "{lost} records are lost: no store took them in time (limits.shutdown_seconds), \
                  and their senders do not wait for an answer"
             )),
+        }
+    }
+}
+
+/// Waits until nothing more is read, and nothing of what was read waits for a store.
+async fn settled(intake: &Intake, reading: Instant) {
+    tokio::time::sleep_until(reading.into()).await;
+    let mut since = Instant::now();
+    while since.elapsed() < QUIET {
+        tokio::time::sleep(LOOK).await;
+        if intake.is_waiting() {
+            since = Instant::now();
         }
     }
 }

@@ -7,9 +7,12 @@ use tokio::sync::mpsc::{self, Receiver, Sender, error::TrySendError};
 
 use crate::batch::Batch;
 
-/// Batches that wait for one follower. They are outside the budget of the intake, so they are few: a batch is what one
-/// read of a connection brings, some 64 KiB.
+/// Batches that wait for one follower: what one read of a connection brings, some 64 KiB, or one request. They are outside
+/// the budget of the intake, so they are few.
 const WAITING: usize = 64;
+
+/// Bytes of them; a single one may be larger. Chosen: so many batches of the usual size.
+const WAITING_BYTES: usize = WAITING * 64 * 1024;
 
 /// Those who follow.
 #[derive(Debug, Default)]
@@ -21,25 +24,33 @@ pub struct Tails {
 #[derive(Debug)]
 struct Follower {
     to: Sender<Arc<Batch>>,
-    missed: Arc<AtomicU64>,
+    shared: Arc<Counts>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    /// Bytes of the batches that wait.
+    waiting: AtomicUsize,
+    /// Records.
+    missed: AtomicU64,
 }
 
 /// What one follower gets.
 #[derive(Debug)]
 pub struct Tail {
     from: Receiver<Arc<Batch>>,
-    missed: Arc<AtomicU64>,
+    shared: Arc<Counts>,
 }
 
 impl Tails {
     /// Follows from now on.
     pub fn follow(&self) -> Tail {
         let (to, from) = mpsc::channel(WAITING);
-        let missed = Arc::new(AtomicU64::new(0));
+        let shared = Arc::<Counts>::default();
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        all.push(Follower { to, missed: missed.clone() });
+        all.push(Follower { to, shared: shared.clone() });
         self.count.store(all.len(), Ordering::Relaxed);
-        Tail { from, missed }
+        Tail { from, shared }
     }
 
     /// Gives a batch to all who follow.
@@ -49,14 +60,7 @@ impl Tails {
             return;
         }
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|follower| match follower.to.try_send(batch.clone()) {
-            Ok(()) => true,
-            Err(TrySendError::Full(_)) => {
-                follower.missed.fetch_add(batch.len() as u64, Ordering::Relaxed);
-                true
-            }
-            Err(TrySendError::Closed(_)) => false,
-        });
+        all.retain(|follower| follower.offer(batch));
         self.count.store(all.len(), Ordering::Relaxed);
     }
 
@@ -71,15 +75,37 @@ impl Tails {
     }
 }
 
+impl Follower {
+    /// `false`: it has gone.
+    fn offer(&self, batch: &Arc<Batch>) -> bool {
+        let bytes = batch.bytes();
+        // Relaxed, here and below: only one thread at a time adds, so what waits is this much at most.
+        let waiting = self.shared.waiting.load(Ordering::Relaxed);
+        match self.to.try_reserve() {
+            Ok(place) if waiting == 0 || waiting + bytes <= WAITING_BYTES => {
+                self.shared.waiting.fetch_add(bytes, Ordering::Relaxed);
+                place.send(batch.clone());
+            }
+            Ok(_) | Err(TrySendError::Full(())) => {
+                self.shared.missed.fetch_add(batch.len() as u64, Ordering::Relaxed);
+            }
+            Err(TrySendError::Closed(())) => return false,
+        }
+        true
+    }
+}
+
 impl Tail {
     /// The next batch; `None` when the service ends.
     pub async fn next(&mut self) -> Option<Arc<Batch>> {
-        self.from.recv().await
+        let batch = self.from.recv().await?;
+        self.shared.waiting.fetch_sub(batch.bytes(), Ordering::Relaxed);
+        Some(batch)
     }
 
     /// How many records were missed since it was last asked.
     pub fn missed(&self) -> u64 {
-        self.missed.swap(0, Ordering::Relaxed)
+        self.shared.missed.swap(0, Ordering::Relaxed)
     }
 }
 
@@ -109,6 +135,34 @@ mod tests {
             came += batch.len();
         }
         assert_eq!(3 * WAITING, came);
+    }
+
+    #[test]
+    fn large_batches_that_wait_are_bounded_by_their_bytes() {
+        let mut batch = Batch::default();
+        let message = "x".repeat(1 << 20);
+        batch.push(&Record { message: message.into(), ..Record::default() }, Arrival { time_ns: 0, host: "" });
+        let batch = Arc::new(batch);
+        let tails = Tails::default();
+        let mut tail = tails.follow();
+        for _ in 0..WAITING {
+            tails.offer(&batch);
+        }
+
+        assert_eq!(WAITING as u64 - 3, tail.missed());
+        assert!(tail.shared.waiting.load(Ordering::Relaxed) <= WAITING_BYTES);
+        for _ in 0..3 {
+            futures_executor::block_on(tail.next()).unwrap();
+        }
+        assert_eq!(0, tail.shared.waiting.load(Ordering::Relaxed));
+        // A single one that is larger than all that may wait comes all the same.
+        let mut large = Batch::default();
+        let message = "x".repeat(WAITING_BYTES + 1);
+        large.push(&Record { message: message.into(), ..Record::default() }, Arrival { time_ns: 0, host: "" });
+        tails.offer(&Arc::new(large));
+        tails.offer(&batch);
+        assert_eq!(1, tail.missed());
+        assert_eq!(WAITING_BYTES + 1, futures_executor::block_on(tail.next()).unwrap().row(0).unwrap().message.len());
     }
 
     #[test]

@@ -300,7 +300,7 @@ fn what_is_wrong_is_said_and_where() {
 
 #[test]
 fn memory_is_bounded_whatever_is_sent() {
-    let limits = Limits { frame: 100_000, expanded: 10_000, items: 100 };
+    let limits = Limits { frame: 100_000, expanded: 10_000, repeated: 10_000, items: 100 };
     let problem = |frame: &[u8]| read_within(frame, &limits).unwrap_err().problem;
     let gzipped = map(&[("compressed", text("gzip"))]);
 
@@ -317,6 +317,9 @@ fn memory_is_bounded_whatever_is_sent() {
     // A long tag that each of many small entries would have.
     let entries = b"\x92\x05\x80".repeat(1000);
     assert!(matches!(problem(&list(&[&text(&"t".repeat(1000)), &bin(&entries)])), Problem::TooLarge));
+    // Records of next to no bytes.
+    assert!(matches!(problem(&list(&[&text(""), &bin(&entries)])), Problem::TooLarge));
+    assert!(read_within(&list(&[&text(""), &bin(&entries[..50 * 3])]), &limits).is_ok());
 }
 
 const KEY: &str = "shared";

@@ -194,10 +194,15 @@ fn an_empty_request_has_no_records_and_others_are_none() {
 
 #[test]
 fn memory_is_bounded_whatever_is_sent() {
-    let limits = Limits { items: 100, repeated: 1000 };
+    let limits = Limits { items: 100, repeated: 10_000 };
     // Records of no bytes with a resource of many.
-    let body = request(&[pair("k8s", &text(&"x".repeat(100)))], &vec![Vec::new(); 11]);
+    let body = request(&[pair("k8s", &text(&"x".repeat(1000)))], &vec![Vec::new(); 11]);
     assert!(matches!(protobuf_within(&body, &limits), Err(OtlpError::TooLarge)));
+    // Records of no bytes: each takes a row.
+    assert!(protobuf_within(&request(&[], &vec![Vec::new(); 50]), &limits).is_ok());
+    assert!(matches!(protobuf_within(&request(&[], &vec![Vec::new(); 100]), &limits), Err(OtlpError::TooLarge)));
+    let body = format!(r#"{{"resourceLogs":[{{"scopeLogs":[{{"logRecords":[{}{{}}]}}]}}]}}"#, "{},".repeat(99));
+    assert!(matches!(whole(|each| otlp::read_json(body.as_bytes(), &limits, each)), Err(OtlpError::TooLarge)));
     // Values of no bytes.
     let values: Vec<u8> = vec![field(1, b""); 101].concat();
     let body = request(&[], &[field(5, &field(5, &values))]);

@@ -1,5 +1,6 @@
 //! `logspool check-config`.
 
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 use super::Failure;
@@ -15,16 +16,17 @@ pub(super) struct Arguments {
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let config = Config::read(&arguments.file).map_err(Failure::Failed)?;
     config.check().map_err(|why| Failure::Failed(format!("{}: {why}", arguments.file.display())))?;
-    println!("{}: good", arguments.file.display());
+    let mut out = io::stdout().lock();
+    writeln!(out, "{}: good", arguments.file.display())?;
     for listen in &config.listen {
-        println!("listens at {listen}");
+        writeln!(out, "listens at {listen}")?;
     }
-    println!("HTTP: {}", config.http);
+    writeln!(out, "HTTP: {}", config.http)?;
     for store in &config.store {
-        println!("keeps records in {store}");
+        writeln!(out, "keeps records in {store}")?;
     }
     if let Some(file) = &config.file {
-        println!("writes lines to {}", file.display());
+        writeln!(out, "writes lines to {}", file.display())?;
     }
-    Ok(())
+    Ok(out.flush()?)
 }

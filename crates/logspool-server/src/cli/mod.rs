@@ -7,6 +7,7 @@ mod recover;
 mod serve;
 mod stats;
 mod tail;
+mod unhurried;
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
@@ -139,10 +140,7 @@ pub fn main() -> ExitCode {
         Command::Stats(arguments) => stats::run(&arguments),
         Command::CheckConfig(arguments) => check::run(&arguments),
         Command::Recover(arguments) => recover::run(&arguments),
-        Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Arguments::command(), "logspool", &mut io::stdout());
-            Ok(())
-        }
+        Command::Completions { shell } => completions(shell),
         Command::Python(arguments) => hand_over(&arguments),
     };
     match done {
@@ -157,6 +155,16 @@ pub fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// Prints the completions of a shell.
+fn completions(shell: Shell) -> Result<(), Failure> {
+    // In one piece: what makes them panics where it cannot write.
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut Arguments::command(), "logspool", &mut text);
+    let mut out = io::stdout().lock();
+    out.write_all(&text)?;
+    Ok(out.flush()?)
 }
 
 /// Words of the Python package.

@@ -1,17 +1,21 @@
 //! `logspool query`.
 
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::time::Instant;
 
 use chrono::SecondsFormat;
 
+use super::unhurried::Unhurried;
 use super::{Failure, When, ask};
 use crate::address::StoreAddress;
 use crate::clock::{now_ns, rfc3339};
+use crate::config::Limits;
 use crate::query::time::moment;
 use crate::query::{self, Expression, Query};
 use crate::record::Record;
 use crate::show::{Format, Output};
 use crate::stores::{self, Found, Next};
+use crate::value::Value;
 
 /// Rows where no limit is given.
 const ROWS: u64 = 100;
@@ -59,17 +63,22 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     let (since_ns, until_ns) = (time("since", &arguments.since)?, time("until", &arguments.until)?);
     let limit = arguments.limit.or(expression.stage.is_none().then_some(ROWS));
-    let out = BufWriter::new(io::stdout().lock());
     let look = arguments.color.look();
+    let Some(store) = &arguments.store else {
+        let out = BufWriter::new(io::stdout().lock());
+        let mut output = Output::new(out, arguments.format, expression.stage.as_ref(), look);
+        ask_service(arguments, since_ns, until_ns, limit, &expression, &mut output)?;
+        output.finish()?;
+        return Ok(());
+    };
+    let out = Unhurried::stdout(Instant::now() + Limits::default().query_time())?;
     let mut output = Output::new(out, arguments.format, expression.stage.as_ref(), look);
-    match &arguments.store {
-        Some(store) => {
-            let Expression { filter, stage } = expression.clone();
-            ask_store(store, &Query { filter, stage, since_ns, until_ns, limit }, &mut output)?;
-        }
-        None => ask_service(arguments, since_ns, until_ns, limit, &expression, &mut output)?,
-    }
-    output.finish()?;
+    let Expression { filter, stage } = expression;
+    let asked = ask_store(store, &Query { filter, stage, since_ns, until_ns, limit }, &mut output);
+    // Also where it broke off.
+    let written = output.finish();
+    asked?;
+    written?;
     Ok(())
 }
 
@@ -118,26 +127,60 @@ fn write_row(line: &str, expression: &Expression, output: &mut Output<impl Write
         let record = Record::from_json(line).ok_or_else(|| other(line))?;
         return Ok(output.row(&Found::Record(record))?);
     }
-    let row: serde_json::Value = serde_json::from_str(line).map_err(|_| other(line))?;
-    let count = row.get("count").and_then(serde_json::Value::as_u64).ok_or_else(|| other(line))?;
-    let found = match &expression.stage {
-        Some(query::Stage::CountBy(field)) => {
-            let value = row.get(field.name()).ok_or_else(|| other(line))?;
+    // A list of pairs: a field that is counted may be called `count` too.
+    let Ok(Value::Map(row)) = serde_json::from_str(line) else { return Err(other(line)) };
+    let [(name, first), (_, Value::Int(count))] = &row[..] else { return Err(other(line)) };
+    let count = count.cast_unsigned();
+    let found = match (&expression.stage, first) {
+        (Some(query::Stage::CountBy(field)), value) if field.name() == name => {
             return Ok(output.row(&Found::Count(text_of(value).as_deref(), count))?);
         }
-        _ => {
-            let time = row.get("time").and_then(serde_json::Value::as_str).ok_or_else(|| other(line))?;
+        (Some(query::Stage::Histogram { .. }), Value::Text(time)) if name == "time" => {
             Found::Interval(moment(time, 0).map_err(|error| other(&error.to_string()))?, count)
         }
+        _ => return Err(other(line)),
     };
     Ok(output.row(&found)?)
 }
 
 /// The value that is counted: text as it is, other values as JSON writes them.
-fn text_of(value: &serde_json::Value) -> Option<String> {
+fn text_of(value: &Value<'_>) -> Option<String> {
     match value {
-        serde_json::Value::Null => None,
-        serde_json::Value::String(text) => Some(text.clone()),
-        other => Some(other.to_string()),
+        Value::Null => None,
+        Value::Text(text) => Some(text.to_string()),
+        other => serde_json::to_string(other).ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::show::{Colour, Look};
+
+    fn shown(query: &str, line: &str) -> Result<String, Failure> {
+        let expression = query::parse(query, 0).unwrap();
+        let look = Look { colour: Colour::Off, columns: 80 };
+        let mut output = Output::new(Vec::new(), Format::Csv, expression.stage.as_ref(), look);
+        write_row(line, &expression, &mut output)?;
+        Ok(String::from_utf8(output.finish()?).unwrap())
+    }
+
+    #[test]
+    fn a_field_that_is_called_count_is_counted() {
+        for (expected, line) in [
+            ("count,count\r\na,5\r\n", r#"{"count":"a","count":5}"#),
+            ("count,count\r\n,7\r\n", r#"{"count":null,"count":7}"#),
+        ] {
+            assert_eq!(expected, shown("| count by count", line).unwrap());
+        }
+        assert_eq!("level,count\r\n30,2\r\n", shown("| count by level", r#"{"level":30,"count":2}"#).unwrap());
+        assert!(shown("| histogram 1m", r#"{"time":"2026-11-22T10:00:00Z","count":2}"#).is_ok());
+    }
+
+    #[test]
+    fn a_row_of_another_kind_is_told() {
+        for line in ["", "[]", "{}", r#"{"count":5}"#, r#"{"logger":"a","count":5}"#, r#"{"level":30,"count":"5"}"#] {
+            assert!(matches!(shown("| count by level", line), Err(Failure::Failed(_))), "{line}");
+        }
     }
 }

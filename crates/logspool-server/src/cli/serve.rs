@@ -88,7 +88,10 @@ pub(super) fn run(arguments: Arguments) -> Result<(), Failure> {
         .init();
     let config = arguments.config()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(serve(&arguments, config, unsaid))
+    let done = runtime.block_on(serve(&arguments, config, unsaid));
+    // Not dropped: that would wait for queries that still run, and nobody waits for their answers.
+    runtime.shutdown_background();
+    done
 }
 
 async fn serve(arguments: &Arguments, config: Config, unsaid: ErrorCounter) -> Result<(), Failure> {
@@ -98,7 +101,7 @@ async fn serve(arguments: &Arguments, config: Config, unsaid: ErrorCounter) -> R
     let mut hang_up = signal(SignalKind::hangup())?;
 
     let kept: Vec<_> = config.store.iter().map(ToString::to_string).collect();
-    let mut service = Service::start(config).await.map_err(Failure::Failed)?;
+    let service = Service::start(config).await.map_err(Failure::Failed)?;
     service.count_unsaid(move || unsaid.dropped_lines() as u64);
     for address in &service.addresses {
         tracing::info!("listening at {address}");
@@ -108,7 +111,7 @@ async fn serve(arguments: &Arguments, config: Config, unsaid: ErrorCounter) -> R
         tokio::select! {
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
-            _ = hang_up.recv() => reload(arguments, &mut service),
+            _ = hang_up.recv() => reload(arguments, &service),
         }
     }
     tracing::info!("ending: storing what has come");
@@ -123,12 +126,12 @@ async fn serve(arguments: &Arguments, config: Config, unsaid: ErrorCounter) -> R
     })
 }
 
-fn reload(arguments: &Arguments, service: &mut Service) {
+fn reload(arguments: &Arguments, service: &Service) {
     let config = arguments.config().map_err(|failure| match failure {
         Failure::Failed(why) | Failure::Usage(why) => why,
         Failure::Unread | Failure::Said => String::new(),
     });
-    match config.and_then(|config| service.reload(config)) {
+    match config.and_then(|config| service.reload(&config)) {
         Ok(false) => tracing::info!("configuration read again"),
         Ok(true) => tracing::warn!(
             "configuration read again: certificates, tokens and names hold from now on, the rest after a new start"

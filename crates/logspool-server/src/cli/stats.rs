@@ -1,7 +1,10 @@
 //! `logspool stats`.
 
+use std::io::{self, Write};
+
 use super::{Failure, ask};
 use crate::http::Stats;
+use crate::visible::visible;
 
 /// Say how a running service does.
 #[derive(Debug, clap::Args)]
@@ -15,31 +18,32 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let text = ask::text(&arguments.service, "/api/stats", &[])?;
+    let mut out = io::stdout().lock();
     if arguments.json {
-        println!("{}", text.trim_end());
-        return Ok(());
+        writeln!(out, "{}", text.trim_end())?;
+        return Ok(out.flush()?);
     }
     let stats: Stats = serde_json::from_str(&text)
         .map_err(|error| Failure::Failed(format!("the service sends other stats than this logspool knows: {error}")))?;
-    println!("version      {}", stats.version);
-    println!("connections  {}", stats.connections);
-    println!("tails        {}", stats.tails);
-    println!("accepted     {} records", stats.records_accepted);
-    println!("dropped      {} records", stats.records_dropped);
-    println!("lost         {} datagrams, in the kernel", stats.datagrams_lost);
-    println!("undecoded    {} frames", stats.frames_rejected);
-    println!("waiting      {:.1} % of the budget", stats.waiting * 100.0);
+    writeln!(out, "version      {}", stats.version)?;
+    writeln!(out, "connections  {}", stats.connections)?;
+    writeln!(out, "tails        {}", stats.tails)?;
+    writeln!(out, "accepted     {} records", stats.records_accepted)?;
+    writeln!(out, "dropped      {} records", stats.records_dropped)?;
+    writeln!(out, "lost         {} datagrams, in the kernel", stats.datagrams_lost)?;
+    writeln!(out, "undecoded    {} frames", stats.frames_rejected)?;
+    writeln!(out, "waiting      {:.1} % of the budget", stats.waiting * 100.0)?;
     for store in stats.stores {
-        println!("store        {}", store.store);
-        println!("  stored       {}", store.records_stored);
-        println!("  repeated     {}", store.records_repeated);
-        println!("  missing      {}", store.records_missing);
-        println!("  quarantined  {}", store.records_quarantined);
-        println!("  refused      {}", store.records_refused);
-        println!("  errors       {}", store.errors);
+        writeln!(out, "store        {}", store.store)?;
+        writeln!(out, "  stored       {}", store.records_stored)?;
+        writeln!(out, "  repeated     {}", store.records_repeated)?;
+        writeln!(out, "  missing      {}", store.records_missing)?;
+        writeln!(out, "  quarantined  {}", store.records_quarantined)?;
+        writeln!(out, "  refused      {}", store.records_refused)?;
+        writeln!(out, "  errors       {}", store.errors)?;
         if let Some(trouble) = store.trouble {
-            println!("  trouble      {trouble}");
+            writeln!(out, "  trouble      {}", visible(&trouble))?;
         }
     }
-    Ok(())
+    Ok(out.flush()?)
 }

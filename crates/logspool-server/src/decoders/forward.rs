@@ -16,6 +16,7 @@ use std::fmt;
 
 use super::inflate::{self, InflateError};
 use super::words;
+use crate::batch::ROW_BYTES;
 use crate::record::Record;
 use crate::value::Value;
 pub use chunk_id::ChunkId;
@@ -26,18 +27,20 @@ use msgpack::{Reader, Token};
 pub struct Limits {
     /// Bytes of a message as it is sent.
     pub frame: usize,
-    /// Bytes of its entries, decompressed, and of its tag, as often as it is the logger or a field of a record.
+    /// Bytes of its entries, decompressed.
     pub expanded: usize,
+    /// Bytes of the rows of its records ([`ROW_BYTES`]), and of its tag, as often as it is the logger or a field of one.
+    pub repeated: usize,
     /// Values in an entry.
     pub items: usize,
 }
 
 impl Default for Limits {
-    /// 10 MiB as it is sent, 16 MiB decompressed, 10,000 values in an entry.
+    /// 10 MiB as it is sent, 16 MiB decompressed, 64 MiB of rows, 10,000 values in an entry.
     ///
-    /// Chosen: Fluentd sends up to 8 MiB from a buffer in memory, Fluent Bit 2 MiB.
+    /// Chosen: Fluentd sends up to 8 MiB from a buffer in memory, Fluent Bit 2 MiB. The rows are those of 400,000 records.
     fn default() -> Self {
-        Self { frame: 10 << 20, expanded: 16 << 20, items: 10_000 }
+        Self { frame: 10 << 20, expanded: 16 << 20, repeated: 64 << 20, items: 10_000 }
     }
 }
 
@@ -63,7 +66,7 @@ pub enum Problem {
     TooLong(usize),
     /// An entry holds more values than [`Limits::items`].
     TooMany,
-    /// The records come to more than [`Limits::expanded`].
+    /// The records come to more than [`Limits::repeated`].
     TooLarge,
     /// The entries are compressed in a way that Forward v1 does not know.
     Compression(String),
@@ -88,7 +91,9 @@ impl fmt::Display for ForwardError {
             }
             Problem::TooLong(limit) => write!(to, "the Forward message is longer than {limit} bytes"),
             Problem::TooMany => write!(to, "an entry of the Forward message holds too many values, at byte {at}"),
-            Problem::TooLarge => to.write_str("the records of the Forward message are too large, with its tag in each"),
+            Problem::TooLarge => {
+                to.write_str("the Forward message holds too many records, or its tag is too long to be in each")
+            }
             Problem::Compression(name) => write!(to, "the Forward message is compressed with {name:?}: send gzip"),
             Problem::Inflate(error) => write!(to, "the entries of the Forward message: {error}"),
         }
@@ -308,7 +313,7 @@ impl<'a> Message<'a> {
             keeps_tag: self.chunk.as_deref().and_then(ChunkId::parse).is_none(),
             tag: self.tag.clone(),
             items: self.limits.items,
-            budget: self.limits.expanded,
+            budget: self.limits.repeated,
         }
     }
 }
@@ -320,8 +325,8 @@ impl<'a> Message<'a> {
 /// It is none, or more than one.
 pub fn entry<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Record<'a>, ForwardError> {
     let (reader, tag) = (Reader::new(bytes), Cow::Borrowed(""));
-    let Limits { items, expanded, .. } = *limits;
-    let mut records = Records { reader, left: None, is_bare: false, keeps_tag: false, tag, items, budget: expanded };
+    let Limits { items, repeated, .. } = *limits;
+    let mut records = Records { reader, left: None, is_bare: false, keeps_tag: false, tag, items, budget: repeated };
     let record = records.entry().map_err(|problem| problem.at(records.reader.at()))?;
     match records.reader.is_at_end() {
         true => Ok(record),
@@ -339,7 +344,7 @@ pub struct Records<'a> {
     keeps_tag: bool,
     tag: Cow<'a, str>,
     items: usize,
-    /// Bytes of the tag that records may still have.
+    /// Bytes of rows and of the tag that records may still have.
     budget: usize,
 }
 
@@ -357,9 +362,8 @@ impl<'a> Records<'a> {
         if has.logger && self.keeps_tag && !self.tag.is_empty() {
             record.fields.push((Cow::Borrowed("tag"), Value::Text(self.tag.clone())));
         }
-        if !has.logger || self.keeps_tag {
-            self.budget = self.budget.checked_sub(self.tag.len()).ok_or(Problem::TooLarge)?;
-        }
+        let tag = if !has.logger || self.keeps_tag { self.tag.len() } else { 0 };
+        self.budget = self.budget.checked_sub(ROW_BYTES + tag).ok_or(Problem::TooLarge)?;
         Ok(record)
     }
 }

@@ -27,7 +27,8 @@ use crate::value::Value;
 pub struct Limits {
     /// Values in a record, and in a resource.
     pub items: usize,
-    /// Bytes of resources and scopes, as often as they are part of a record.
+    /// Bytes of the rows of records ([`crate::batch::ROW_BYTES`]), and of resources and scopes, as often as they are part
+    /// of one.
     pub repeated: usize,
 }
 
@@ -74,9 +75,9 @@ impl fmt::Display for OtlpError {
             Self::Protobuf(problem) => write!(to, "the body is no protobuf with log records: {problem}"),
             Self::Json(error) => write!(to, "the body is no JSON with log records: {error}"),
             Self::TooMany => to.write_str("a log record or its resource holds too many values"),
-            Self::TooLarge => {
-                to.write_str("the log records are too large, with their resource in each: send fewer at once")
-            }
+            Self::TooLarge => to.write_str(
+                "there are too many log records, or they are too large with their resource: send fewer at once",
+            ),
         }
     }
 }

@@ -1,8 +1,10 @@
 //! HTTP: questions, live tails, metrics, the web page, and records from those who send them by HTTP.
 //!
 //! A page in a browser of this machine must not be able to ask or to write: requests are taken only under a known name
-//! (`guard`), and records only with a content type that a form of a foreign page cannot have, or without an `Origin`.
+//! (`guard`), and records only with a content type that a form of a foreign page cannot have, or without the words that
+//! only browsers say.
 
+mod body;
 mod guard;
 mod ingest;
 mod otlp;
@@ -14,14 +16,12 @@ mod tail;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
 use axum::http::{StatusCode, header};
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::watch;
 use tower_service::Service as _;
 
 pub use guard::Access;
@@ -30,7 +30,7 @@ pub use state::Stats;
 use crate::config::Limits;
 use crate::intake::Intake;
 use crate::sources::reading::Peer;
-use crate::sources::streams::{Shared, ended};
+use crate::sources::streams::{Shared, Stop, ended};
 use crate::stores::Answers;
 
 /// What requests are answered from.
@@ -41,7 +41,7 @@ pub(crate) struct Context {
     pub answers: Option<Arc<dyn Answers>>,
     pub limits: Limits,
     pub access: Access,
-    pub stop: watch::Receiver<bool>,
+    pub stop: Stop,
 }
 
 /// Answers requests.
@@ -61,9 +61,8 @@ impl Service {
         answers: Option<Arc<dyn Answers>>,
         limits: Limits,
         access: Access,
-        stop: watch::Receiver<bool>,
+        stop: Stop,
     ) -> Self {
-        let body = limits.body_bytes();
         let context = Context { intake, answers, limits, access, stop };
         let open = Router::new().route("/livez", get(state::live)).route("/readyz", get(state::ready));
         let guarded = Router::new()
@@ -78,7 +77,6 @@ impl Service {
             .route(otlp::PATH, post(otlp::logs))
             // `HTTPHandler` sends to any path its user likes.
             .fallback(ingest::form)
-            .layer(DefaultBodyLimit::max(body))
             .layer(middleware::from_fn_with_state(context.clone(), guard::token));
         let all = open.merge(guarded).layer(middleware::from_fn(page::serve));
         let all = all.layer(middleware::from_fn_with_state(context.clone(), guard::host));

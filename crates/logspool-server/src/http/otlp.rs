@@ -6,32 +6,23 @@
 //! | 400, 413, 415 | nothing was taken, and sending it again would not help |
 //! | 429, 503 | nothing was taken: again after `Retry-After` seconds |
 
-use std::time::Duration;
-
-use axum::body::{Body, Bytes};
-use axum::extract::rejection::BytesRejection;
+use axum::body::Body;
 use axum::extract::{Extension, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use tokio::time::timeout;
 
-use super::ingest::{content_type, not_stored, whole, wrong_type};
+use super::body::Sent;
+use super::ingest::{self, content_type, wrong_type};
 use super::{Context, Problem, Why};
 use crate::batch::Batch;
 use crate::decoders::otlp::{self, Encoding, Rejected, Unread};
-use crate::delivery::Outcome;
 use crate::record::Record;
 use crate::sources::framing::Protocol;
 use crate::sources::reading::{Peer, Reader};
 
 /// Where OTLP's records are sent.
 pub(super) const PATH: &str = "/v1/logs";
-
-/// How long a request waits for room.
-///
-/// Chosen: half of what exporters wait for their answer; after that they would send the same again, beside the first.
-const ROOM_LIMIT: Duration = Duration::from_secs(5);
 
 /// Records of a request that cannot be read and become records that say so; the others are counted.
 ///
@@ -43,12 +34,11 @@ pub(super) async fn logs(
     State(context): State<Context>,
     Extension(peer): Extension<Peer>,
     headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    sent: Result<Sent, Problem>,
 ) -> Result<Response, Problem> {
     let kind = content_type(&headers);
     let encoding = Encoding::of(kind).ok_or_else(|| wrong_type(kind, "application/x-protobuf or application/json"))?;
-    let body = whole(&headers, body, &context)?;
-    let (batch, rejected) = read(encoding, &body, peer, &context)?;
+    let (batch, rejected) = read(encoding, &sent?.inflated(&headers, &context.limits)?, peer, &context)?;
     commit(batch, &context).await?;
     Ok(([(header::CONTENT_TYPE, encoding.content_type())], encoding.success(&rejected)).into_response())
 }
@@ -89,20 +79,15 @@ fn read(encoding: Encoding, body: &[u8], peer: Peer, context: &Context) -> Resul
     Ok((reader.batch, rejected))
 }
 
-/// Waits until the records are stored. Whoever is told to come back later has handed nothing over.
+/// Waits until the records are stored, unless a store is known not to work.
 async fn commit(batch: Batch, context: &Context) -> Result<(), Problem> {
-    if batch.is_empty() {
-        return Ok(());
-    }
-    if let Some((store, trouble)) = context.intake.metrics.troubles().into_iter().next() {
+    if let Some((store, trouble)) = context.intake.metrics.troubles().into_iter().next()
+        && !batch.is_empty()
+    {
         let why = format!("the store {store} does not work: {}", trouble.why);
         return Err(Problem(StatusCode::SERVICE_UNAVAILABLE, why));
     }
-    let Ok(outcome) = timeout(ROOM_LIMIT, context.intake.submit(batch, None)).await else {
-        let why = "the stores are behind: limits.waiting_bytes wait for them".to_owned();
-        return Err(Problem(StatusCode::TOO_MANY_REQUESTS, why));
-    };
-    if outcome.await == Ok(Outcome::Committed) { Ok(()) } else { Err(not_stored()) }
+    ingest::commit(batch, context).await
 }
 
 /// Gives errors of this path the form that OTLP wants, wherever they come from.

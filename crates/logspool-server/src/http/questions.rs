@@ -1,6 +1,7 @@
 //! Questions to the store.
 
 use std::io::{self, Write};
+use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::Json;
@@ -20,6 +21,7 @@ use crate::decoders::words;
 use crate::query::time::{length, moment};
 use crate::query::{self, Comparison, Expression, Field, Filter, Literal, Query, Stage};
 use crate::show::{Colour, Format, Look, Output};
+use crate::sources::streams::ended;
 use crate::stores::{Answers, Found, Next, StoreError};
 
 /// Rows of an answer where no limit is given.
@@ -27,6 +29,12 @@ const ROWS: u64 = 100;
 
 /// Bytes of an answer that are sent at once.
 const PIECE_BYTES: usize = 32 * 1024;
+
+/// Pieces of an answer that wait for who reads it.
+const WAITING_PIECES: usize = 4;
+
+/// What is said to whom an answer was too slow to read.
+const UNREAD: &str = "the answer was not read in time; ask for less time, or fewer records";
 
 /// Columns of a histogram as text.
 const COLUMNS: usize = 100;
@@ -101,22 +109,28 @@ pub(super) async fn query(State(context): State<Context>, Asked(asked): Asked<Qu
     }
     let query = asked.query()?;
     let answers = store(&context)?;
-    let (to, mut from) = mpsc::channel::<Result<Bytes, StoreError>>(4);
-    let answering = tokio::task::spawn_blocking(move || print(&*answers, &query, format, &to));
+    let (to, mut from) = mpsc::channel(WAITING_PIECES);
+    let unread = unread(&context);
+    let answering = tokio::task::spawn_blocking(move || print(&*answers, &query, format, Pieces::new(to, unread)));
     // The first piece tells whether the store can answer at all.
-    let first = match from.recv().await {
-        Some(Err(error)) => return Err(broken(&error)),
-        Some(Ok(first)) => first,
-        None => Bytes::new(),
+    let Some(first) = from.recv().await else {
+        return match answering.await {
+            Ok(Err(error)) => Err(broken(&error)),
+            Ok(Ok(())) | Err(_) => Err(Problem(StatusCode::INTERNAL_SERVER_ERROR, "the query failed".to_owned())),
+        };
     };
     let begun = (Some(first), from, Some(answering));
     let pieces = futures_util::stream::unfold(begun, |(first, mut from, mut answering)| async move {
         let next = match first {
             Some(first) => Ok(first),
             None => match from.recv().await {
-                Some(piece) => piece.map_err(|error| io::Error::other(error.to_string())),
+                Some(piece) => Ok(piece),
                 // An answer that broke off is not one that is complete.
-                None => Err(io::Error::other(answering.take()?.await.err()?)),
+                None => match answering.take()?.await {
+                    Ok(Ok(())) => return None,
+                    Ok(Err(error)) => Err(io::Error::other(error.to_string())),
+                    Err(error) => Err(io::Error::other(error)),
+                },
             },
         };
         Some((next, (None, from, answering)))
@@ -125,19 +139,35 @@ pub(super) async fn query(State(context): State<Context>, Asked(asked): Asked<Qu
 }
 
 /// Writes the answer, and sends it in pieces.
-fn print(answers: &dyn Answers, query: &Query, format: Format, to: &mpsc::Sender<Result<Bytes, StoreError>>) {
+fn print(answers: &dyn Answers, query: &Query, format: Format, to: Pieces) -> Result<(), StoreError> {
     let look = Look { colour: Colour::Off, columns: COLUMNS };
-    let mut output = Output::new(Pieces { to, piece: Vec::new() }, format, query.stage.as_ref(), look);
+    let mut output = Output::new(to, format, query.stage.as_ref(), look);
+    let mut unwritten = None;
     let answered = answers.answer(query, &mut |found| match output.row(&found) {
         Ok(()) => Next::More,
-        Err(_) => Next::Enough,
+        Err(error) => {
+            unwritten = Some(error);
+            Next::Enough
+        }
     });
-    match answered {
-        // Who asked has gone, or hears it.
-        Ok(()) => drop(output.finish()),
-        Err(error) => drop(wait(to.send(Err(error)))),
-    }
+    answered?;
+    // Where who asked has gone, nobody hears it.
+    let written = unwritten.map_or_else(|| output.finish().map(drop), Err);
+    written.map_err(|error| StoreError::Retry(error.to_string()))
 }
+
+/// Comes when nobody may be waited for any more who does not read: until then the store keeps what is old for the
+/// answer, and cannot clear it away.
+fn unread(context: &Context) -> Unread {
+    // Made here, where the runtime is that tells the time; see `wait`.
+    let late = tokio::time::sleep(context.limits.query_time());
+    let mut stop = context.stop.clone();
+    Box::pin(async move {
+        tokio::select! { () = late => {}, () = ended(&mut stop) => {} }
+    })
+}
+
+type Unread = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Waits on this thread. It may be driving a runtime of its own, that of a connection to a database which hands over
 /// its rows: there tokio's own ways to wait panic, and a future that is not unconstrained may never be woken.
@@ -146,12 +176,19 @@ fn wait<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// Sends what is written.
-struct Pieces<'a> {
-    to: &'a mpsc::Sender<Result<Bytes, StoreError>>,
+struct Pieces {
+    to: mpsc::Sender<Bytes>,
     piece: Vec<u8>,
+    unread: Unread,
 }
 
-impl Write for Pieces<'_> {
+impl Pieces {
+    fn new(to: mpsc::Sender<Bytes>, unread: Unread) -> Self {
+        Self { to, piece: Vec::new(), unread }
+    }
+}
+
+impl Write for Pieces {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.piece.extend_from_slice(bytes);
         if self.piece.len() >= PIECE_BYTES {
@@ -162,7 +199,14 @@ impl Write for Pieces<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         let piece = Bytes::from(std::mem::take(&mut self.piece));
-        wait(self.to.send(Ok(piece))).map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))
+        wait(async {
+            tokio::select! {
+                // First: what there is room for goes on.
+                biased;
+                sent = self.to.send(piece) => sent.map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe)),
+                () = &mut self.unread => Err(io::Error::new(io::ErrorKind::TimedOut, UNREAD)),
+            }
+        })
     }
 }
 
@@ -276,4 +320,41 @@ fn store(context: &Context) -> Result<Arc<dyn Answers>, Problem> {
 
 fn broken(error: &StoreError) -> Problem {
     Problem(StatusCode::SERVICE_UNAVAILABLE, format!("the store cannot answer: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::record::Record;
+
+    /// Has records for as long as somebody wants them.
+    struct Endless;
+
+    impl Answers for Endless {
+        fn answer(&self, _: &Query, each: &mut dyn FnMut(Found<'_>) -> Next) -> Result<(), StoreError> {
+            while each(Found::Record(Record::default())) == Next::More {}
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_is_not_read_lets_the_store_go_when_it_is_told() {
+        let query = Query { filter: Filter::All, stage: None, since_ns: None, until_ns: None, limit: None };
+        let (to, mut from) = mpsc::channel(WAITING_PIECES);
+        let late: Unread = Box::pin(tokio::time::sleep(Duration::from_millis(20)));
+        // With a runtime of its own around, as where a database hands over its rows.
+        let answering = tokio::task::spawn_blocking(move || {
+            let own = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            own.block_on(async { print(&Endless, &query, Format::Ndjson, Pieces::new(to, late)) })
+        });
+
+        assert_eq!(UNREAD, answering.await.unwrap().unwrap_err().to_string());
+        let mut pieces = 0;
+        while from.recv().await.is_some() {
+            pieces += 1;
+        }
+        assert_eq!(WAITING_PIECES, pieces);
+    }
 }

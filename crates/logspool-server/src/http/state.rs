@@ -30,7 +30,7 @@ pub(super) async fn ready(State(context): State<Context>) -> (StatusCode, String
     if filling > FULL {
         problems.push(format!("{:.0} % of limits.waiting_bytes wait for the stores", filling * 100.0));
     }
-    if *context.stop.borrow() {
+    if context.stop.borrow().is_some() {
         problems.push("the service ends".to_owned());
     }
     match problems.is_empty() {

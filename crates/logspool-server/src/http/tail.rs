@@ -14,7 +14,7 @@ use super::{Context, Problem};
 use crate::clock::now_ns;
 use crate::query::Matcher;
 use crate::show::{Colour, Format, Look, Output};
-use crate::sources::streams::ended;
+use crate::sources::streams::{Stop, ended};
 use crate::stores::Found;
 
 /// How often a line is sent when nothing comes, so that proxies keep the connection.
@@ -48,12 +48,7 @@ pub(super) async fn tail(
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(ALIVE)))
 }
 
-async fn follow(
-    mut tail: crate::tails::Tail,
-    matcher: Matcher,
-    to: tokio::sync::mpsc::Sender<Event>,
-    mut stop: tokio::sync::watch::Receiver<bool>,
-) {
+async fn follow(mut tail: crate::tails::Tail, matcher: Matcher, to: tokio::sync::mpsc::Sender<Event>, mut stop: Stop) {
     loop {
         let batch = tokio::select! {
             batch = tail.next() => batch,

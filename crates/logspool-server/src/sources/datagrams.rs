@@ -55,8 +55,10 @@ impl Datagrams {
             }
             readers.read_burst(&self.socket, self.address.protocol);
         }
-        // What the kernel still holds.
-        while readers.read_burst(&self.socket, self.address.protocol) > 0 {}
+        let end = stop.borrow().map(tokio::time::Instant::into_std);
+        let is_in_time = || end.is_some_and(|end| Instant::now() < end);
+        // What the kernel still holds; some may go on to send.
+        while readers.read_burst(&self.socket, self.address.protocol) > 0 && is_in_time() {}
         readers.chunks.end();
         readers.count_given_up();
     }

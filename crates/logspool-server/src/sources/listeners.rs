@@ -10,11 +10,11 @@ use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use super::reading::Peer;
-use super::streams::{self, Shared, ended};
+use super::streams::{self, Shared, ended, sleep_until};
 use super::tls;
 use crate::address::{HttpAddress, Listen, Place};
 use crate::sources::framing::Protocol;
@@ -96,16 +96,17 @@ impl Listener {
         let protocol = address.protocol;
         let mut connections = JoinSet::new();
         let mut stop = shared.stop.clone();
-        let mut stopping = false;
+        // Once the service ends: until when those are taken who have connected.
+        let mut end: Option<Instant> = None;
         loop {
             let accepted = tokio::select! {
                 accepted = socket.accept() => accepted,
-                () = ended(&mut stop), if !stopping => {
-                    stopping = true;
+                () = ended(&mut stop), if end.is_none() => {
+                    end = Some(stop.borrow().unwrap_or_else(Instant::now));
                     continue;
                 }
                 // Those who had connected before have sent something, too.
-                () = sleep(BACKLOG), if stopping => break,
+                () = sleep_until(end.map(|end| end.min(Instant::now() + BACKLOG))) => break,
             };
             let (stream, peer) = match accepted {
                 Ok(accepted) => accepted,

@@ -41,9 +41,12 @@ pub struct Shared {
     pub http: http::Service,
     /// For listeners of Forward that want one.
     pub shared_key: Option<forward::Key>,
-    /// Becomes true when the service ends.
-    pub stop: watch::Receiver<bool>,
+    /// Says when the service ends.
+    pub stop: Stop,
 }
+
+/// The word that the service ends: up to when what senders have sent is read.
+pub type Stop = watch::Receiver<Option<Instant>>;
 
 /// Why a connection ends.
 #[derive(Debug)]
@@ -210,7 +213,7 @@ pub struct Input<R> {
     pub buffer: BytesMut,
     limits: Limits,
     intake: Arc<Intake>,
-    stop: watch::Receiver<bool>,
+    stop: Stop,
     /// Bytes for the next read.
     read: usize,
     /// When the frame that is open was first waited for.
@@ -226,7 +229,7 @@ pub enum More {
     Came,
     /// Nothing for as long as was asked.
     Silence,
-    /// The peer has closed, or the service ends and nothing more is on its way.
+    /// The peer has closed, or the service ends: nothing more is on its way, or it has been read for long enough.
     Ended,
 }
 
@@ -253,6 +256,10 @@ impl<R: AsyncRead + Unpin> Input<R> {
     pub async fn more(&mut self, silence: Option<Duration>) -> Result<More, End> {
         let Some(room) = self.make_room().await else { return Ok(More::Ended) };
         let now = Instant::now();
+        let stopping = *self.stop.borrow();
+        if stopping.is_some_and(|end| end <= now) {
+            return Ok(More::Ended);
+        }
         let (until, limit) = if self.buffer.is_empty() {
             if self.buffer.capacity() > LARGE_READ {
                 self.buffer = BytesMut::new();
@@ -264,11 +271,10 @@ impl<R: AsyncRead + Unpin> Input<R> {
         };
         self.buffer.reserve(room);
         let mut buffer = (&mut self.buffer).limit(room);
-        let stopping = *self.stop.borrow();
         let wait = match (silence, stopping) {
-            (_, true) => Some(now + LAST_WORDS),
-            (Some(silence), false) => Some(now + silence),
-            (None, false) => until,
+            (_, Some(end)) => Some(end.min(now + LAST_WORDS)),
+            (Some(silence), None) => Some(now + silence),
+            (None, None) => until,
         };
         let came = tokio::select! {
             // What has come counts, however late: a peer is slow only while nothing is there.
@@ -276,13 +282,13 @@ impl<R: AsyncRead + Unpin> Input<R> {
             came = self.stream.read_buf(&mut buffer) => came?,
             () = sleep_until(wait) => {
                 return match (silence, stopping) {
-                    (_, true) => Ok(More::Ended),
-                    (Some(_), false) => Ok(More::Silence),
-                    (None, false) => Err(End::Slow(limit)),
+                    (_, Some(_)) => Ok(More::Ended),
+                    (Some(_), None) => Ok(More::Silence),
+                    (None, None) => Err(End::Slow(limit)),
                 };
             }
             // Once more, to take what is on its way.
-            () = ended(&mut self.stop), if !stopping => return Ok(More::Came),
+            () = ended(&mut self.stop), if stopping.is_none() => return Ok(More::Came),
         };
         self.read = if came == room { LARGE_READ } else { SMALL_READ };
         Ok(if came == 0 { More::Ended } else { More::Came })
@@ -346,9 +352,9 @@ impl<R> Input<R> {
 }
 
 /// Waits for the end of the service.
-pub async fn ended(stop: &mut watch::Receiver<bool>) {
+pub async fn ended(stop: &mut Stop) {
     // An error says that nobody can end it any more: it has ended.
-    drop(stop.wait_for(|stop| *stop).await);
+    drop(stop.wait_for(Option::is_some).await);
 }
 
 /// Waits until then; for ever without a time.

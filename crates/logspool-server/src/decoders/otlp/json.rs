@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{BEYOND, Budget, DEPTH, Draft, Limits, OtlpError, Resource, Unread};
+use crate::batch::ROW_BYTES;
 use crate::decoders::words;
 use crate::record::Record;
 use crate::value::Value;
@@ -29,7 +30,7 @@ pub fn read<'a>(
             let scope_logs: ScopeLogs<'a> = parse(part)?;
             let scope = scope_logs.scope.map(|scope| text(scope.name)).unwrap_or_default();
             for part in scope_logs.log_records.0 {
-                left.take(resource_bytes + scope.len(), OtlpError::TooLarge)?;
+                left.take(ROW_BYTES + resource_bytes + scope.len(), OtlpError::TooLarge)?;
                 let draft = parse(part).and_then(|sent| record(sent, Draft::new(&resource, &scope), limits));
                 let unread = |error| Unread { bytes: part.get().as_bytes(), error };
                 each(draft.map(|draft| draft.finish(&resource)).map_err(unread));

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::{BEYOND, Budget, DEPTH, Draft, Limits, OtlpError, Resource, Unread};
+use crate::batch::ROW_BYTES;
 use crate::decoders::words::lossy;
 use crate::record::Record;
 use crate::value::Value;
@@ -26,7 +27,7 @@ pub fn read<'a>(
             let scope = scope(scope_logs)?;
             for part in messages(scope_logs, 2) {
                 let bytes = part?;
-                left.take(resource_bytes + scope.len(), OtlpError::TooLarge)?;
+                left.take(ROW_BYTES + resource_bytes + scope.len(), OtlpError::TooLarge)?;
                 let draft = record(bytes, Draft::new(&resource, &scope), limits);
                 each(draft.map(|draft| draft.finish(&resource)).map_err(|error| Unread { bytes, error }));
             }

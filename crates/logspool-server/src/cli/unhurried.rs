@@ -1,0 +1,139 @@
+//! Stdout for an answer of a store, whose reader may take its time.
+//!
+//! A store keeps what is old until an answer is complete, and cannot clear it away. So the answer does not wait for a
+//! pager: it is kept here, and where it is longer than that, its reader has as long as a query may take.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::time::Instant;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+/// Bytes of an answer that are kept. Chosen: some ten thousand records, more than anybody reads.
+const KEPT: usize = 4 << 20;
+
+/// Bytes that a pipe with room takes without waiting: PIPE_BUF.
+const AT_ONCE: usize = 4096;
+
+/// Writes an answer.
+#[derive(Debug)]
+pub(super) struct Unhurried {
+    to: File,
+    kept: Vec<u8>,
+    until: Instant,
+}
+
+impl Unhurried {
+    /// To stdout; while the answer goes on its reader is waited for until then.
+    pub fn stdout(until: Instant) -> io::Result<Self> {
+        Ok(Self::new(File::from(io::stdout().as_fd().try_clone_to_owned()?), until))
+    }
+
+    fn new(to: File, until: Instant) -> Self {
+        Self { to, kept: Vec::new(), until }
+    }
+
+    /// Writes what is kept; what is not written in time stays.
+    fn give_out(&mut self) -> io::Result<()> {
+        let mut given = 0;
+        let done = loop {
+            let piece = &self.kept[given..self.kept.len().min(given + AT_ONCE)];
+            if piece.is_empty() {
+                break Ok(());
+            }
+            match self.wait().and_then(|()| (&self.to).write(piece)) {
+                Ok(more) => given += more,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => break Err(error),
+            }
+        };
+        self.kept.drain(..given);
+        done
+    }
+
+    /// Waits until there is room for [`AT_ONCE`] bytes.
+    fn wait(&self) -> io::Result<()> {
+        loop {
+            let left = self.until.saturating_duration_since(Instant::now());
+            let left = Timespec::try_from(left).map_err(io::Error::other)?;
+            match poll(&mut [PollFd::new(&self.to, PollFlags::OUT)], Some(&left)) {
+                Ok(0) => {
+                    let why = "the answer was not read in time; ask for less time, or fewer records";
+                    return Err(io::Error::new(io::ErrorKind::TimedOut, why));
+                }
+                Err(Errno::INTR) => {}
+                done => return done.map(drop).map_err(io::Error::from),
+            }
+        }
+    }
+}
+
+impl Write for Unhurried {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.kept.len() + bytes.len() > KEPT {
+            self.give_out()?;
+        }
+        self.kept.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    /// Writes what is kept, however long it takes: the answer is complete.
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.write_all(&std::mem::take(&mut self.kept))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::fd::OwnedFd;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_reader_that_pauses_gets_all_of_an_answer_that_is_kept() {
+        let (mut from, to) = io::pipe().unwrap();
+        let mut to = Unhurried::new(File::from(OwnedFd::from(to)), Instant::now());
+        let line = [b'x'; 1024];
+        for _ in 0..KEPT / line.len() {
+            to.write_all(&line).unwrap();
+        }
+        let reading = std::thread::spawn(move || {
+            let mut all = Vec::new();
+            from.read_to_end(&mut all).map(|_| all.len())
+        });
+        to.flush().unwrap();
+        drop(to);
+
+        assert_eq!(KEPT, reading.join().unwrap().unwrap());
+    }
+
+    #[test]
+    fn a_reader_that_stops_is_waited_for_until_the_deadline() {
+        let (mut from, to) = io::pipe().unwrap();
+        let until = Instant::now() + Duration::from_millis(50);
+        let mut to = Unhurried::new(File::from(OwnedFd::from(to)), until);
+        let line = [b'x'; 1024];
+        let mut written = 0;
+        let error = loop {
+            match to.write(&line) {
+                Ok(more) => written += more,
+                Err(error) => break error,
+            }
+        };
+
+        assert_eq!(io::ErrorKind::TimedOut, error.kind());
+        assert!(Instant::now() >= until);
+        // What was written before comes in its order and whole.
+        let reading = std::thread::spawn(move || {
+            let mut all = Vec::new();
+            from.read_to_end(&mut all).map(|_| all.len())
+        });
+        to.flush().unwrap();
+        drop(to);
+        assert_eq!(written, reading.join().unwrap().unwrap());
+    }
+}

@@ -1,0 +1,94 @@
+//! The body of a request: read in the time of a frame, and from some length on within the budget of large frames.
+
+use std::borrow::Cow;
+
+use axum::body::HttpBody;
+use axum::extract::{FromRequest, Request};
+use axum::http::{HeaderMap, StatusCode, header};
+use bytes::BytesMut;
+use futures_util::StreamExt;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, timeout_at};
+
+use super::guard::text;
+use super::{Context, Problem};
+use crate::config::Limits;
+use crate::decoders::inflate::{self, InflateError};
+
+/// Bytes that a request may keep without a part of the budget. Chosen: as many as a connection with frames.
+const SMALL: usize = 64 * 1024;
+
+/// A body as it was sent. It goes before its records wait for the stores: those have a budget of their own.
+#[derive(Debug)]
+pub(super) struct Sent {
+    bytes: BytesMut,
+    room: Option<OwnedSemaphorePermit>,
+}
+
+impl FromRequest<Context> for Sent {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, context: &Context) -> Result<Self, Problem> {
+        let Context { intake, limits, .. } = context;
+        let until = Instant::now() + limits.frame_time();
+        let body = request.into_body();
+        let announced = body.size_hint().upper().and_then(|bytes| usize::try_from(bytes).ok());
+        let most = announced.map_or(limits.body_bytes(), |bytes| bytes.min(limits.body_bytes()));
+        let mut pieces = body.into_data_stream();
+        let mut sent = Self { bytes: BytesMut::new(), room: None };
+        while let Some(piece) = timeout_at(until, pieces.next()).await.map_err(|_| late(limits))? {
+            let piece = piece
+                .map_err(|error| Problem(StatusCode::BAD_REQUEST, format!("the body does not come whole: {error}")))?;
+            let length = sent.bytes.len() + piece.len();
+            if length > limits.body_bytes() {
+                return Err(too_large(limits));
+            }
+            if length > SMALL && sent.room.is_none() {
+                sent.room = timeout_at(until, intake.room_for_large_frame(most)).await.map_err(|_| no_room())?;
+            }
+            sent.bytes.extend_from_slice(&piece);
+        }
+        Ok(sent)
+    }
+}
+
+impl Sent {
+    /// The bytes as they were sent.
+    pub fn plain(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The bytes without their compression.
+    pub fn inflated(&self, headers: &HeaderMap, limits: &Limits) -> Result<Cow<'_, [u8]>, Problem> {
+        match text(headers, &header::CONTENT_ENCODING) {
+            None | Some("identity") => Ok(Cow::Borrowed(&self.bytes)),
+            Some("gzip") => {
+                let mut inflated = Vec::new();
+                match inflate::gzip(&self.bytes, limits.body_bytes(), &mut inflated) {
+                    Ok(()) => Ok(Cow::Owned(inflated)),
+                    Err(InflateError::TooLarge(_)) => Err(too_large(limits)),
+                    Err(error) => Err(Problem(StatusCode::BAD_REQUEST, error.to_string())),
+                }
+            }
+            Some(other) => {
+                let why = format!("content encoding {other:?} is not known: gzip, or none");
+                Err(Problem(StatusCode::UNSUPPORTED_MEDIA_TYPE, why))
+            }
+        }
+    }
+}
+
+fn too_large(limits: &Limits) -> Problem {
+    let why = format!("the body is longer than {} bytes (16 times limits.frame_bytes)", limits.body_bytes());
+    Problem(StatusCode::PAYLOAD_TOO_LARGE, why)
+}
+
+fn late(limits: &Limits) -> Problem {
+    let why = format!("the body did not come within {} seconds (limits.frame_seconds)", limits.frame_seconds);
+    Problem(StatusCode::REQUEST_TIMEOUT, why)
+}
+
+fn no_room() -> Problem {
+    let why = "there is no room for so long a body now: too many others come at the same time".to_owned();
+    Problem(StatusCode::SERVICE_UNAVAILABLE, why)
+}
