@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use logspool::definition::{Compression, Descriptor, RotationRules, SinkDefinition, SinkKind, Zone};
+use logspool::definition::{Compression, Descriptor, RotationRules, SinkDefinition, SinkKind, SinkPlace, Zone};
 use logspool::format::{Extras, FormatSpec, Layout, Style};
 use logspool::pipeline;
 use pyo3::exceptions::PyValueError;
@@ -461,7 +461,7 @@ pub unsafe fn flush_beside(stream: &Owned, timeout: Duration) {
         // SAFETY: attached.
         return unsafe { ffi::PyErr_Clear() };
     }
-    let behind = SinkDefinition { kind: SinkKind::Console { descriptor }, descriptor: Descriptor::Open }.place();
+    let behind = SinkPlace::of(descriptor);
     let goes_there = |state: &State| {
         let Verdict::Adopted(adoption) = &state.verdict else { return false };
         adoption.stream.text == stream.as_ptr() || behind.is_some() && adoption.definition.place() == behind

@@ -87,7 +87,13 @@ pub fn open_sink(definition: &SinkDefinition) -> Result<u32, String> {
     if outlets.len() <= slot {
         outlets.resize_with(slot + 1, || None);
     }
-    outlets[slot] = Some(Arc::new(outlet));
+    let outlet = Arc::new(outlet);
+    outlets[slot] = Some(outlet.clone());
+    drop(outlets);
+    // Its writer lets go of what the program closes, also where no record ever comes.
+    if definition.is_lent() && !pipeline.leave.load(Ordering::Relaxed) && outlet.claim_thread() {
+        pipeline.start_writer(outlet);
+    }
     Ok(id)
 }
 

@@ -54,7 +54,7 @@ pub(super) fn open_to_append(path: &str) -> io::Result<File> {
 }
 
 /// Duplicates a descriptor above the standard three, close-on-exec.
-fn duplicate(number: i32) -> io::Result<File> {
+pub(super) fn duplicate(number: i32) -> io::Result<File> {
     // SAFETY: fcntl checks the number itself.
     let copy = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) };
     if copy < 0 {
