@@ -154,16 +154,21 @@ impl State {
     /// Why it cannot be opened.
     pub fn sink(&self) -> Result<u32, String> {
         let Verdict::Adopted(adoption) = &self.verdict else { return Err("the handler is not adopted".to_owned()) };
-        let generation = pipeline::generation();
+        let mut generation = pipeline::generation();
         let mut sink = self.sink.lock().expect("no panic happens while it is held");
         if let Some((opened, id)) = *sink {
             if opened == generation {
                 return Ok(id);
             }
         }
-        let id = pipeline::open_sink(&adoption.definition)?;
-        // Asked again: opening the first sink begins the pipeline.
-        let generation = pipeline::generation();
+        let id = loop {
+            let id = pipeline::open_sink(&adoption.definition)?;
+            // Asked again: opening the first sink begins the pipeline, and another one may have begun meanwhile.
+            let before = std::mem::replace(&mut generation, pipeline::generation());
+            if before == 0 || before == generation {
+                break id;
+            }
+        };
         *sink = Some((generation, id));
         if adoption.turns() {
             let turns = pipeline::turns(id).map(|counter| Turns { generation, seen: 0, counter });

@@ -244,7 +244,7 @@ pub(super) fn snapshot_of(pipeline: &Pipeline) -> Snapshot {
         blocked_calls: pipeline.waits.calls.load(Ordering::Relaxed),
         blocked_seconds: pipeline.waits.nanoseconds.load(Ordering::Relaxed) as f64 / 1e9,
         collector_runs: pipeline.collector_runs.load(Ordering::Relaxed),
-        survives: segment.survives(),
+        survives: segment.survives() && segment.is_linked(),
         sinks,
     }
 }
