@@ -453,9 +453,10 @@ pub fn after_fork_in_parent() {
 /// After `fork()` in the child: forgets the parent's lanes, threads and ids.
 ///
 /// The kernel has wiped the page that says so, and the next call begins anew. What is left are two descriptors of a
-/// backup that the parent is compressing.
+/// backup that the parent is compressing, and signals that end a child though they do not end its parent.
 pub fn after_fork_in_child() {
     crate::sinks::compress::forget();
+    super::signals::install_in_child();
 }
 
 /// Writes everything queued, at most for `timeout`. Returns the number of records left behind.
