@@ -5,7 +5,8 @@
 //! for the end of a pipe must not wait for the duplicate, so it is closed soon after the program's own.
 //!
 //! Flags are never changed: O_NONBLOCK would break the program's own `print`. So the writer polls until there is room
-//! and then writes at most PIPE_BUF bytes, which a pipe that polls writable takes whole without blocking.
+//! and then writes at most PIPE_BUF bytes, which a pipe that polls writable takes whole without blocking. They end with
+//! a record, so that those of other processes on the same pipe do not come into one.
 
 use std::fs::File;
 use std::io;
@@ -79,7 +80,7 @@ impl Sink for ConsoleSink {
         if unsafe { libc::poll(&mut poll, 1, POLL_MS) } == 0 {
             return Err(SinkError::Retry(io::Error::from_raw_os_error(libc::EAGAIN)));
         }
-        let part = &lines.bytes[..lines.bytes.len().min(libc::PIPE_BUF)];
+        let part = lines.for_pipe();
         // SAFETY: the pointer and length are of one slice.
         let count = unsafe { libc::write(descriptor, part.as_ptr().cast(), part.len()) };
         if count > 0 {
@@ -101,5 +102,44 @@ impl Sink for ConsoleSink {
             lent.duplicate = None;
         }
         lent.duplicate.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::fd::FromRawFd;
+
+    use super::*;
+    use crate::sink::Mark;
+
+    #[test]
+    fn a_pipe_gets_whole_records_with_each_write_but_for_one_that_is_too_long() {
+        let mut ends = [0; 2];
+        // One that keeps writes apart.
+        // SAFETY: `ends` is a valid place for two descriptors, which belong to nobody else.
+        let (mut reader, writer) = unsafe {
+            assert_eq!(0, libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_DIRECT));
+            (File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1]))
+        };
+        let lengths = [[100; 60].as_slice(), &[5000], &[100; 60]].concat();
+        let mut bytes = Vec::new();
+        let mut marks = Vec::new();
+        for length in lengths {
+            bytes.resize(bytes.len() + length - 1, b'x');
+            bytes.push(b'\n');
+            marks.push(Mark { end: bytes.len() as u32, level: 20, class: 2, seconds: 0 });
+        }
+        let mut sink = ConsoleSink::open(writer.as_raw_fd(), Descriptor::Open).unwrap();
+        let (mut before, mut cut, mut read) = (0, 0, vec![0; 2 * libc::PIPE_BUF]);
+        while before < bytes.len() {
+            let left = &marks[marks.partition_point(|mark| mark.end as usize <= before)..];
+            let count = sink.write(Lines { bytes: &bytes[before..], marks: left, before }).unwrap();
+            assert_eq!(count, reader.read(&mut read).unwrap());
+            cut += usize::from(read[count - 1] != b'\n');
+            before += count;
+        }
+
+        assert_eq!(1, cut);
     }
 }

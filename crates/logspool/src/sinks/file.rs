@@ -1,4 +1,4 @@
-//! A regular file, appended to. The most common sink.
+//! A regular file, appended to. The most common sink. Or a pipe or device that has a name.
 //!
 //! The descriptor is either opened here or duplicated from the handler's stream (never opened again by
 //! path: the file the program opened is the file that is written). A duplicate shares its offset and its
@@ -8,6 +8,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
 use std::os::fd::FromRawFd;
+use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
 
 use super::unsynced::Unsynced;
@@ -20,6 +21,7 @@ use crate::sink::{Lines, Sink, SinkError};
 pub struct FileSink {
     path: PathBuf,
     file: File,
+    is_pipe: bool,
     shared: SharedFile,
     unsynced: Unsynced,
 }
@@ -32,7 +34,8 @@ impl FileSink {
     /// What open(2) or fcntl(2) said.
     pub fn open(path: &str, descriptor: Descriptor) -> io::Result<Self> {
         let file = open_or_duplicate(path, descriptor)?;
-        Ok(Self { path: path.into(), file, shared: SharedFile::default(), unsynced: Unsynced::default() })
+        let is_pipe = file.metadata()?.file_type().is_fifo();
+        Ok(Self { path: path.into(), file, is_pipe, shared: SharedFile::default(), unsynced: Unsynced::default() })
     }
 }
 
@@ -67,7 +70,8 @@ pub(super) fn duplicate(number: i32) -> io::Result<File> {
 impl Sink for FileSink {
     fn write(&mut self, lines: Lines<'_>) -> Result<usize, SinkError> {
         self.shared.enter(&self.file)?;
-        let count = self.shared.append(&mut self.file, &lines, lines.bytes.len())?;
+        let part = if self.is_pipe { lines.for_pipe().len() } else { lines.bytes.len() };
+        let count = self.shared.append(&mut self.file, &lines, part)?;
         self.unsynced.note(&mut self.file, &lines.bytes[..count]);
         Ok(count)
     }
