@@ -174,8 +174,7 @@ fn warn_of_memory(path: &Path, error: &std::io::Error) {
          queued (mend: give queue_dir or LOGSPOOL_QUEUE_DIR a folder on tmpfs with free space)\n",
         path.display()
     );
-    // SAFETY: the pointer and length are of one slice; a failed write has nobody to be reported to.
-    unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
+    crate::fallback::tell(&text);
 }
 
 /// Starts a native thread with all signals blocked: they are for the program's own threads.
@@ -500,6 +499,7 @@ impl Pipeline {
         if left > 0 && !self.fallen_back.swap(true, Ordering::Relaxed) {
             self.outlets().iter().flatten().for_each(|outlet| self.fall_back_queued(outlet));
         }
+        crate::fallback::finish(LEAVE_DEADLINE);
         left
     }
 
