@@ -4,8 +4,10 @@
 //! path: the file the program opened is the file that is written). A duplicate shares its offset and its
 //! flags with the original; O_APPEND is whatever the program chose, and O_NONBLOCK is never set.
 //! What other processes append to the same file is `sidecar.rs`'s business.
+//!
+//! A pipe with a name whose reader is gone waits for the next one, as long as the name stands for it.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
 use std::os::fd::FromRawFd;
 use std::os::unix::fs::FileTypeExt;
@@ -13,7 +15,7 @@ use std::path::PathBuf;
 
 use super::unsynced::Unsynced;
 use crate::definition::Descriptor;
-use crate::sidecar::SharedFile;
+use crate::sidecar::{Identity, SharedFile};
 use crate::sink::{Lines, Sink, SinkError};
 
 /// See the file head.
@@ -36,6 +38,14 @@ impl FileSink {
         let file = open_or_duplicate(path, descriptor)?;
         let is_pipe = file.metadata()?.file_type().is_fifo();
         Ok(Self { path: path.into(), file, is_pipe, shared: SharedFile::default(), unsynced: Unsynced::default() })
+    }
+
+    /// Whether a write that failed may do later, though it would not for an output without a name.
+    fn awaits_reader(&self, error: &io::Error) -> bool {
+        let identity = |metadata: io::Result<fs::Metadata>| metadata.ok().map(|metadata| Identity::of(&metadata));
+        self.is_pipe
+            && error.raw_os_error() == Some(libc::EPIPE)
+            && identity(fs::metadata(&self.path)) == identity(self.file.metadata())
     }
 }
 
@@ -71,7 +81,10 @@ impl Sink for FileSink {
     fn write(&mut self, lines: Lines<'_>) -> Result<usize, SinkError> {
         self.shared.enter(&self.file)?;
         let part = if self.is_pipe { lines.for_pipe().len() } else { lines.bytes.len() };
-        let count = self.shared.append(&mut self.file, &lines, part)?;
+        let count = match self.shared.append(&mut self.file, &lines, part) {
+            Err(SinkError::Fatal(error)) if self.awaits_reader(&error) => return Err(SinkError::Retry(error)),
+            appended => appended?,
+        };
         self.unsynced.note(&mut self.file, &lines.bytes[..count]);
         Ok(count)
     }
