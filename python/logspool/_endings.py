@@ -68,8 +68,9 @@ def begin_alone() -> None:
         )
         atexit.register(_finish_plans)
         _native.register_exit_drain()
-    for name in ("_exit", "execv", "execve"):
-        _wrap(os, name, _drained)
+    _wrap(os, "_exit", _drained)
+    for name in ("execv", "execve"):
+        _wrap(os, name, _executed)
 
 
 def _finish_plans() -> None:
@@ -123,6 +124,24 @@ def _drained(before: Any) -> Any:
             _native.go_on()
 
     return end_of_process
+
+
+def _executed(before: Any) -> Any:
+    drained = _drained(before)
+
+    def become_program(*args: Any, **kwargs: Any) -> Any:
+        # `os.execvp` tries each folder of the path: where nothing is, the process does not end.
+        path = args[0] if args else kwargs.get("path")
+        return (drained if _may_be_there(path) else before)(*args, **kwargs)
+
+    return become_program
+
+
+def _may_be_there(path: Any) -> bool:
+    try:
+        return os.path.exists(path)
+    except (TypeError, ValueError):
+        return True
 
 
 def _rearmed(before: Any) -> Any:

@@ -76,15 +76,26 @@ def grouped(arguments: Iterable[str | Path], *, folder: Path, **popen: object):
         group.rmdir()
 
 
-@contextlib.contextmanager
-def running(arguments: Iterable[str | Path], *, private: bool, folder: Path, **popen: object):
-    """Run the interpreter with `arguments` in a container, or skip the test with the reason."""
+def _need_namespaces(folder: Path) -> None:
+    """Skip the test with the reason where there can be no container."""
     probe = [*_UNSHARE, "mount", "-t", "tmpfs", "tmpfs", str(folder)]
     tried = subprocess.run(probe, capture_output=True) if shutil.which("unshare") else None
     if tried is None or tried.returncode:
         pytest.skip(
             f"a pid namespace needs unshare and root: {tried.stderr.decode().strip() if tried else 'no command'}"
         )
+
+
+def as_first(arguments: Iterable[str | Path], *, folder: Path, **run: object) -> subprocess.CompletedProcess:
+    """Run the interpreter with `arguments` as the first process of a container until it ends, or skip the test."""
+    _need_namespaces(folder)
+    return subprocess.run([*_UNSHARE, sys.executable, *map(str, arguments)], cwd=folder, **run)
+
+
+@contextlib.contextmanager
+def running(arguments: Iterable[str | Path], *, private: bool, folder: Path, **popen: object):
+    """Run the interpreter with `arguments` in a container, or skip the test with the reason."""
+    _need_namespaces(folder)
     kind = "private" if private else "shared"
     outside = subprocess.Popen(
         [*_UNSHARE, "sh", "-c", _FIRST, "first", kind, sys.executable, *map(str, arguments)],

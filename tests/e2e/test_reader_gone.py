@@ -3,6 +3,8 @@
 import json
 import os
 import pty
+import select
+import time
 import tty
 
 import pytest
@@ -91,3 +93,63 @@ def test_what_was_for_a_reader_that_is_gone_is_counted_and_a_file_beside_gets_al
     assert (report["flushed"], report["broken"], report["waiting"], report["refused"]) == (True, [], 0, 0)
     assert (report["offered"], report["in_file"]) == (2 * half, 2 * half)
     assert (report["written"], report["dropped"]) == (3 * half, half)
+
+
+NAMED = """\
+import logging, sys, time
+import logspool
+
+logging.basicConfig(filename="fifo", level=logging.INFO, format="%(message)s")
+logspool.install(shutdown_timeout=1.0)
+log = logging.getLogger("app")
+log.info("main 0 end")
+logspool.flush(30)
+sys.stdin.readline()
+log.info("main 1 end")
+log.info("main 2 end")
+while not any(sink.error for sink in logspool.stats().sinks.values()):
+    time.sleep(0.01)
+open("failed", "w").close()
+sys.stdin.readline()
+log.info("main 3 end")
+"""
+
+
+@pytest.mark.parametrize("comes_back", [True, False])
+def test_a_named_pipe_goes_on_with_its_next_reader_and_delays_no_end_for_long(tmp_path, queue_dir, comes_back):
+    script = tmp_path / "program.py"
+    script.write_text(NAMED)
+    path = tmp_path / "fifo"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    commands, wakes = os.pipe()
+    env = programs.environment(programs.INSTALLED, queue_dir)
+    with (tmp_path / "err").open("wb") as errors:
+        child = programs.start([script], env=env, folder=tmp_path, stdin=commands, stderr=errors)
+    os.close(commands)
+    with programs.ended(child):
+        until(lambda: _readable(reader), SECONDS, "the first line")
+        seen = os.read(reader, 1 << 16)
+        os.close(reader)
+        os.write(wakes, b"\n")
+        until((tmp_path / "failed").exists, SECONDS, "the failing write")
+        if comes_back:
+            reader = os.open(path, os.O_RDONLY)
+        os.write(wakes, b"\n")
+        began = time.monotonic()
+        os.close(wakes)
+        while comes_back and (data := os.read(reader, 1 << 16)):
+            seen += data
+        until(lambda: child.poll() is not None, SECONDS, "the end of the program")
+        seconds, status = time.monotonic() - began, child.returncode
+    (tmp_path / "seen").write_bytes(seen)
+
+    told = (tmp_path / "err").read_text()
+    assert status == 0
+    assert lines.count(tmp_path / "seen").numbers == {"main": list(range(4 if comes_back else 1))}
+    assert seconds < 10
+    assert told == ("" if comes_back else "logspool: 3 records were not written within 1 s and are given up\n")
+
+
+def _readable(descriptor):
+    return bool(select.select([descriptor], [], [], 0)[0])

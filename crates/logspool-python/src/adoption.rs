@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use logspool::definition::{Compression, Descriptor, RotationRules, SinkDefinition, SinkKind, Zone};
+use logspool::definition::{Compression, Descriptor, RotationRules, SinkDefinition, SinkKind, SinkPlace, Zone};
 use logspool::format::{Extras, FormatSpec, Layout, Style};
 use logspool::pipeline;
 use pyo3::exceptions::{PyException, PyValueError};
@@ -156,16 +156,21 @@ impl State {
     /// Why it cannot be opened.
     pub fn sink(&self) -> Result<u32, String> {
         let Verdict::Adopted(adoption) = &self.verdict else { return Err("the handler is not adopted".to_owned()) };
-        let generation = pipeline::generation();
+        let mut generation = pipeline::generation();
         let mut sink = self.sink.lock().expect("no panic happens while it is held");
         if let Some((opened, id)) = *sink {
             if opened == generation {
                 return Ok(id);
             }
         }
-        let id = pipeline::open_sink(&adoption.definition)?;
-        // Asked again: opening the first sink begins the pipeline.
-        let generation = pipeline::generation();
+        let id = loop {
+            let id = pipeline::open_sink(&adoption.definition)?;
+            // Asked again: opening the first sink begins the pipeline, and another one may have begun meanwhile.
+            let before = std::mem::replace(&mut generation, pipeline::generation());
+            if before == 0 || before == generation {
+                break id;
+            }
+        };
         *sink = Some((generation, id));
         if adoption.turns() {
             let turns = pipeline::turns(id).map(|counter| Turns { generation, seen: 0, counter });
@@ -504,7 +509,7 @@ pub unsafe fn flush_beside(stream: &Owned, timeout: Duration) -> PyResult<()> {
         unsafe { ffi::PyErr_Clear() };
         return Ok(());
     }
-    let behind = SinkDefinition { kind: SinkKind::Console { descriptor }, descriptor: Descriptor::Open }.place();
+    let behind = SinkPlace::of(descriptor);
     let goes_there = |state: &State| {
         let Verdict::Adopted(adoption) = &state.verdict else { return false };
         adoption.stream.text == stream.as_ptr() || behind.is_some() && adoption.definition.place() == behind

@@ -323,11 +323,11 @@ mod native {
     #[pyfunction]
     fn drain(py: Python<'_>, timeout: f64) -> PyResult<u64> {
         let timeout = options::timeout(timeout)?;
-        Ok(outside(py, || pipeline::drain(timeout)))
+        Ok(outside(py, || pipeline::empty(timeout)))
     }
 
-    /// Do what `drain` does, at the very end of the process: calls of other threads wait for the end from here on.
-    /// Tell on stderr what is not written.
+    /// Do what `drain` does, at the very end of the process: calls of other threads wait for the end from here on, and
+    /// the files of the queue are removed. Tell on stderr what is not written.
     #[pyfunction]
     fn end(py: Python<'_>, timeout: f64) -> PyResult<()> {
         let timeout = options::timeout(timeout)?;
@@ -337,8 +337,9 @@ mod native {
 
     /// Take `end` back.
     #[pyfunction]
-    fn go_on() {
-        pipeline::go_on();
+    fn go_on(py: Python<'_>) {
+        outside(py, pipeline::go_on);
+        environment::bump();
     }
 
     /// Before `os.fork()`.

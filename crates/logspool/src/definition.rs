@@ -54,7 +54,7 @@ pub enum SinkKind {
     },
     /// A pipe, terminal, socket or device behind a descriptor that belongs to the program.
     Console {
-        /// Descriptor number, used as it is, never closed.
+        /// Its number. With [`Descriptor::Open`] it is used as it is and never closed.
         descriptor: i32,
     },
     /// A file that is rotated when it would grow beyond a size.
@@ -112,10 +112,11 @@ pub struct SinkDefinition {
     pub descriptor: Descriptor,
 }
 
-/// Where a file sink's descriptor comes from.
+/// Where the descriptor of a file or console comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Descriptor {
-    /// The sink opens the path itself, in append mode, creating it with mode 0666 less the umask.
+    /// The sink opens the path itself, in append mode, creating it with mode 0666 less the umask; of a console it uses
+    /// the number.
     Open,
     /// The sink duplicates this descriptor when it is opened (close-on-exec) and closes only its own copy.
     Duplicate(i32),
@@ -223,7 +224,23 @@ pub struct SinkPlace {
     inode: u64,
 }
 
+impl SinkPlace {
+    /// What a descriptor refers to now; `None` when it is not open.
+    pub fn of(descriptor: i32) -> Option<Self> {
+        // SAFETY: an all-zero stat is a valid value of that plain struct.
+        let mut status: libc::stat = unsafe { std::mem::zeroed() };
+        // SAFETY: fstat checks the number itself; `status` is a valid place for the result.
+        let found = unsafe { libc::fstat(descriptor, &mut status) } == 0;
+        found.then_some(Self { device: status.st_dev, inode: status.st_ino })
+    }
+}
+
 impl SinkDefinition {
+    /// Whether a sink of it holds a duplicate of what the program may close, and a reader then waits for the end of it.
+    pub fn is_lent(&self) -> bool {
+        matches!((&self.kind, self.descriptor), (SinkKind::Console { .. }, Descriptor::Duplicate(_)))
+    }
+
     /// What this definition's descriptor refers to; `None` when a sink of it is never shared.
     ///
     /// Sinks that rotate are not shared: each handler has its own idea of when.
@@ -233,11 +250,7 @@ impl SinkDefinition {
             (SinkKind::Console { descriptor }, _) => *descriptor,
             _ => return None,
         };
-        // SAFETY: an all-zero stat is a valid value of that plain struct.
-        let mut status: libc::stat = unsafe { std::mem::zeroed() };
-        // SAFETY: fstat checks the number itself; `status` is a valid place for the result.
-        let found = unsafe { libc::fstat(descriptor, &mut status) } == 0;
-        found.then_some(SinkPlace { device: status.st_dev, inode: status.st_ino })
+        SinkPlace::of(descriptor)
     }
 
     /// Appends what a recoverer needs, as it stands in the sink table: one tuple.

@@ -1,7 +1,10 @@
 //! The last resort: ERROR and above that nothing else takes go to standard error.
 //!
 //! At most ten lines a second, then one line with a count. Never used when standard error is the failing
-//! sink. Writes only when standard error polls writable: the collector calls this and must not block.
+//! sink. The collector and logging calls come here and must not block: what goes to a pipe or terminal is written when
+//! that polls writable, what goes to a file is left to a thread (`printer.rs`).
+
+mod printer;
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,6 +16,7 @@ use crate::format::entry;
 use crate::gate::Gate;
 use crate::segment::layout::level_class;
 use crate::writer::Outlet;
+pub use printer::finish;
 
 static PRINTED: AtomicU64 = AtomicU64::new(0);
 
@@ -87,14 +91,23 @@ pub fn emit(outlet: &Outlet, chunk: &Chunk) {
     }
 }
 
-/// Tells something about logspool itself. Lost when standard error does not take it at once.
+/// Tells something about logspool itself. Lost when a pipe or terminal does not take it at once.
 pub fn tell(text: &str) {
     print(text.as_bytes());
 }
 
 fn print(line: &[u8]) -> bool {
-    let mut poll = libc::pollfd { fd: 2, events: libc::POLLOUT, revents: 0 };
     let part = &line[..line.len().min(libc::PIPE_BUF)];
+    if is_file() {
+        return printer::print(part);
+    }
+    let mut poll = libc::pollfd { fd: 2, events: libc::POLLOUT, revents: 0 };
     // SAFETY: one valid pollfd; pointer and length are of one slice.
     unsafe { libc::poll(&mut poll, 1, 0) == 1 && libc::write(2, part.as_ptr().cast(), part.len()) > 0 }
+}
+
+/// Whether standard error has a position, as files have. Asks no disk and no file server, as fstat(2) may.
+fn is_file() -> bool {
+    // SAFETY: changes nothing; the kernel checks the number.
+    unsafe { libc::lseek(2, 0, libc::SEEK_CUR) >= 0 }
 }

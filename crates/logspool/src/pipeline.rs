@@ -26,7 +26,7 @@ pub use durability::{DurableWait, SyncWait, await_durable, flush_durable};
 pub use flushing::Flush;
 pub(crate) use life::spawn;
 pub use life::{
-    after_fork_in_child, after_fork_in_parent, before_fork, configure, drain, flush, flush_local, generation,
+    after_fork_in_child, after_fork_in_parent, before_fork, configure, drain, empty, flush, flush_local, generation,
     is_running,
 };
 pub use options::{Durability, Fallback, Options, OptionsError, QUEUE_BYTES};
@@ -72,6 +72,10 @@ pub struct Pipeline {
     refusals: AtomicU64,
     /// Set once the end of the process showed what was left.
     fallen_back: AtomicBool,
+    /// The files of its segment were removed, where it had some.
+    removed: AtomicBool,
+    /// Another one has taken its place.
+    is_past: AtomicBool,
     /// Of drains.
     lateness: Lateness,
     waits: WaitMeters,

@@ -35,6 +35,24 @@ pub struct Lines<'a> {
     pub before: usize,
 }
 
+impl Lines<'_> {
+    /// How many of the first `part` bytes make one piece: whole records up to `most` bytes, or one that is longer.
+    pub fn piece(&self, part: usize, most: usize) -> usize {
+        if part <= most {
+            return part;
+        }
+        let fitting = self.marks.partition_point(|mark| mark.end as usize - self.before <= most);
+        let last = fitting.saturating_sub(1);
+        self.marks.get(last).map_or(part, |mark| mark.end as usize - self.before).clamp(1, part)
+    }
+
+    /// What goes into a pipe in one write: whole records, which nobody else's come between. One that is longer than a
+    /// pipe takes in one go is cut.
+    pub fn for_pipe(&self) -> &[u8] {
+        &self.bytes[..self.piece(self.bytes.len(), libc::PIPE_BUF).min(libc::PIPE_BUF)]
+    }
+}
+
 /// What to do about a failed write.
 #[derive(Debug)]
 pub enum SinkError {
@@ -70,6 +88,15 @@ impl SinkError {
     }
 }
 
+/// How long nothing is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rest {
+    /// For a while: the sink is asked again.
+    Short,
+    /// Until the next write, which may never come: the writer leaves.
+    Long,
+}
+
 /// A destination of finished lines.
 ///
 /// Contract: called from one thread at a time; may block; writes in order; returns how many bytes the
@@ -95,6 +122,12 @@ pub trait Sink: Send {
 
     /// `sync` will be called now and again: the sink keeps from here on what it needs to make good a failed one.
     fn keep_unsynced(&mut self) {}
+
+    /// Nothing is queued: lets go of what the program itself has let go of. Returns whether to ask again. Asked of sinks
+    /// whose definition [is lent](crate::definition::SinkDefinition::is_lent).
+    fn rest(&mut self, _rest: Rest) -> bool {
+        false
+    }
 
     /// How often the sink has gone over to another file.
     fn turns(&self) -> u64 {
@@ -180,4 +213,26 @@ pub enum Next {
     Answer,
     /// Then: the other side is not there, and the next try is due.
     Away(Instant),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn marks(ends: &[u32]) -> Vec<Mark> {
+        ends.iter().map(|end| Mark { end: *end, level: 0, class: 0, seconds: 0 }).collect()
+    }
+
+    #[test]
+    fn a_piece_is_whole_records_or_one_that_is_longer() {
+        let piece = |ends: &[u32], part: usize| {
+            let bytes = vec![b'x'; *ends.last().unwrap() as usize - 1000];
+            Lines { bytes: &bytes, marks: &marks(ends), before: 1000 }.piece(part, 200_000)
+        };
+        let (small, large) = (1000 + 100_000, 1000 + 300_000);
+
+        assert_eq!(100_000, piece(&[small, large], 100_000));
+        assert_eq!(100_000, piece(&[small, large], 300_000));
+        assert_eq!(300_000, piece(&[large, large + 5], 300_005));
+    }
 }

@@ -418,16 +418,13 @@ impl Outlet {
 
     /// Shows what is still queued to `show`, chunk by chunk, but for what lies in the spool alone.
     pub fn show_queued(&self, show: impl Fn(&Chunk)) {
-        let waiting = self.lock();
-        for entry in waiting.entries.iter() {
-            match (&entry.heap, &entry.place) {
-                (Some(chunk), _) => show(chunk),
-                (None, Some(place)) => {
-                    if let Ok(chunk) = place.read(entry.batch, entry.counts) {
-                        show(&chunk);
-                    }
-                }
-                (None, None) => {}
+        let parts = |entry: &Entry| (entry.batch, entry.counts, entry.heap.clone(), entry.place.clone());
+        let queued: Vec<_> = self.lock().entries.iter().map(parts).collect();
+        // Without the lock, which the collector wants.
+        for (batch, counts, heap, place) in queued {
+            let stored = || place?.read(batch, counts).ok().map(Arc::new);
+            if let Some(chunk) = heap.or_else(stored) {
+                show(&chunk);
             }
         }
     }

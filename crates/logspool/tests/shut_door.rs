@@ -3,7 +3,7 @@
 mod line;
 
 use std::path::Path;
-use std::sync::mpsc;
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use line::{DEADLINE, begin, file_sink, log, log_around, route_to};
@@ -12,9 +12,13 @@ use logspool::pipeline::{self, Options};
 /// Longer than any ending takes that does not wait for the push.
 const STOPPED: Duration = Duration::from_millis(100);
 
+/// One at a time: an end of the process is about all of it.
+static ALONE: Mutex<()> = Mutex::new(());
+
 /// Begins a push, calls `end` in the middle of it, and checks that its line is in the file at most `patience` after
 /// `end` has returned.
 fn end_in_the_middle(name: &str, folder: &Path, patience: Duration, end: impl FnOnce(u32)) {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     begin(Options::default());
     let path = folder.join(name);
     let sink = file_sink(&path);
@@ -59,6 +63,8 @@ fn a_sink_is_retired_behind_the_record_that_is_being_pushed() {
 #[test]
 fn the_process_ends_behind_the_record_that_is_being_pushed() {
     let folder = tempfile::tempdir().unwrap();
-    end_in_the_middle("ended.log", folder.path(), Duration::ZERO, |_| assert_eq!(0, pipeline::end(DEADLINE)));
-    pipeline::go_on();
+    end_in_the_middle("ended.log", folder.path(), Duration::ZERO, |_| {
+        assert_eq!(0, pipeline::end(DEADLINE));
+        pipeline::go_on();
+    });
 }

@@ -304,10 +304,23 @@ os.write(witness, b"main 0 end\\n")
 time.sleep(0.1)
 sys.exit(3)
 """
+#: Something is there, and the kernel finds out that it is no program.
+NO_PROGRAM = """
+with open("program", "w") as file:
+    file.write("no program")
+os.chmod("program", 0o755)
+try:
+    os.execv("program", ["program"])
+except OSError:
+    pass
+"""
+REFUSED_EXEC = NO_PROGRAM + FAILED_EXEC
 
 
 @pytest.mark.parametrize(
-    "end", ["sys.exit(3)", "os._exit(3)", EXEC, FAILED_EXEC], ids=["exit", "_exit", "exec", "failed"]
+    "end",
+    ["sys.exit(3)", "os._exit(3)", EXEC, FAILED_EXEC, REFUSED_EXEC],
+    ids=["exit", "_exit", "exec", "failed", "refused"],
 )
 def test_no_line_whose_call_returned_before_the_end_is_lost(run_program, queue_dir, end):
     outcome, folder = run_program(WITNESSED.format(end=end), deadline_seconds=SECONDS)
@@ -353,4 +366,52 @@ def test_an_end_without_a_bound_waits_until_everything_is_written(run_program, q
     assert outcome.status == (-signal.SIGTERM if end == TERMINATED else 3)
     assert outcome.err == b""
     assert found.missing("main", range(count)) == []
+    assert queue_folder.left_in(queue_dir) == []
+
+
+GOES_ON = """\
+import logging, os, resource, signal, sys
+import logspool
+
+logging.basicConfig(filename="app.log", level=logging.INFO, format="%(message)s")
+logspool.install()
+log = logging.getLogger("app")
+log.info("main 0 end")
+{end}
+log.info("main 1 end")
+logspool.flush(30)
+if sys.argv[1] == "ends":
+    sys.exit()
+# From here on each write to the file fails, as on a full disk.
+resource.setrlimit(resource.RLIMIT_FSIZE, (os.path.getsize("app.log"), resource.RLIM_INFINITY))
+for number in range(2, 102):
+    log.info("main %d end", number)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+NO_END = {
+    "missing": "try:\n    os.execvp('logspool-nowhere', ['nowhere'])\nexcept FileNotFoundError:\n    pass",
+    "refused": NO_PROGRAM,
+    "uninstall": "logspool.uninstall()\nlogspool.install()",
+}
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("no_end", NO_END)
+def test_what_a_program_logs_after_an_end_that_did_not_come_survives_a_kill(run_program, queue_dir, no_end):
+    outcome, folder = run_program(GOES_ON.format(end=NO_END[no_end]), "is killed", deadline_seconds=SECONDS)
+    assert outcome.status == -9, outcome.err
+    run_program("import logspool; logspool.recover()", deadline_seconds=SECONDS)[0].expect_success()
+
+    assert lines.count(folder / "app.log").numbers == {"main": list(range(102))}
+    assert queue_folder.left_in(queue_dir) == []
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("no_end", NO_END)
+def test_a_program_that_went_on_after_an_end_leaves_nothing_when_it_does_end(run_program, queue_dir, no_end):
+    outcome, folder = run_program(GOES_ON.format(end=NO_END[no_end]), "ends", deadline_seconds=SECONDS)
+    outcome.expect_success()
+
+    assert lines.count(folder / "app.log").numbers == {"main": [0, 1]}
     assert queue_folder.left_in(queue_dir) == []

@@ -181,13 +181,19 @@ pub(super) fn last_push() -> Option<(&'static Pipeline, usize, u64)> {
 /// May block for as long as the level allows: call it without holding an interpreter lock.
 /// `waited` is the time this record has waited so far, kept by the caller between retries.
 pub fn make_room(level: u16, value_bytes: usize, waiter: Waiter, waited: &mut Duration) -> Room {
-    let Some(pipeline) = current() else { return Room::Refused(Refusal::NoLane) };
-    pipeline.ensure_threads();
-    let Some(mut producer) = renew(pipeline) else { return refused(pipeline, level, Refusal::NoLane) };
-    // Behind `renew`: a producer that took over the turn of a dying process must not push in it. Acquire pairs with
-    // the Release in `generation::advance`.
-    fence(Ordering::Acquire);
-    wait_for_death();
+    let (pipeline, mut producer) = loop {
+        let Some(pipeline) = current() else { return Room::Refused(Refusal::NoLane) };
+        pipeline.ensure_threads();
+        let Some(producer) = renew(pipeline) else { return refused(pipeline, level, Refusal::NoLane) };
+        // Behind `renew`: a producer that took over the turn of a dying process must not push in it. Acquire pairs with
+        // the Release in `generation::advance`.
+        fence(Ordering::Acquire);
+        wait_for_death();
+        // One that took over a turn in which its pipeline is put aside is made anew.
+        if existing().is_some_and(|current| std::ptr::eq(current, pipeline)) {
+            break (pipeline, producer);
+        }
+    };
     // SAFETY: owned by this thread alone, and nothing below reaches `PRODUCER`.
     let producer = unsafe { producer.as_mut() };
     let needed = advance(HEAD_BYTES + value_bytes) as u64;

@@ -44,15 +44,18 @@ pub(super) fn settle(pipeline: &Pipeline) {
 /// [`drain`] at the very end of the process: the calls of all other threads wait for the end from here on.
 ///
 /// So no record is accepted behind the back of the drain, which no later start would find. The calling thread may
-/// still log; [`go_on`] lets the others go on where the end does not come.
+/// still log; [`go_on`] lets all go on where the end does not come.
 pub fn end(timeout: Duration) -> u64 {
     let Some(pipeline) = existing() else { return 0 };
     shut_until(pipeline, 0, thread_id(), PATIENCE);
     drain(timeout)
 }
 
-/// Takes [`end`] back.
+/// Takes [`end`] back. Ids must be defined again after it, see [`super::generation`].
 pub fn go_on() {
+    if let Some(pipeline) = existing() {
+        pipeline.put_aside();
+    }
     DYING.store(0, Ordering::Release);
 }
 

@@ -74,12 +74,14 @@ pub(super) fn queue_folder() -> PathBuf {
     options().queue_dir.clone().unwrap_or_else(folder::default_path)
 }
 
-/// The number of the pipeline that ids belong to. It changes after a fork: every id must then be defined again.
+/// The number of the pipeline that ids belong to. It changes after a fork, and where the process goes on after its end
+/// was tried: every id must then be defined again.
 ///
 /// Two loads; the hot path compares it with the number its ids were made under. 0 is no pipeline's number.
 #[inline]
 pub fn generation() -> u64 {
-    if generation::turn() == generation::WIPED { 0 } else { NUMBER.load(Ordering::Relaxed) }
+    // Acquire pairs with the Release in `put_aside`: who sees the number does not find the pipeline of before.
+    if generation::turn() == generation::WIPED { 0 } else { NUMBER.load(Ordering::Acquire) }
 }
 
 /// The pipeline if there is one in this process.
@@ -156,6 +158,8 @@ fn begin() -> Option<Pipeline> {
         standstill: AtomicBool::new(false),
         refusals: AtomicU64::new(0),
         fallen_back: AtomicBool::new(false),
+        removed: AtomicBool::new(false),
+        is_past: AtomicBool::new(false),
         lateness: Lateness::default(),
         waits: Default::default(),
         syncs: super::durability::syncs(options),
@@ -170,8 +174,7 @@ fn warn_of_memory(path: &Path, error: &std::io::Error) {
          queued (mend: give queue_dir or LOGSPOOL_QUEUE_DIR a folder on tmpfs with free space)\n",
         path.display()
     );
-    // SAFETY: the pointer and length are of one slice; a failed write has nobody to be reported to.
-    unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
+    crate::fallback::tell(&text);
 }
 
 /// Starts a native thread with all signals blocked: they are for the program's own threads.
@@ -312,7 +315,8 @@ impl Pipeline {
     pub(super) fn wait(&self, deadline: Option<Instant>, done: impl Fn() -> bool) -> bool {
         let mut pause = Duration::from_micros(20);
         loop {
-            if done() {
+            // Everything in a pipeline that was put aside is written, and nobody is left to say so.
+            if done() || self.is_past.load(Ordering::Acquire) {
                 return true;
             }
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
@@ -380,21 +384,7 @@ pub fn before_fork() {
     let deadline = Instant::now() + LEAVE_DEADLINE;
     // What is queued goes out first, so that nothing waits for threads that come back with the next record.
     pipeline.begin_flush(Awaited::Local).wait_until(Some(deadline));
-    // From here on every push takes the slow way, which starts the threads again.
-    pipeline.leave.store(true, Ordering::Release);
-    generation::advance();
-    pipeline.wake();
-    if let Some(spooler) = &pipeline.spooler {
-        spooler.bell.ring();
-    }
-    for outlet in pipeline.outlets().into_iter().flatten() {
-        outlet.ask_to_leave();
-    }
-    pipeline.wait(Some(deadline + LEAVE_DEADLINE), || {
-        !pipeline.collector_runs.load(Ordering::Acquire)
-            && !pipeline.outlets().iter().flatten().any(|outlet| outlet.thread_runs())
-            && !pipeline.spooler.as_ref().is_some_and(Spooler::runs)
-    });
+    pipeline.have_threads_leave(deadline + LEAVE_DEADLINE);
     await_thread_exit();
 }
 
@@ -432,38 +422,103 @@ pub fn after_fork_in_parent() {
 /// After `fork()` in the child: forgets the parent's lanes, threads and ids.
 ///
 /// The kernel has wiped the page that says so, and the next call begins anew. What is left are two descriptors of a
-/// backup that the parent is compressing.
+/// backup that the parent is compressing, and signals that end a child though they do not end its parent.
 pub fn after_fork_in_child() {
     crate::sinks::compress::forget();
+    super::signals::install_in_child();
 }
 
-/// Ends what can be ended: writes everything queued, at most for `timeout`, and removes the segment's files
-/// when all is written.
+/// Writes everything queued, at most for `timeout`. Returns the number of records left behind.
 ///
-/// Returns the number of records left behind. Logging after it goes on as before it.
+/// For a process that goes on: what is logged after it is as safe as before.
+pub fn empty(timeout: Duration) -> u64 {
+    existing().map_or(0, |pipeline| pipeline.empty(timeout))
+}
+
+/// Ends what can be ended: as [`empty`], and removes the segment's files when all is written.
+///
+/// Logging after it goes on, but a kill then costs what is queued; see [`super::go_on`].
 pub fn drain(timeout: Duration) -> u64 {
     let Some(pipeline) = existing() else { return 0 };
-    pipeline.leave.store(false, Ordering::SeqCst);
-    let timeout = pipeline.lateness.share(timeout);
-    let deadline = deadline(Some(timeout));
-    let done = pipeline.flush_at_end(deadline);
-    if !done {
-        pipeline.lateness.note(timeout);
-    }
-    let left = if done { 0 } else { pipeline.left_behind() };
-    if done {
-        pipeline.sync_promised(&pipeline.outlets().into_iter().flatten().collect::<Vec<_>>(), deadline);
-    }
+    let left = pipeline.empty(timeout);
     if left == 0 {
         crate::sinks::compress::end();
         sidecar::leave_all();
         // Files of a spool that stay are removed by the next start, which learns of them from the segment.
         if pipeline.remove_spools(Instant::now() + LEAVE_DEADLINE) {
-            pipeline.segment.remove_files();
+            pipeline.remove_files();
         }
-    } else if !pipeline.fallen_back.swap(true, Ordering::Relaxed) {
-        // Once, though there are several drains.
-        pipeline.outlets().iter().flatten().for_each(|outlet| pipeline.fall_back_queued(outlet));
     }
     left
+}
+
+impl Pipeline {
+    fn empty(&'static self, timeout: Duration) -> u64 {
+        self.leave.store(false, Ordering::SeqCst);
+        let timeout = self.lateness.share(timeout);
+        let deadline = deadline(Some(timeout));
+        let done = self.flush_at_end(deadline);
+        if !done {
+            self.lateness.note(timeout);
+        }
+        let left = if done { 0 } else { self.left_behind() };
+        if done {
+            self.sync_promised(&self.outlets().into_iter().flatten().collect::<Vec<_>>(), deadline);
+        }
+        // Once, though there are several drains.
+        if left > 0 && !self.fallen_back.swap(true, Ordering::Relaxed) {
+            self.outlets().iter().flatten().for_each(|outlet| self.fall_back_queued(outlet));
+        }
+        crate::fallback::finish(LEAVE_DEADLINE);
+        left
+    }
+
+    fn remove_files(&self) {
+        // The pipeline that has taken its place has files of the same names.
+        if !self.is_past.load(Ordering::Acquire) {
+            self.segment.remove_files();
+            self.removed.store(self.segment.survives(), Ordering::Release);
+        }
+    }
+
+    /// Asks the native threads to leave, and waits for that until `deadline`. Every push takes the slow way then, which
+    /// starts them again if they may.
+    fn have_threads_leave(&self, deadline: Instant) {
+        self.leave.store(true, Ordering::Release);
+        generation::advance();
+        self.wake();
+        if let Some(spooler) = &self.spooler {
+            spooler.bell.ring();
+        }
+        for outlet in self.outlets().into_iter().flatten() {
+            outlet.ask_to_leave();
+        }
+        self.wait(Some(deadline), || {
+            !self.collector_runs.load(Ordering::Acquire)
+                && !self.outlets().iter().flatten().any(|outlet| outlet.thread_runs())
+                && !self.spooler.as_ref().is_some_and(Spooler::runs)
+        });
+    }
+
+    /// Lets another pipeline take the place of one whose files were removed: it begins with the next call, as in a
+    /// forked child, and what is queued survives again. Nobody but the calling thread may push meanwhile.
+    ///
+    /// What the old one has of memory stays: other threads may still look at it.
+    pub(super) fn put_aside(&'static self) {
+        // What the calling thread has logged since the drain.
+        if !self.removed.load(Ordering::Acquire) || !self.flush_at_end(deadline(Some(LEAVE_DEADLINE))) {
+            return;
+        }
+        self.have_threads_leave(Instant::now() + LEAVE_DEADLINE);
+        {
+            let _beginning = BEGINNING.hold();
+            self.is_past.store(true, Ordering::Release);
+            // In this order: who finds no pipeline here begins one under the next number, and who reads that number
+            // does not find this pipeline.
+            CURRENT.store(std::ptr::null_mut(), Ordering::Release);
+            NUMBER.fetch_add(1, Ordering::Release);
+            generation::advance();
+        }
+        self.outlets().iter().flatten().for_each(|outlet| outlet.release());
+    }
 }

@@ -88,7 +88,13 @@ pub fn open_sink(definition: &SinkDefinition) -> Result<u32, String> {
     if outlets.len() <= slot {
         outlets.resize_with(slot + 1, || None);
     }
-    outlets[slot] = Some(Arc::new(outlet));
+    let outlet = Arc::new(outlet);
+    outlets[slot] = Some(outlet.clone());
+    drop(outlets);
+    // Its writer lets go of what the program closes, also where no record ever comes.
+    if definition.is_lent() && !pipeline.leave.load(Ordering::Relaxed) && outlet.claim_thread() {
+        pipeline.start_writer(outlet);
+    }
     Ok(id)
 }
 
@@ -239,7 +245,7 @@ pub(super) fn snapshot_of(pipeline: &Pipeline) -> Snapshot {
         blocked_calls: pipeline.waits.calls.load(Ordering::Relaxed),
         blocked_seconds: pipeline.waits.nanoseconds.load(Ordering::Relaxed) as f64 / 1e9,
         collector_runs: pipeline.collector_runs.load(Ordering::Relaxed),
-        survives: segment.survives(),
+        survives: segment.survives() && segment.is_linked(),
         sinks,
     }
 }

@@ -4,8 +4,11 @@
 //! allocator or of the dynamic linker, or for one of ours. So it waits a while, lets that thread go on for a moment,
 //! with a timer that brings the signal again, and so on until everything is written or the time is up. For the program
 //! it is as if the signal had come a few milliseconds later.
+//!
+//! The first process of a container does not end by these signals: the kernel drops what it has no handler for. So it
+//! gets none, and its forked children do.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::life::existing;
@@ -40,10 +43,32 @@ static TIMEOUT_NS: AtomicU64 = AtomicU64::new(0);
 static ENDING: AtomicU32 = AtomicU32::new(0);
 static END_NS: AtomicU64 = AtomicU64::new(0);
 static WAITS: AtomicU32 = AtomicU32::new(0);
+/// Whether children are to get the handler that this process did not.
+static FOR_CHILDREN: AtomicBool = AtomicBool::new(false);
 
-/// Lets SIGTERM and SIGHUP drain first, where their disposition is the default one.
+/// Whether this is the first process of its pid namespace. Async-signal-safe.
+fn is_first() -> bool {
+    // SAFETY: getpid has no preconditions.
+    unsafe { libc::getpid() == 1 }
+}
+
+/// Lets SIGTERM and SIGHUP drain first, where their disposition is the default one and ends the process.
 pub fn install_signal_drain(timeout: Duration) {
     TIMEOUT_NS.store(timeout.as_nanos().min(u128::from(u64::MAX / 4)) as u64, Ordering::Relaxed);
+    FOR_CHILDREN.store(is_first(), Ordering::Relaxed);
+    if !is_first() {
+        install();
+    }
+}
+
+/// After a fork, in the child.
+pub(super) fn install_in_child() {
+    if !is_first() && FOR_CHILDREN.swap(false, Ordering::Relaxed) {
+        install();
+    }
+}
+
+fn install() {
     for signal in [libc::SIGTERM, libc::SIGHUP] {
         // SAFETY: all-zero sigaction structs are valid; the handler does only async-signal-safe things.
         unsafe {
@@ -62,6 +87,10 @@ pub fn install_signal_drain(timeout: Duration) {
 
 /// Drains, then ends the process as the signal would have. Only async-signal-safe steps.
 extern "C" fn drain_and_die(signal: libc::c_int) {
+    if is_first() {
+        // Forked into a namespace of its own since: it goes on, as without a handler.
+        return;
+    }
     // SAFETY: errno of this thread, which a handler that returns must leave as it was.
     let errno = unsafe { *libc::__errno_location() };
     // A child that shares this memory until it executes its program has a pid of its own, and nothing queued.

@@ -288,7 +288,7 @@ impl SharedFile {
             // Given up in the middle: nothing of that record will follow from the queue.
             mend::mend(sidecar, file)?;
         }
-        let length = piece_length(lines, part);
+        let length = lines.piece(part, PIECE_BYTES);
         let size = size_of(file)?;
         // One that does not append stands where the program put it; elsewhere than at the end nothing can be told.
         let at_end = self.appends || file.stream_position()? == size;
@@ -393,16 +393,6 @@ fn size_of(file: &File) -> io::Result<u64> {
     Ok(status.st_size as u64)
 }
 
-/// How many of the first `part` bytes make one piece: whole records up to [`PIECE_BYTES`], or one that is longer.
-fn piece_length(lines: &Lines<'_>, part: usize) -> usize {
-    if part <= PIECE_BYTES {
-        return part;
-    }
-    let fitting = lines.marks.partition_point(|mark| mark.end as usize - lines.before <= PIECE_BYTES);
-    let last = fitting.saturating_sub(1);
-    lines.marks.get(last).map_or(part, |mark| mark.end as usize - lines.before).clamp(1, part)
-}
-
 /// Writes once. Returns how many bytes were taken, at least one.
 ///
 /// # Errors
@@ -427,7 +417,6 @@ pub(super) fn seek_behind(mut file: &File) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sink::Mark;
 
     #[test]
     fn names_are_made_alike_with_and_without_memory() {
@@ -445,19 +434,5 @@ mod tests {
         }
         assert_eq!(None, Identity::of_file_name("file-0801-1.side"));
         assert_eq!(None, Identity::of_file_name("file-1.side"));
-    }
-
-    #[test]
-    fn a_piece_is_whole_records_or_one_that_is_longer() {
-        let length = |ends: &[u32], part: usize| {
-            let marks: Vec<Mark> = ends.iter().map(|end| Mark { end: *end, level: 0, class: 0, seconds: 0 }).collect();
-            let bytes = vec![b'x'; *ends.last().unwrap() as usize - 1000];
-            piece_length(&Lines { bytes: &bytes, marks: &marks, before: 1000 }, part)
-        };
-        let (small, large) = (1000 + 100_000, 1000 + 300_000);
-
-        assert_eq!(100_000, length(&[small, large], 100_000));
-        assert_eq!(100_000, length(&[small, large], 300_000));
-        assert_eq!(300_000, length(&[large, large + 5], 300_005));
     }
 }

@@ -1,47 +1,88 @@
 //! A pipe, terminal, socket or device that belongs to the program: standard output and its like.
 //!
-//! The descriptor is used by number and never closed, its flags are never changed: O_NONBLOCK would break
-//! the program's own `print`. So the writer polls until there is room and then writes at most PIPE_BUF
-//! bytes, which a pipe that polls writable takes whole without blocking.
+//! The standard three are used by number and never closed. Of any other descriptor this holds a duplicate: the program
+//! may close its own before the writer wakes, and the number may stand for a data file by then. A reader that waits
+//! for the end of a pipe must not wait for the duplicate, so it is closed soon after the program's own.
+//!
+//! Flags are never changed: O_NONBLOCK would break the program's own `print`. So the writer polls until there is room
+//! and then writes at most PIPE_BUF bytes, which a pipe that polls writable takes whole without blocking. They end with
+//! a record, so that those of other processes on the same pipe do not come into one.
 
+use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 
-use crate::sink::{Lines, Sink, SinkError};
+use super::file;
+use crate::definition::{Descriptor, SinkPlace};
+use crate::sink::{Lines, Rest, Sink, SinkError};
 
 /// See the file head.
 #[derive(Debug)]
 pub struct ConsoleSink {
-    descriptor: i32,
+    /// As the program has it.
+    number: i32,
+    lent: Option<Lent>,
+}
+
+/// What stands for a descriptor that the program may close.
+#[derive(Debug)]
+struct Lent {
+    /// What the number stood for at first. For anything else nothing is meant that comes here.
+    place: SinkPlace,
+    duplicate: Option<File>,
 }
 
 /// How long one poll waits before the writer looks at its orders again.
 const POLL_MS: i32 = 50;
 
 impl ConsoleSink {
-    /// Checks that the descriptor is open.
+    /// Duplicates the descriptor, or checks that it is open where it is used by number.
     ///
     /// # Errors
     ///
-    /// EBADF when it is not.
-    pub fn open(descriptor: i32) -> io::Result<Self> {
-        // SAFETY: fcntl checks the number itself.
-        if unsafe { libc::fcntl(descriptor, libc::F_GETFD) } < 0 {
-            return Err(io::Error::last_os_error());
+    /// EBADF when it is not open; what fcntl(2) said.
+    pub fn open(number: i32, descriptor: Descriptor) -> io::Result<Self> {
+        let place = SinkPlace::of(number).ok_or_else(closed)?;
+        let mut sink = Self { number, lent: None };
+        if let Descriptor::Duplicate(_) = descriptor {
+            sink.lent = Some(Lent { place, duplicate: None });
+            sink.descriptor()?;
         }
-        Ok(Self { descriptor })
+        Ok(sink)
     }
+
+    /// What to write to.
+    fn descriptor(&mut self) -> io::Result<i32> {
+        let Some(lent) = &mut self.lent else { return Ok(self.number) };
+        if let Some(duplicate) = &lent.duplicate {
+            return Ok(duplicate.as_raw_fd());
+        }
+        let duplicate = file::duplicate(self.number)?;
+        let descriptor = duplicate.as_raw_fd();
+        if SinkPlace::of(descriptor) != Some(lent.place) {
+            return Err(closed());
+        }
+        lent.duplicate = Some(duplicate);
+        Ok(descriptor)
+    }
+}
+
+/// The program has closed its descriptor.
+fn closed() -> io::Error {
+    io::Error::from_raw_os_error(libc::EBADF)
 }
 
 impl Sink for ConsoleSink {
     fn write(&mut self, lines: Lines<'_>) -> Result<usize, SinkError> {
-        let mut poll = libc::pollfd { fd: self.descriptor, events: libc::POLLOUT, revents: 0 };
+        let descriptor = self.descriptor().map_err(SinkError::from_write)?;
+        let mut poll = libc::pollfd { fd: descriptor, events: libc::POLLOUT, revents: 0 };
         // SAFETY: one valid pollfd.
         if unsafe { libc::poll(&mut poll, 1, POLL_MS) } == 0 {
             return Err(SinkError::Retry(io::Error::from_raw_os_error(libc::EAGAIN)));
         }
-        let part = &lines.bytes[..lines.bytes.len().min(libc::PIPE_BUF)];
+        let part = lines.for_pipe();
         // SAFETY: the pointer and length are of one slice.
-        let count = unsafe { libc::write(self.descriptor, part.as_ptr().cast(), part.len()) };
+        let count = unsafe { libc::write(descriptor, part.as_ptr().cast(), part.len()) };
         if count > 0 {
             return Ok(count as usize);
         }
@@ -52,5 +93,53 @@ impl Sink for ConsoleSink {
             return Err(SinkError::Fatal(error));
         }
         Err(SinkError::from_write(error))
+    }
+
+    fn rest(&mut self, rest: Rest) -> bool {
+        let Some(lent) = &mut self.lent else { return false };
+        let is_open = SinkPlace::of(self.number) == Some(lent.place);
+        if rest == Rest::Long || !is_open {
+            lent.duplicate = None;
+        }
+        lent.duplicate.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::fd::FromRawFd;
+
+    use super::*;
+    use crate::sink::Mark;
+
+    #[test]
+    fn a_pipe_gets_whole_records_with_each_write_but_for_one_that_is_too_long() {
+        let mut ends = [0; 2];
+        // One that keeps writes apart.
+        // SAFETY: `ends` is a valid place for two descriptors, which belong to nobody else.
+        let (mut reader, writer) = unsafe {
+            assert_eq!(0, libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_DIRECT));
+            (File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1]))
+        };
+        let lengths = [[100; 60].as_slice(), &[5000], &[100; 60]].concat();
+        let mut bytes = Vec::new();
+        let mut marks = Vec::new();
+        for length in lengths {
+            bytes.resize(bytes.len() + length - 1, b'x');
+            bytes.push(b'\n');
+            marks.push(Mark { end: bytes.len() as u32, level: 20, class: 2, seconds: 0 });
+        }
+        let mut sink = ConsoleSink::open(writer.as_raw_fd(), Descriptor::Open).unwrap();
+        let (mut before, mut cut, mut read) = (0, 0, vec![0; 2 * libc::PIPE_BUF]);
+        while before < bytes.len() {
+            let left = &marks[marks.partition_point(|mark| mark.end as usize <= before)..];
+            let count = sink.write(Lines { bytes: &bytes[before..], marks: left, before }).unwrap();
+            assert_eq!(count, reader.read(&mut read).unwrap());
+            cut += usize::from(read[count - 1] != b'\n');
+            before += count;
+        }
+
+        assert_eq!(1, cut);
     }
 }

@@ -1,18 +1,21 @@
-//! A regular file, appended to. The most common sink.
+//! A regular file, appended to. The most common sink. Or a pipe or device that has a name.
 //!
 //! The descriptor is either opened here or duplicated from the handler's stream (never opened again by
 //! path: the file the program opened is the file that is written). A duplicate shares its offset and its
 //! flags with the original; O_APPEND is whatever the program chose, and O_NONBLOCK is never set.
 //! What other processes append to the same file is `sidecar.rs`'s business.
+//!
+//! A pipe with a name whose reader is gone waits for the next one, as long as the name stands for it.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
 use std::os::fd::FromRawFd;
+use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
 
 use super::unsynced::Unsynced;
 use crate::definition::Descriptor;
-use crate::sidecar::SharedFile;
+use crate::sidecar::{Identity, SharedFile};
 use crate::sink::{Lines, Sink, SinkError};
 
 /// See the file head.
@@ -20,6 +23,7 @@ use crate::sink::{Lines, Sink, SinkError};
 pub struct FileSink {
     path: PathBuf,
     file: File,
+    is_pipe: bool,
     shared: SharedFile,
     unsynced: Unsynced,
 }
@@ -32,7 +36,16 @@ impl FileSink {
     /// What open(2) or fcntl(2) said.
     pub fn open(path: &str, descriptor: Descriptor) -> io::Result<Self> {
         let file = open_or_duplicate(path, descriptor)?;
-        Ok(Self { path: path.into(), file, shared: SharedFile::default(), unsynced: Unsynced::default() })
+        let is_pipe = file.metadata()?.file_type().is_fifo();
+        Ok(Self { path: path.into(), file, is_pipe, shared: SharedFile::default(), unsynced: Unsynced::default() })
+    }
+
+    /// Whether a write that failed may do later, though it would not for an output without a name.
+    fn awaits_reader(&self, error: &io::Error) -> bool {
+        let identity = |metadata: io::Result<fs::Metadata>| metadata.ok().map(|metadata| Identity::of(&metadata));
+        self.is_pipe
+            && error.raw_os_error() == Some(libc::EPIPE)
+            && identity(fs::metadata(&self.path)) == identity(self.file.metadata())
     }
 }
 
@@ -54,7 +67,7 @@ pub(super) fn open_to_append(path: &str) -> io::Result<File> {
 }
 
 /// Duplicates a descriptor above the standard three, close-on-exec.
-fn duplicate(number: i32) -> io::Result<File> {
+pub(super) fn duplicate(number: i32) -> io::Result<File> {
     // SAFETY: fcntl checks the number itself.
     let copy = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) };
     if copy < 0 {
@@ -67,7 +80,11 @@ fn duplicate(number: i32) -> io::Result<File> {
 impl Sink for FileSink {
     fn write(&mut self, lines: Lines<'_>) -> Result<usize, SinkError> {
         self.shared.enter(&self.file)?;
-        let count = self.shared.append(&mut self.file, &lines, lines.bytes.len())?;
+        let part = if self.is_pipe { lines.for_pipe().len() } else { lines.bytes.len() };
+        let count = match self.shared.append(&mut self.file, &lines, part) {
+            Err(SinkError::Fatal(error)) if self.awaits_reader(&error) => return Err(SinkError::Retry(error)),
+            appended => appended?,
+        };
         self.unsynced.note(&mut self.file, &lines.bytes[..count]);
         Ok(count)
     }

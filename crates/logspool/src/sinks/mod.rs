@@ -32,7 +32,7 @@ use crate::sink::Sink;
 pub fn open(definition: &SinkDefinition) -> io::Result<Box<dyn Sink>> {
     Ok(match &definition.kind {
         SinkKind::File { path } => Box::new(file::FileSink::open(path, definition.descriptor)?),
-        SinkKind::Console { descriptor } => Box::new(console::ConsoleSink::open(*descriptor)?),
+        SinkKind::Console { descriptor } => Box::new(console::ConsoleSink::open(*descriptor, definition.descriptor)?),
         SinkKind::RotatingFile { .. } => Box::new(rotating::RotatingFileSink::open(definition)?),
         SinkKind::TimedRotatingFile { .. } => Box::new(timed::TimedRotatingFileSink::open(definition)?),
         SinkKind::WatchedFile { path } => Box::new(watched::WatchedFileSink::open(path, definition.descriptor)?),

@@ -12,12 +12,17 @@ use crate::chunk::Chunk;
 use crate::clock::{monotonic_ns, wall_ns};
 use crate::durable::Outcome;
 use crate::meters::{ErrorClass, WRITE_SECONDS};
-use crate::sink::{Lines, Sink, SinkError};
+use crate::sink::{Lines, Rest, Sink, SinkError};
 use crate::stats::DropReason;
 
 /// First and longest pause between two tries of a failed write.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+
+/// How long a sink that holds a duplicate of the program's descriptor may hold it longer than the program.
+///
+/// Chosen: nobody notices that a pipe's reader sees the end so much later; half wakes a quiet program 20 times a second.
+const REST: Duration = Duration::from_millis(100);
 
 /// What the writer has to do.
 enum Errand {
@@ -25,6 +30,8 @@ enum Errand {
     Write(Arc<Chunk>, usize),
     /// Syncs.
     Sync,
+    /// Tells the sink that nothing is queued.
+    Rest(Rest),
 }
 
 impl Outlet {
@@ -37,6 +44,12 @@ impl Outlet {
     /// The writer thread could not be started.
     pub fn has_no_thread(&self) {
         self.lock().thread_runs = false;
+    }
+
+    /// Counts a writer thread as running. Returns whether one must be started.
+    pub fn claim_thread(&self) -> bool {
+        let mut waiting = self.lock();
+        !waiting.leave && !std::mem::replace(&mut waiting.thread_runs, true)
     }
 
     /// Whether chunks wait and no writer thread runs although it may: then one must be started.
@@ -101,21 +114,29 @@ impl Outlet {
     }
 
     fn write_chunks(&self, mut sink: Option<&mut Box<dyn Sink>>) {
-        while let Some(errand) = self.next_errand() {
+        let mut rests = self.definition.is_lent();
+        while let Some(errand) = self.next_errand(rests) {
             match (&mut sink, errand) {
-                (Some(sink), Errand::Write(chunk, written)) => self.write_chunk(sink.as_mut(), &chunk, written),
+                (Some(sink), Errand::Write(chunk, written)) => {
+                    self.write_chunk(sink.as_mut(), &chunk, written);
+                    rests = self.definition.is_lent();
+                }
                 (Some(sink), Errand::Sync) => self.sync(sink.as_mut()),
+                (Some(sink), Errand::Rest(rest)) => rests = sink.rest(rest),
                 (None, _) => self.abandon(DropReason::SinkClosed),
             }
         }
     }
 
-    /// Waits for the oldest chunk, or until a sync is due. `None`: the thread is to leave, and is already counted as
-    /// gone.
-    fn next_errand(&self) -> Option<Errand> {
+    /// Waits for the oldest chunk, until a sync is due, or for a while where the sink `rests`. `None`: the thread is to
+    /// leave, and is already counted as gone.
+    fn next_errand(&self, rests: bool) -> Option<Errand> {
         let mut waiting = self.lock();
         loop {
             if waiting.leave || self.is_done(&waiting) {
+                if rests && waiting.entries.is_empty() {
+                    return Some(Errand::Rest(Rest::Long));
+                }
                 waiting.thread_runs = false;
                 return None;
             }
@@ -139,13 +160,19 @@ impl Outlet {
                 waiting = self.lock();
                 continue;
             }
-            waiting = match due {
-                Due::At(then) => {
-                    let pause = Duration::from_nanos(then.saturating_sub(monotonic_ns()));
-                    self.changed.wait_timeout(waiting, pause).unwrap_or_else(PoisonError::into_inner).0
-                }
-                Due::Now | Due::Never => self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner),
+            let pause = match due {
+                Due::At(then) => Some(Duration::from_nanos(then.saturating_sub(monotonic_ns()))),
+                Due::Now | Due::Never => None,
             };
+            let Some(pause) = pause.into_iter().chain(rests.then_some(REST)).min() else {
+                waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let (woken, timeout) = self.changed.wait_timeout(waiting, pause).unwrap_or_else(PoisonError::into_inner);
+            if rests && timeout.timed_out() && woken.entries.is_empty() {
+                return Some(Errand::Rest(Rest::Short));
+            }
+            waiting = woken;
         }
     }
 

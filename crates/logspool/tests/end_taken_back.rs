@@ -1,0 +1,56 @@
+//! A process that goes on after its end was tried: what it logs then lies in files that a later start finds.
+
+mod line;
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use line::{DEADLINE, begin, file_sink, log, route_to};
+use logspool::pipeline::{self, Options};
+
+/// Whether the process has a segment that a later start finds.
+fn has_segment() -> bool {
+    let folder = PathBuf::from(format!("/dev/shm/logspool-test-{}", std::process::id()));
+    let names = folder.read_dir().map(|entries| entries.flatten().map(|entry| entry.file_name()).collect::<Vec<_>>());
+    names.unwrap_or_default().iter().any(|name| name.to_string_lossy().ends_with(".seg"))
+}
+
+/// Native threads of this process.
+fn threads() -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let names = tasks.map(|task| std::fs::read_to_string(task.path().join("comm")).unwrap_or_default());
+    // Such a name has no more than 15 bytes, and that of the test's own thread is the test's.
+    names.filter(|name| name.starts_with("logspool")).count()
+}
+
+#[test]
+fn what_is_logged_behind_an_end_that_did_not_come_lies_in_a_segment_again() {
+    begin(Options::default());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.log");
+    let generation = pipeline::generation();
+    let route = route_to("a", file_sink(&path));
+    assert!(log(route, 20, "before"));
+    assert_eq!(0, pipeline::empty(DEADLINE));
+    assert!(has_segment(), "the process goes on");
+    assert_eq!(0, pipeline::end(DEADLINE));
+    assert!(!has_segment());
+    // By the thread that ends the process.
+    assert!(log(route, 20, "between"));
+    pipeline::go_on();
+
+    assert_ne!(generation, pipeline::generation());
+    let begun = Instant::now();
+    while threads() > 0 {
+        assert!(begun.elapsed() < DEADLINE, "threads of the first segment are still there");
+        std::thread::yield_now();
+    }
+    let route = route_to("a", file_sink(&path));
+    assert!(log(route, 20, "after"));
+    assert!(pipeline::flush(None, Some(DEADLINE)));
+    assert!(has_segment() && pipeline::snapshot().unwrap().survives);
+    assert_eq!("before\nbetween\nafter\n", std::fs::read_to_string(&path).unwrap());
+    assert_eq!(0, pipeline::end(DEADLINE));
+    assert!(!has_segment());
+    pipeline::go_on();
+}

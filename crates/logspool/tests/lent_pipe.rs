@@ -1,0 +1,99 @@
+//! A pipe that the program closes beneath its handler: what was logged before gets there, nothing gets anywhere else, and
+//! the reader sees the end.
+
+mod line;
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::time::Instant;
+
+use line::{DEADLINE, begin, log, route_to};
+use logspool::definition::{Descriptor, SinkDefinition, SinkKind};
+use logspool::pipeline::{self, Options};
+
+/// Bytes that the pipes here hold.
+const PIPE_BYTES: usize = 4096;
+
+/// A small pipe: its reading end, which does not wait, and its writing end.
+fn pipe() -> (File, File) {
+    let mut ends = [0; 2];
+    // SAFETY: `ends` is a valid place for two descriptors, which belong to nobody else.
+    unsafe {
+        assert_eq!(0, libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC));
+        assert_eq!(PIPE_BYTES as i32, libc::fcntl(ends[1], libc::F_SETPIPE_SZ, PIPE_BYTES));
+        assert_eq!(0, libc::fcntl(ends[0], libc::F_SETFL, libc::O_NONBLOCK));
+        (File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1]))
+    }
+}
+
+/// As a handler of Python on a stream without a name has it.
+fn lent_sink(writer: &File) -> u32 {
+    let descriptor = writer.as_raw_fd();
+    let definition =
+        SinkDefinition { kind: SinkKind::Console { descriptor }, descriptor: Descriptor::Duplicate(descriptor) };
+    pipeline::open_sink(&definition).unwrap()
+}
+
+/// Everything up to the end of the pipe, which comes when nobody has it open for writing any more.
+fn read_to_end(reader: &mut File) -> Vec<u8> {
+    let begun = Instant::now();
+    let mut read = Vec::new();
+    while reader.read_to_end(&mut read).is_err() {
+        assert!(begun.elapsed() < DEADLINE / 3, "the pipe is still open");
+        std::thread::yield_now();
+    }
+    read
+}
+
+#[test]
+fn lines_logged_before_the_end_go_to_the_pipe_and_not_where_its_number_leads_by_now() {
+    begin(Options::default());
+    let (mut reader, mut writer) = pipe();
+    let route = route_to("reused", lent_sink(&writer));
+    writer.write_all(&[b'x'; PIPE_BYTES]).unwrap();
+    (0..3).for_each(|number| assert!(log(route, 20, &format!("line {number}"))));
+    let data = tempfile::tempfile().unwrap();
+    // As when the program closes its stream, and the next file that it opens gets the number.
+    // SAFETY: both belong to this test.
+    assert!(unsafe { libc::dup2(data.as_raw_fd(), writer.as_raw_fd()) } >= 0);
+
+    let read = read_to_end(&mut reader);
+
+    assert_eq!(0, data.metadata().unwrap().len());
+    assert_eq!("line 0\nline 1\nline 2\n", String::from_utf8_lossy(&read[PIPE_BYTES..]));
+}
+
+#[test]
+fn the_reader_of_a_pipe_that_was_closed_sees_the_end() {
+    begin(Options::default());
+    let (mut logged, mut silent) = (pipe(), pipe());
+    let route = route_to("ended", lent_sink(&logged.1));
+    // Of a handler whose level nothing has reached.
+    lent_sink(&silent.1);
+    assert!(log(route, 20, "the last line"));
+    assert!(pipeline::flush(None, Some(DEADLINE)));
+
+    drop((logged.1, silent.1));
+
+    assert_eq!("the last line\n", String::from_utf8_lossy(&read_to_end(&mut logged.0)));
+    assert_eq!("", String::from_utf8_lossy(&read_to_end(&mut silent.0)));
+}
+
+#[test]
+fn a_pipe_that_was_closed_takes_nothing_more_and_that_is_counted() {
+    begin(Options::default());
+    let (mut reader, writer) = pipe();
+    let sink = lent_sink(&writer);
+    let route = route_to("closed", sink);
+    assert!(log(route, 20, "before"));
+    assert!(pipeline::flush(Some(sink), Some(DEADLINE)));
+    drop(writer);
+    assert_eq!("before\n", String::from_utf8_lossy(&read_to_end(&mut reader)));
+
+    assert!(log(route, 20, "after"));
+    assert!(pipeline::flush(Some(sink), Some(DEADLINE)));
+
+    let counts = line::counted(sink);
+    assert_eq!((1, 1), (line::sum(counts.written), counts.dropped.iter().flatten().sum::<u64>()));
+}
