@@ -159,18 +159,12 @@ impl Scene {
 
     /// Makes the target a FIFO that nobody reads; the file keeps it open.
     pub fn freeze(&self) -> File {
-        let name = std::ffi::CString::new(self.target.to_str().unwrap()).unwrap();
-        // SAFETY: a valid C string.
-        assert_eq!(0, unsafe { libc::mkfifo(name.as_ptr(), 0o600) });
-        use std::os::unix::fs::OpenOptionsExt;
-        std::fs::OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(&self.target).unwrap()
+        freeze(&self.target)
     }
 
     /// As `freeze`, with not a byte of room: nothing at all is written to the target.
     pub fn freeze_full(&self) -> File {
-        let mut fifo = self.freeze();
-        while fifo.write(&[b'.'; 4096]).is_ok() {}
-        fifo
+        freeze_full(&self.target)
     }
 
     /// Returns what the FIFO holds and makes room for a regular file.
@@ -181,6 +175,21 @@ impl Scene {
         std::fs::remove_file(&self.target).unwrap();
         String::from_utf8(bytes).unwrap()
     }
+}
+
+fn freeze(path: &Path) -> File {
+    let name = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
+    // SAFETY: a valid C string.
+    assert_eq!(0, unsafe { libc::mkfifo(name.as_ptr(), 0o600) });
+    use std::os::unix::fs::OpenOptionsExt;
+    std::fs::OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(path).unwrap()
+}
+
+/// As [`Scene::freeze_full`] for any path.
+pub fn freeze_full(path: &Path) -> File {
+    let mut fifo = freeze(path);
+    while fifo.write(&[b'.'; 4096]).is_ok() {}
+    fifo
 }
 
 fn spool_folder(target: &Path) -> PathBuf {
