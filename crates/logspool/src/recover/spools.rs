@@ -150,20 +150,24 @@ fn count(path: &Path) -> io::Result<u64> {
 
 fn deliver(spool: &mut SinkSpool, place: &Path, work: &Work, delivered: &mut Delivered) -> io::Result<()> {
     let mut target = Target::open_alone(place)?;
-    let mut unacked = 0;
-    let mut reached = 0;
-    while let Next::Chunk(chunk, end) = spool.next()? {
-        work.step();
-        target.append_alone(&chunk)?;
-        delivered.records += chunk.marks.len() as u64;
-        delivered.bytes += chunk.bytes.len() as u64;
-        (unacked, reached) = (unacked + chunk.bytes.len(), end);
-        if unacked >= PIECE_BYTES {
-            settle(spool, &target, reached)?;
-            unacked = 0;
+    let (mut unacked, mut reached) = (0, 0);
+    let mut pass_on = || -> io::Result<()> {
+        while let Next::Chunk(chunk, end) = spool.next()? {
+            work.step();
+            target.append_alone(&chunk)?;
+            delivered.records += chunk.marks.len() as u64;
+            delivered.bytes += chunk.bytes.len() as u64;
+            (unacked, reached) = (unacked + chunk.bytes.len(), end);
+            if unacked >= PIECE_BYTES {
+                settle(spool, &target, reached)?;
+                unacked = 0;
+            }
         }
-    }
-    settle(spool, &target, reached)
+        Ok(())
+    };
+    let passed_on = pass_on();
+    // Also where something went wrong: what is out must not go out again with every try.
+    passed_on.and(settle(spool, &target, reached))
 }
 
 fn settle(spool: &mut SinkSpool, target: &Target, reached: u64) -> io::Result<()> {

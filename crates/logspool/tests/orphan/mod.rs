@@ -60,11 +60,16 @@ pub enum Task {
     LogAndWait,
     /// Recovers the queue folder and reports the records that it delivered.
     Recover,
+    /// Recovers the spools, with room for so many bytes in the target as [`SPOOL_ROOM`] says, and reports as `Recover`.
+    RecoverSpools,
     /// Reports how many orphans it sees.
     Scan,
 }
 
-const TASKS: [Task; 15] = [
+/// Bytes that a child of [`Task::RecoverSpools`] can append.
+pub const SPOOL_ROOM: u64 = 256 * 1024;
+
+const TASKS: [Task; 16] = [
     Task::Log,
     Task::LogLarge,
     Task::LogRotating,
@@ -79,6 +84,7 @@ const TASKS: [Task; 15] = [
     Task::LogToConsole,
     Task::LogAndWait,
     Task::Recover,
+    Task::RecoverSpools,
     Task::Scan,
 ];
 
@@ -320,6 +326,11 @@ pub fn child_main() {
             let done = recover::recover(&queue, |path| path == target, recover::Options::default()).unwrap();
             return report(0, done.records() as u32);
         }
+        Task::RecoverSpools => {
+            limit_files(std::fs::metadata(&target).unwrap().len() + SPOOL_ROOM);
+            let done = recover::recover_spools(&spool_folder(&target), None, |path| path == target).unwrap();
+            return report(0, done.records() as u32);
+        }
         Task::Scan => return report(0, recover::scan(&queue).unwrap().len() as u32),
         _ => {}
     }
@@ -374,6 +385,16 @@ pub fn child_main() {
                 .map(|thread| std::thread::spawn(move || log_without_end(task, route, second, thread)));
             threads.collect::<Vec<_>>().into_iter().for_each(|thread| thread.join().unwrap());
         }
+    }
+}
+
+/// Lets no file of this process grow beyond so many bytes: as on a full disk, a write says so.
+fn limit_files(bytes: u64) {
+    let limit = libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
+    // SAFETY: plain system calls; without the signal the write fails.
+    unsafe {
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+        assert_eq!(0, libc::setrlimit(libc::RLIMIT_FSIZE, &limit));
     }
 }
 
