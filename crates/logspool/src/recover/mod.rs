@@ -42,6 +42,7 @@ mod orphan;
 mod progress;
 mod report;
 mod run;
+mod source;
 mod spilled;
 mod spools;
 mod survey;
