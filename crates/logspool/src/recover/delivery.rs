@@ -46,6 +46,12 @@ const FIRST_PIECE_BYTES: usize = MAX_BLOB_BYTES;
 /// Chosen: about the lines of a batch of short records, so that no kill repeats more than one of a writer would.
 const REST_PIECE_BYTES: usize = 16 * 1024;
 
+/// Bytes that all lines of one record may take; more is damage. A hostile segment could show a large record thousands of
+/// times.
+///
+/// Chosen: the longest record for four files; double is more memory than a small machine has.
+const RECORD_BYTES: usize = 4 * MAX_BLOB_BYTES;
+
 /// One wanted sink.
 #[derive(Debug)]
 pub struct Output {
@@ -173,7 +179,7 @@ impl<'a> Delivery<'a> {
             progress: decoded.progress.clone(),
             outputs,
             source: Source::new(folder, claim, &decoded.image),
-            renderer: Renderer::default(),
+            renderer: Renderer::within(RECORD_BYTES),
             batch: 0,
             damage: Damage::default(),
         }

@@ -1,6 +1,6 @@
 //! Definitions and large records of an orphan, for whoever renders its records.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -12,13 +12,21 @@ use crate::blob::MAX_BLOB_BYTES;
 use crate::record::Values;
 use crate::render::Definitions;
 use crate::segment::folder::Folder;
-use crate::segment::layout::Table;
+use crate::segment::layout::{DEFINITION_BYTES, Table};
+
+/// Bytes of definitions that are read: whoever renders keeps each of them.
+///
+/// Chosen: twice what a segment holds, since an id may be met again after another one had its place; in a hostile one
+/// thousands of ids may share a definition.
+const MAX_DEFINITION_BYTES: u64 = 2 * DEFINITION_BYTES;
 
 /// See the file head.
 pub struct Source<'a> {
     folder: &'a Folder,
     claim: &'a Claim<'a>,
     image: &'a Image,
+    /// Bytes of definitions that were read.
+    definition_bytes: Cell<u64>,
     /// Blobs that were read: each belongs to one record.
     read: RefCell<HashSet<u64>>,
     /// Why the last record cannot be read now, though it may be there.
@@ -28,7 +36,8 @@ pub struct Source<'a> {
 impl<'a> Source<'a> {
     /// Of the orphan that `claim` has, whose segment is `image`.
     pub fn new(folder: &'a Folder, claim: &'a Claim<'a>, image: &'a Image) -> Self {
-        Self { folder, claim, image, read: RefCell::default(), error: RefCell::default() }
+        let definition_bytes = Cell::new(0);
+        Self { folder, claim, image, definition_bytes, read: RefCell::default(), error: RefCell::default() }
     }
 
     /// What kept a record from being read since this was asked last. Damage does not count.
@@ -50,7 +59,10 @@ impl<'a> Source<'a> {
 
 impl Definitions for Source<'_> {
     fn definition(&self, table: Table, id: u32) -> Option<Values<'_>> {
-        self.image.definition(table, id)
+        let items = self.image.definition(table, id)?;
+        let bytes = self.definition_bytes.get() + items.rest().len() as u64;
+        self.definition_bytes.set(bytes);
+        (bytes <= MAX_DEFINITION_BYTES).then_some(items)
     }
 
     fn blob(&self, number: u64) -> Option<Vec<u8>> {
