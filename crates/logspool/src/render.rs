@@ -31,6 +31,8 @@ pub trait Chunks {
 pub struct Taken {
     /// Number of its blob, if it has one.
     pub blob: Option<u64>,
+    /// Bytes of the values that lie there.
+    pub blob_bytes: usize,
     /// Whether all that belongs to it was there: its values, route, site and formats.
     pub whole: bool,
 }
@@ -98,13 +100,15 @@ impl Renderer {
         time_ns: i64,
     ) -> Taken {
         if lying.head.flags & flags::BLOB == 0 {
-            return Taken { blob: None, whole: self.render(definitions, chunks, lying, time_ns) };
+            let whole = self.render(definitions, chunks, lying, time_ns);
+            return Taken { blob: None, blob_bytes: 0, whole };
         }
-        let Some(number) = blob_number(&lying) else { return Taken { blob: None, whole: false } };
-        let whole = definitions
-            .blob(number)
-            .is_some_and(|values| self.render(definitions, chunks, Lying { values: &values, ..lying }, time_ns));
-        Taken { blob: Some(number), whole }
+        let blob = blob_number(&lying);
+        let Some(values) = blob.and_then(|number| definitions.blob(number)) else {
+            return Taken { blob, blob_bytes: 0, whole: false };
+        };
+        let whole = self.render(definitions, chunks, Lying { values: &values, ..lying }, time_ns);
+        Taken { blob, blob_bytes: values.len(), whole }
     }
 
     /// Returns whether all that belongs to the record was there.
