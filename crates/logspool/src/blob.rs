@@ -1,14 +1,15 @@
 //! Large records: values that do not fit a lane lie in a file of their own beside the segment.
 //!
 //! The file is made and mapped before the record is pushed, so that the push itself only stores. It is
-//! removed when every sink has passed the record's batch.
+//! removed when every sink has passed the record's batch. All of them take a bounded number of bytes: a lane has room for
+//! thousands of references.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::queue::producer::LargeRecord;
 use crate::segment::Segment;
@@ -19,10 +20,26 @@ struct Mapped {
     bytes: usize,
 }
 
+#[derive(Debug, Default)]
+struct Table {
+    mapped: HashMap<u64, Mapped>,
+    /// Bytes of those that are mapped or about to be.
+    bytes: u64,
+}
+
 /// The large records of one process that are not yet written everywhere.
 #[derive(Debug, Default)]
 pub struct Blobs {
-    mapped: Mutex<HashMap<u64, Mapped>>,
+    table: Mutex<Table>,
+}
+
+/// Why there is no room for a large record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoRoom {
+    /// Others take all that they may: there will be, once sinks have passed them.
+    Now,
+    /// tmpfs or memory has none, or the record is longer than [`MAX_BLOB_BYTES`].
+    Ever,
 }
 
 /// Longest values of one record.
@@ -31,47 +48,81 @@ pub struct Blobs {
 pub const MAX_BLOB_BYTES: usize = 64 * 1024 * 1024;
 
 impl Blobs {
-    /// Makes room for `bytes` of values.
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a record of `bytes` fits while all take `limit` at most. One alone always does.
+    pub fn has_room(&self, bytes: usize, limit: u64) -> bool {
+        let taken = self.table().bytes;
+        taken == 0 || taken + bytes as u64 <= limit
+    }
+
+    /// Makes room for `bytes` of values, while all take `limit` at most.
     ///
     /// # Errors
     ///
-    /// When tmpfs or memory has no room, or the record is longer than [`MAX_BLOB_BYTES`].
-    pub fn make(&self, segment: &Segment, bytes: usize) -> io::Result<LargeRecord> {
+    /// See [`NoRoom`].
+    pub fn make(&self, segment: &Segment, bytes: usize, limit: u64) -> Result<LargeRecord, NoRoom> {
         if bytes > MAX_BLOB_BYTES {
-            return Err(io::Error::from(io::ErrorKind::FileTooLarge));
+            return Err(NoRoom::Ever);
+        }
+        {
+            let mut table = self.table();
+            if table.bytes > 0 && table.bytes + bytes as u64 > limit {
+                return Err(NoRoom::Now);
+            }
+            table.bytes += bytes as u64;
         }
         let number = segment.header().blobs.fetch_add(1, Ordering::Relaxed) + 1;
-        let file = match segment.home() {
-            Some((folder, name)) => Some(folder.create(&format!("{name}.blob-{number}"))?),
-            None => None,
-        };
-        let mapped = map(file.as_ref(), bytes);
-        if mapped.is_err() {
-            remove_file(segment, number);
+        let made = make_file(segment, number, bytes);
+        let mut table = self.table();
+        match made {
+            Ok(place) => {
+                table.mapped.insert(number, Mapped { address: place as usize, bytes });
+                Ok(LargeRecord { number, place, bytes })
+            }
+            Err(_) => {
+                table.bytes -= bytes as u64;
+                Err(NoRoom::Ever)
+            }
         }
-        let address = mapped?;
-        let mapped = Mapped { address: address as usize, bytes };
-        self.mapped.lock().unwrap_or_else(PoisonError::into_inner).insert(number, mapped);
-        Ok(LargeRecord { number, place: address, bytes })
     }
 
     /// The values of blob `number`, copied.
     pub fn read(&self, number: u64) -> Option<Vec<u8>> {
-        let mapped = self.mapped.lock().unwrap_or_else(PoisonError::into_inner);
-        let mapped = mapped.get(&number)?;
+        let table = self.table();
+        let mapped = table.mapped.get(&number)?;
         // SAFETY: mapped by `make`, filled before its record was published, unmapped only by `remove`.
         Some(unsafe { std::slice::from_raw_parts(mapped.address as *const u8, mapped.bytes) }.to_vec())
     }
 
     /// Forgets a blob and removes its file.
     pub fn remove(&self, segment: &Segment, number: u64) {
-        let mapped = self.mapped.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
+        let mapped = {
+            let mut table = self.table();
+            let mapped = table.mapped.remove(&number);
+            table.bytes -= mapped.as_ref().map_or(0, |mapped| mapped.bytes as u64);
+            mapped
+        };
         if let Some(mapped) = mapped {
             // SAFETY: mapped by `make` with this length; no record refers to it any more.
             unsafe { libc::munmap(mapped.address as *mut libc::c_void, mapped.bytes) };
             remove_file(segment, number);
         }
     }
+}
+
+fn make_file(segment: &Segment, number: u64, bytes: usize) -> io::Result<*mut u8> {
+    let file = match segment.home() {
+        Some((folder, name)) => Some(folder.create(&format!("{name}.blob-{number}"))?),
+        None => None,
+    };
+    let mapped = map(file.as_ref(), bytes);
+    if mapped.is_err() {
+        remove_file(segment, number);
+    }
+    mapped
 }
 
 fn remove_file(segment: &Segment, number: u64) {

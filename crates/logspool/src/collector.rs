@@ -264,7 +264,6 @@ impl Collector {
         } else {
             self.newest_stamp = head.ticks;
         }
-        tally.bytes += u64::from(head.len);
         let point = clock::point_index(&self.points, head.ticks);
         tally.point = tally.point.max(point as u32);
         let time_ns = self.points[point].wall_ns_at(head.ticks);
@@ -274,6 +273,8 @@ impl Collector {
         if pipeline.undurable().is_some() {
             tally.reach(lane, open.sinks);
         }
+        // With the large one that it refers to: a chunk is not much longer than its longest record.
+        tally.bytes += u64::from(head.len) + taken.blob_bytes as u64;
         tally.blobs.extend(taken.blob);
     }
 

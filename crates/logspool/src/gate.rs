@@ -2,7 +2,7 @@
 //!
 //! The native threads are asked to leave before a fork, but one in a stuck or long call stays, and a `Mutex` that it
 //! holds at that moment stays locked in the child for ever. A [`Gate`] has its holder's process id in it instead.
-//! What it guards may be found half changed by a child, so it is plain data at most.
+//! What it guards may be found half changed by a child, so it is plain data at most; what is more is [`PerProcess`].
 
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
@@ -83,6 +83,45 @@ impl<T: Copy> Drop for Held<'_, T> {
     }
 }
 
+/// A value that each process has for itself, in the hands of one thread at a time. A forked child begins with a new
+/// one and leaves that of its parent as it is.
+pub struct PerProcess<T>(Gate<Place<T>>);
+
+struct Place<T> {
+    /// Whose the value is; no process has the id 0.
+    process: u32,
+    value: *mut T,
+}
+
+impl<T> Clone for Place<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Place<T> {}
+
+// SAFETY: what it points to is reached by the holder of the gate only.
+unsafe impl<T: Send> Send for Place<T> {}
+
+impl<T: Default + Send> PerProcess<T> {
+    /// One without a value yet.
+    pub const fn new() -> Self {
+        Self(Gate::new(Place { process: 0, value: std::ptr::null_mut() }))
+    }
+
+    /// Runs `work` on the value of this process. Not for a thread that is in it already.
+    pub fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
+        let mut place = self.0.hold();
+        let process = std::process::id();
+        if place.process != process {
+            *place = Place { process, value: Box::into_raw(Box::default()) };
+        }
+        // SAFETY: made above by this process and never freed; only the holder of the gate is here.
+        work(unsafe { &mut *place.value })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,5 +155,23 @@ mod tests {
         assert_eq!(0, status);
         assert!(GATE.try_hold().is_none(), "the child's gate is not the parent's");
         drop(held);
+    }
+
+    #[test]
+    fn a_forked_child_begins_with_a_value_of_its_own() {
+        static VALUE: PerProcess<u64> = PerProcess::new();
+        VALUE.with(|value| *value = 7);
+        // SAFETY: the child does nothing but atomics, one allocation and `_exit`.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let is_new = VALUE.with(|value| std::mem::replace(value, 8)) == 0 && VALUE.with(|value| *value) == 8;
+            // SAFETY: no preconditions.
+            unsafe { libc::_exit(i32::from(!is_new)) };
+        }
+        let mut status = -1;
+        // SAFETY: a child of ours and a local.
+        unsafe { libc::waitpid(child, &mut status, 0) };
+
+        assert_eq!((0, 7), (status, VALUE.with(|value| *value)));
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::chunk::Chunk;
 use crate::definition::{RouteDefinition, SiteDefinition};
-use crate::format::{CompiledSite, Format, FormatSpec, RecordView, RenderState};
+use crate::format::{CompiledSite, Format, FormatSpec, OpenRecord, RecordView, RenderError, RenderState};
 use crate::queue::reader::Lying;
 use crate::record::{Context, Encoder, Entry, Value, Values, flags, tag};
 use crate::segment::layout::{Table, level_class};
@@ -31,6 +31,8 @@ pub trait Chunks {
 pub struct Taken {
     /// Number of its blob, if it has one.
     pub blob: Option<u64>,
+    /// Bytes of the values that lie there.
+    pub blob_bytes: usize,
     /// Whether all that belongs to it was there: its values, route, site and formats.
     pub whole: bool,
 }
@@ -49,6 +51,8 @@ pub struct Renderer {
     formats: Vec<Slot<Compiled>>,
     /// Sink and format of the newest record in each sink's place, for the line's own messages.
     newest_format: Vec<(u32, u32)>,
+    /// Bytes that all lines of one record may take.
+    max_bytes: Option<usize>,
 }
 
 /// One place of a table, with the id that was met there last.
@@ -81,6 +85,11 @@ fn by_id<T>(table: &mut Vec<Slot<T>>, ids: Table, id: u32, load: impl FnOnce() -
 }
 
 impl Renderer {
+    /// One for definitions of strangers: all lines of one record take `max_bytes` at most. What does not fit is missing.
+    pub fn within(max_bytes: usize) -> Self {
+        Self { max_bytes: Some(max_bytes), ..Self::default() }
+    }
+
     /// Renders one record for each of its targets.
     #[inline]
     pub fn take(
@@ -91,13 +100,15 @@ impl Renderer {
         time_ns: i64,
     ) -> Taken {
         if lying.head.flags & flags::BLOB == 0 {
-            return Taken { blob: None, whole: self.render(definitions, chunks, lying, time_ns) };
+            let whole = self.render(definitions, chunks, lying, time_ns);
+            return Taken { blob: None, blob_bytes: 0, whole };
         }
-        let Some(number) = blob_number(&lying) else { return Taken { blob: None, whole: false } };
-        let whole = definitions
-            .blob(number)
-            .is_some_and(|values| self.render(definitions, chunks, Lying { values: &values, ..lying }, time_ns));
-        Taken { blob: Some(number), whole }
+        let blob = blob_number(&lying);
+        let Some(values) = blob.and_then(|number| definitions.blob(number)) else {
+            return Taken { blob, blob_bytes: 0, whole: false };
+        };
+        let whole = self.render(definitions, chunks, Lying { values: &values, ..lying }, time_ns);
+        Taken { blob, blob_bytes: values.len(), whole }
     }
 
     /// Returns whether all that belongs to the record was there.
@@ -117,7 +128,7 @@ impl Renderer {
             }
             return true;
         }
-        let Self { sites, routes, formats, newest_format } = self;
+        let Self { sites, routes, formats, newest_format, max_bytes } = self;
         let Some(route) = by_id(routes, Table::Routes, head.route, || {
             RouteDefinition::decode(definitions.definition(Table::Routes, head.route)?)
         }) else {
@@ -137,6 +148,7 @@ impl Renderer {
             site: site.as_deref(),
             values: Values::new(lying.values),
         };
+        let mut room = max_bytes.unwrap_or(usize::MAX);
         for target in &route.targets {
             if head.level < target.min_level {
                 continue;
@@ -155,8 +167,19 @@ impl Renderer {
                 newest_format.resize(slot + 1, (0, 0));
             }
             newest_format[slot] = (target.sink, target.format);
+            let start = chunk.bytes.len();
+            let record = OpenRecord::new(&view).within(room);
+            let rendered = compiled.format.render_open(&record, &mut compiled.state, &mut chunk.bytes);
+            if max_bytes.is_some() {
+                compiled.state.shrink(chunk.bytes.len() - start);
+            }
+            if rendered == Err(RenderError::TooLong) {
+                chunk.bytes.shrink_to_fit();
+                whole = false;
+                continue;
+            }
             // A record that cannot be rendered whole leaves what could be, with a marker: never a gap.
-            let _ = compiled.format.render(&view, &mut compiled.state, &mut chunk.bytes);
+            room -= chunk.bytes.len() - start;
             mark(chunk, head.level, time_ns);
         }
         whole

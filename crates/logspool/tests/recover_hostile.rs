@@ -7,9 +7,10 @@ mod orphan;
 
 use std::collections::BTreeMap;
 use std::mem::offset_of;
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use logspool::recover::{self, Reason};
+use logspool::recover::{self, Condition, Damage, Reason};
 use logspool::segment::layout::{DEFINITIONS, Header, INDEXES, LANES, MANIFESTS, POINTS, RINGS, SINKS, Table};
 use orphan::{Dice, Scene, Task, check};
 
@@ -262,5 +263,33 @@ fn a_file_cut_at_any_length_never_harms_its_recoverer() {
         }
         println!("{kind}: {} lengths of {}: {outcomes:?}", outcomes.tried, bytes.len());
         assert_eq!(0, outcomes.unnoticed, "{kind}: {outcomes:?}");
+    }
+}
+
+/// Has the format of a dead process be another one of it.
+fn exchange_format(scene: &Scene, format: u32, other: u32) {
+    let name = scene.names().into_iter().find(|name| name.ends_with(".seg")).unwrap();
+    let segment = std::fs::OpenOptions::new().read(true).write(true).open(scene.queue.path().join(name)).unwrap();
+    let index = |id: u32| Table::Formats.index_offset() + 8 * Table::Formats.slot(id) as u64;
+    let mut word = [0; 8];
+    segment.read_exact_at(&mut word, index(other)).unwrap();
+    segment.write_all_at(&word, index(format)).unwrap();
+}
+
+#[test]
+fn a_record_shown_thousands_of_times_takes_no_memory_and_costs_itself() {
+    for which in [1, 2] {
+        let scene = Scene::new();
+        let fifo = scene.freeze_full();
+        let witness = scene.spawn(Task::LogOversized);
+        (0..3).for_each(|_| witness.await_report());
+        let formats = witness.kill();
+        scene.thaw(fifo);
+        exchange_format(&scene, formats[&0], formats[&which]);
+        assert_eq!(1, scene.spawn(Task::RecoverInLittle).end()[&0], "the short one is delivered");
+
+        assert_eq!(1, std::fs::read_to_string(&scene.target).unwrap().lines().count());
+        let [orphan] = &scene.scan()[..] else { panic!("the long one is not forgotten") };
+        assert_eq!(Condition::Damaged(Damage { bytes: 0, records: 1 }), orphan.condition);
     }
 }

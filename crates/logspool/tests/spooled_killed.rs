@@ -5,7 +5,8 @@
 mod orphan;
 
 use std::collections::HashMap;
-use std::io::Read;
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use logspool::recover::{Reason, Report, recover_spools};
@@ -98,8 +99,8 @@ fn a_spool_whose_segment_is_gone_is_delivered_also_where_the_machine_runs_on() {
     deliver_without_segment(|_| {});
 }
 
-/// Lets `start_anew` change what says which start of the machine a spool is of.
-fn deliver_without_segment(start_anew: fn(&mut [u8])) {
+/// A spool whose process was killed, and what the process had written before.
+fn killed_with_spool() -> (Scene, String) {
     let scene = Scene::new();
     let fifo = scene.freeze();
     let witness = scene.spawn(Task::LogSpooled);
@@ -108,16 +109,27 @@ fn deliver_without_segment(start_anew: fn(&mut [u8])) {
     witness.kill();
     let mut text = scene.thaw(fifo);
     text.truncate(text.rfind('\n').map_or(0, |end| end + 1));
+    (scene, text)
+}
+
+/// tmpfs is empty.
+fn lose_segment(scene: &Scene) {
+    for name in scene.names() {
+        std::fs::remove_file(scene.queue.path().join(name)).unwrap();
+    }
+}
+
+/// Lets `start_anew` change what says which start of the machine a spool is of.
+fn deliver_without_segment(start_anew: fn(&mut [u8])) {
+    let (scene, mut text) = killed_with_spool();
     let spools = scene.spool_folder();
     let recover = || recover_spools(&spools, None, |path| path == scene.target).unwrap();
     let before = walk(&spools);
     assert_eq!(Report::default(), recover(), "the segment may be there, it tells more");
     assert_eq!(before, walk(&spools));
 
-    // tmpfs is empty, and the machine may have another id of its start.
-    for name in scene.names() {
-        std::fs::remove_file(scene.queue.path().join(name)).unwrap();
-    }
+    // The machine may have another id of its start, too.
+    lose_segment(&scene);
     let targets: Vec<_> = before.iter().filter(|path| path.ends_with("target")).collect();
     assert_eq!(1, targets.len());
     let mut target = std::fs::read(targets[0]).unwrap();
@@ -137,4 +149,25 @@ fn deliver_without_segment(start_anew: fn(&mut [u8])) {
     assert!(report.records() > 1000 && checked.lines >= report.records(), "{report:?} {checked:?}");
     assert!(checked.repeated <= MOST_REPEATED, "{checked:?}");
     assert_eq!(Report::default(), recover());
+}
+
+#[test]
+fn what_a_full_disk_took_of_a_spool_does_not_come_again_with_the_next_try() {
+    let (scene, mut text) = killed_with_spool();
+    lose_segment(&scene);
+    // Longer than any file of the spool: the limit of the child is one for all files.
+    let head = 4 << 30;
+    let file = std::fs::File::create(&scene.target).unwrap();
+    file.write_all_at(b"\n", head - 1).unwrap();
+    let taken = u64::from(scene.spawn(Task::RecoverSpools).end()[&0]);
+    let report = recover_spools(&scene.spool_folder(), None, |path| path == scene.target).unwrap();
+
+    assert_eq!((0, 1), (report.kept.len(), report.removed.len()), "{report:?}");
+    let mut written = std::fs::File::open(&scene.target).unwrap();
+    written.seek(SeekFrom::Start(head)).unwrap();
+    written.read_to_string(&mut text).unwrap();
+    let checked = check(Task::LogSpooled, &text, &HashMap::new());
+    println!("{taken} records while the disk was full, {} after it, {checked:?}", report.records());
+    // One chunk may be cut by the kill, one by the end of the room.
+    assert!(taken > 2 * MOST_REPEATED && checked.repeated <= 2 * MOST_REPEATED, "{taken}, {checked:?}");
 }

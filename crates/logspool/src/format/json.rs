@@ -154,6 +154,9 @@ impl JsonLayout {
                 Run::Steady(index, _) => out.extend_from_slice(steady.get(*index)),
                 Run::Fresh(range) => {
                     for member in &self.members[range.clone()] {
+                        if !record.has_room_for(out.len() - start) {
+                            break;
+                        }
                         if let Shown::Damaged = member.push(format, record, state, out) {
                             result = Err(RenderError::Malformed);
                         }
@@ -185,7 +188,9 @@ impl JsonLayout {
             let Run::Steady(_, range) = run else { continue };
             steady.add(|text| {
                 for member in &self.members[range.clone()] {
-                    member.push(format, record, state, text);
+                    if record.has_room_for(text.len()) {
+                        member.push(format, record, state, text);
+                    }
                 }
             });
         }

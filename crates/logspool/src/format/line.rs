@@ -14,7 +14,7 @@ use super::view::{OpenRecord, RecordView};
 use crate::record::Value;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Why a record did not become the line it should. The line is written all the same, with
+/// Why a record did not become the line it should. But for one that is too long the line is written all the same, with
 /// [`MARKER`](super::percent::MARKER) where something is missing: a gap would say less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RenderError {
@@ -24,6 +24,8 @@ pub enum RenderError {
     WrongType,
     /// The record is damaged: its message is missing, or its values do not fit the template.
     Malformed,
+    /// The line would be longer than [`OpenRecord::within`] allows; nothing is written.
+    TooLong,
 }
 
 impl std::fmt::Display for RenderError {
@@ -32,6 +34,7 @@ impl std::fmt::Display for RenderError {
             Self::MissingField => "cannot format whole record: an extra field is missing",
             Self::WrongType => "cannot format whole record: a value is of a type that the format does not show",
             Self::Malformed => "cannot format whole record: its values do not fit its template",
+            Self::TooLong => "cannot format record: its line would be too long",
         })
     }
 }
@@ -47,6 +50,11 @@ pub struct RenderState {
     pub(super) steady: SteadyCache,
     zone: u64,
 }
+
+/// Bytes of one text that [`RenderState::shrink`] leaves to the next record.
+///
+/// Chosen: more than lines have; a segment has hundreds of formats, and each keeps up to 64 texts.
+const KEPT_BYTES: usize = 16 * 1024;
 
 /// Moves when the time zone of the process changed.
 ///
@@ -69,6 +77,13 @@ impl RenderState {
         }
     }
 
+    /// Behind a line of so many bytes: lets go of what uncommonly long text made it keep.
+    pub fn shrink(&mut self, line_bytes: usize) {
+        if line_bytes.max(self.scratch.capacity()).max(self.asctime.bytes()) > KEPT_BYTES {
+            *self = Self { zone: self.zone, ..Self::default() };
+        }
+    }
+
     /// Forgets the text of the last second; needed after `tzset` and `setlocale`.
     pub fn clear(&mut self) {
         self.asctime.clear();
@@ -83,7 +98,7 @@ impl Format {
     ///
     /// # Errors
     ///
-    /// See [`RenderError`]; a line is written in any case.
+    /// See [`RenderError`].
     pub fn render(
         &self,
         record: &RecordView<'_>,
@@ -105,12 +120,17 @@ impl Format {
         out: &mut Vec<u8>,
     ) -> Result<(), RenderError> {
         state.follow_zone();
+        let start = out.len();
         let rendered = match &self.body {
             Body::Text(pieces) => self.render_text(pieces, record, state, out),
             Body::Json(layout) => layout.render(self, record, state, out),
             Body::Entry(layout) => layout.render(record, state, out),
         };
         out.extend_from_slice(&self.terminator);
+        if !record.has_room_for(out.len() - start) {
+            out.truncate(start);
+            return Err(RenderError::TooLong);
+        }
         if record.is_malformed() { Err(RenderError::Malformed) } else { rendered }
     }
 
@@ -124,6 +144,9 @@ impl Format {
         let start = out.len();
         let mut result = Ok(());
         for piece in pieces {
+            if !record.has_room_for(out.len() - start) {
+                break;
+            }
             let shown = match piece {
                 Piece::Literal(literal) => {
                     out.extend_from_slice(literal);

@@ -83,6 +83,11 @@ impl SecondCache {
         &self.text
     }
 
+    /// Bytes of memory.
+    pub(super) fn bytes(&self) -> usize {
+        self.text.capacity()
+    }
+
     pub(super) fn clear(&mut self) {
         self.second = None;
     }

@@ -98,6 +98,7 @@ pub struct OpenRecord<'a> {
     fields: Values<'a>,
     arguments: Values<'a>,
     malformed: bool,
+    max_bytes: usize,
 }
 
 impl<'a> OpenRecord<'a> {
@@ -119,9 +120,23 @@ impl<'a> OpenRecord<'a> {
             fields: Values::new(&[]),
             arguments: Values::new(&[]),
             malformed: false,
+            max_bytes: usize::MAX,
         };
         open.read_context(record.values);
         open
+    }
+
+    /// The same, with room for a line of so many bytes: nothing is written of a longer one.
+    ///
+    /// A line is looked at part by part; a single part has at most seven times the bytes of the values that it shows.
+    pub fn within(self, max_bytes: usize) -> Self {
+        Self { max_bytes, ..self }
+    }
+
+    /// Whether a line of so many bytes may go on.
+    #[inline]
+    pub(super) fn has_room_for(&self, bytes: usize) -> bool {
+        bytes <= self.max_bytes
     }
 
     fn read_context(&mut self, mut values: Values<'a>) {

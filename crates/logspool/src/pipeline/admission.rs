@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 use super::Pipeline;
 use super::door::wait_for_death;
 use super::life::{current, existing, options};
+use crate::blob::NoRoom;
 use crate::durable::Undurable;
 use crate::generation;
 use crate::queue::cursor::state;
-use crate::queue::producer::{ERROR, LargeRecord, Obstacle, Producer, wake_collector};
+use crate::queue::producer::{ERROR, Obstacle, Producer, RESERVED_SHARE, wake_collector};
 use crate::record::{HEAD_BYTES, Head, advance};
 use crate::segment::layout::{self, level_class};
 use crate::segment::{FIRST_RING_BYTES, Segment};
@@ -26,7 +27,8 @@ pub enum Refusal {
     Reentrant = 1,
     /// No lane could be made: neither tmpfs nor heap had room.
     NoLane = 2,
-    /// A large record found no place for its own file.
+    /// A large record found no place for its own file, or others took all that they may for as long as the record's level
+    /// may wait.
     NoBlob = 3,
 }
 
@@ -62,8 +64,26 @@ pub enum Waiter {
     EventLoop,
 }
 
+/// A wait for room.
+#[derive(Debug, Clone, Copy)]
+struct Wait {
+    /// Level of the record: how long the wait may be.
+    level: u16,
+    /// Who waits.
+    waiter: Waiter,
+    /// Why the record is refused at its end.
+    reason: Refusal,
+}
+
 /// Lanes that threads share when no more lanes can be made.
 const SHARED_LANES: usize = 4;
+
+/// Bytes that large records may take at least. With more room for overflow it is as much as that: both are for sinks that
+/// take nothing.
+///
+/// Chosen: a quarter of the shared memory of a container; half would let few threads log long tracebacks, double leaves
+/// little room for what all other programs there have.
+const LEAST_BLOB_BYTES: u64 = 16 * 1024 * 1024;
 
 /// A record below WARNING waits this long for a collector that is at work.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -202,8 +222,15 @@ pub fn make_room(level: u16, value_bytes: usize, waiter: Waiter, waited: &mut Du
     if needed > producer.max_inline() && !(grown(producer) && needed <= producer.max_inline()) {
         // A large record: the lane takes only a reference to its file.
         needed_here = advance(HEAD_BYTES + 9) as u64;
-        if let Err(refusal) = pipeline.make_large(producer, value_bytes) {
-            return refused(pipeline, level, refusal);
+        match pipeline.make_large(producer, value_bytes, level) {
+            Ok(()) => {}
+            Err(NoRoom::Ever) => return refused(pipeline, level, Refusal::NoBlob),
+            Err(NoRoom::Now) => {
+                let limit = pipeline.blob_limit(level);
+                let full = || (!pipeline.blobs.has_room(value_bytes, limit)).then_some(Obstacle::Full);
+                let wait = Wait { level, waiter, reason: Refusal::NoBlob };
+                return pipeline.wait_for_room(producer, wait, waited, |_| full());
+            }
         }
     }
     match producer.obstacle(needed_here, level) {
@@ -212,10 +239,9 @@ pub fn make_room(level: u16, value_bytes: usize, waiter: Waiter, waited: &mut Du
         Some(Obstacle::Full) if grown(producer) => return Room::Retry,
         Some(_) => {}
     }
-    let before = *waited;
-    let room = pipeline.wait_for_room(producer, needed_here, level, waiter, waited);
-    pipeline.waits.calls.fetch_add(u64::from(before.is_zero()), Ordering::Relaxed);
-    pipeline.waits.nanoseconds.fetch_add((*waited - before).as_nanos() as u64, Ordering::Relaxed);
+    let obstacle = |producer: &mut Producer| producer.obstacle(needed_here, level);
+    let wait = Wait { level, waiter, reason: Refusal::QueueFull };
+    let room = pipeline.wait_for_room(producer, wait, waited, obstacle);
     if room != Room::Retry {
         pipeline.drop_large(producer);
     }
@@ -324,7 +350,13 @@ impl Pipeline {
         }
     }
 
-    fn make_large(&self, producer: &mut Producer, value_bytes: usize) -> Result<(), Refusal> {
+    /// Bytes that large records may take with one of this level: as of a lane, a part is for ERROR and above.
+    fn blob_limit(&self, level: u16) -> u64 {
+        let limit = self.budget.limit().max(LEAST_BLOB_BYTES);
+        if level < ERROR { limit - limit / RESERVED_SHARE } else { limit }
+    }
+
+    fn make_large(&self, producer: &mut Producer, value_bytes: usize, level: u16) -> Result<(), NoRoom> {
         if let Some(large) = producer.take_large() {
             if large.bytes == value_bytes {
                 producer.set_large(large);
@@ -332,8 +364,7 @@ impl Pipeline {
             }
             self.blobs.remove(&self.segment, large.number);
         }
-        let large: LargeRecord = self.blobs.make(&self.segment, value_bytes).map_err(|_| Refusal::NoBlob)?;
-        producer.set_large(large);
+        producer.set_large(self.blobs.make(&self.segment, value_bytes, self.blob_limit(level))?);
         Ok(())
     }
 
@@ -374,13 +405,27 @@ impl Pipeline {
         }
     }
 
+    /// Waits while there is an obstacle, and counts the time.
     fn wait_for_room(
         &self,
         producer: &mut Producer,
-        needed: u64,
-        level: u16,
-        waiter: Waiter,
+        wait: Wait,
         waited: &mut Duration,
+        obstacle: impl Fn(&mut Producer) -> Option<Obstacle>,
+    ) -> Room {
+        let before = *waited;
+        let room = self.wait_while(producer, wait, waited, obstacle);
+        self.waits.calls.fetch_add(u64::from(before.is_zero()), Ordering::Relaxed);
+        self.waits.nanoseconds.fetch_add((*waited - before).as_nanos() as u64, Ordering::Relaxed);
+        room
+    }
+
+    fn wait_while(
+        &self,
+        producer: &mut Producer,
+        wait: Wait,
+        waited: &mut Duration,
+        obstacle: impl Fn(&mut Producer) -> Option<Obstacle>,
     ) -> Room {
         let header = self.segment.header();
         let start = Instant::now();
@@ -396,20 +441,20 @@ impl Pipeline {
                 // Another thread forks: its pause is not the sinks' fault, and the push goes on after it.
                 return Room::Retry;
             }
-            match producer.obstacle(needed, level) {
+            match obstacle(producer) {
                 None => return Room::Retry,
                 Some(Obstacle::Contended) => continue,
                 Some(_) => {}
             }
             let turns = header.heartbeat.load(Ordering::Relaxed) - first_turn;
             let share = *waited - before;
-            if *waited >= self.patience(level, waiter, self.base_patience(turns)) {
+            if *waited >= self.patience(wait.level, wait.waiter, self.base_patience(turns)) {
                 if turns == 0 && share >= STARVED_PATIENCE {
                     self.standstill.store(true, Ordering::Relaxed);
                 }
-                producer.count_refusal(Refusal::QueueFull as usize, level_class(level));
+                producer.count_refusal(wait.reason as usize, level_class(wait.level));
                 self.refusals.fetch_add(1, Ordering::Relaxed);
-                return Room::Refused(Refusal::QueueFull);
+                return Room::Refused(wait.reason);
             }
             if share >= SHARE {
                 return Room::Retry;

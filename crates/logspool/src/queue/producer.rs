@@ -15,7 +15,7 @@ use crate::segment::Segment;
 use crate::segment::layout::LaneHead;
 
 /// Share of a ring that only ERROR and above may use: 1/8.
-const RESERVED_SHARE: u64 = 8;
+pub const RESERVED_SHARE: u64 = 8;
 /// A record longer than this share of its ring travels in a file of its own.
 const INLINE_SHARE: u64 = 4;
 /// First level of the reserved share.

@@ -7,8 +7,8 @@
 use std::io;
 use std::path::Path;
 
+use super::Report;
 use super::run::{self, Options, Undeliverable, Want};
-use super::{Report, at_work};
 use crate::segment::folder::Folder;
 use crate::sink::{Mark, Stream};
 
@@ -63,7 +63,6 @@ impl<'a> Taken<'a> {
 ///
 /// When the folder is missing, cannot be read, is open to others, or of a user whom this process does not serve.
 pub fn adopt(folder: &Path, adopter: &dyn Adopter) -> io::Result<Report> {
-    let _at_work = at_work();
     let folder = Folder::open_of_any_user(folder)?;
     let options = Options { undeliverable: Undeliverable::Discard };
     let is_own = folder.is_own();

@@ -1,8 +1,8 @@
 //! An orphan in this process's hands: its lock, its generation, and the notes that say what is delivered.
 //!
-//! The lock keeps other processes away. It is lost when anything in this process closes another descriptor of
-//! the lock file, so each delivering step also compares the segment's generation: who claims an orphan after
-//! us has changed it, and we stop.
+//! The lock keeps other processes away; other threads of this one share it (`work.rs`). It is lost when anything in this
+//! process closes another descriptor of the lock file, so each delivering step also compares the segment's generation:
+//! who claims an orphan after us has changed it, and we stop.
 
 use std::fs::File;
 use std::io;
@@ -11,6 +11,7 @@ use std::os::unix::fs::FileExt;
 
 use super::image::sink_offset;
 use super::leftover::Leftover;
+use super::work::Work;
 use crate::segment::folder::Folder;
 use crate::segment::layout::{Header, NO_BATCH, Numbered, SinkHead};
 use crate::spool::pointer;
@@ -23,22 +24,22 @@ pub struct Claim<'a> {
     pub leftover: Leftover,
     segment: Option<File>,
     generation: u64,
-    // Held for its record lock until the claim is dropped.
-    _lock: File,
+    work: Work,
 }
 
 impl<'a> Claim<'a> {
-    /// Takes the lock of a dead process. `None`: another process has it.
+    /// Takes the lock of a dead process, or a share in it. `None`: another process has it, or a thread of this one removes
+    /// its files.
     ///
     /// # Errors
     ///
     /// What the system said about the lock or the segment.
     pub fn take(folder: &'a Folder, leftover: &Leftover) -> io::Result<Option<Self>> {
-        let Some(lock) = folder.take_lock(&leftover.lock_name())? else { return Ok(None) };
+        let Some(work) = Work::join(folder, &leftover.name, Some(&leftover.lock_name()))? else { return Ok(None) };
         // Another recoverer may have been at work since the files were listed.
         let leftover = Leftover::find(folder, &leftover.name)?;
         let segment = if leftover.segment { Some(folder.open_file(&leftover.segment_name())?) } else { None };
-        Ok(Some(Self { folder, leftover, segment, generation: 0, _lock: lock }))
+        Ok(Some(Self { folder, leftover, segment, generation: 0, work }))
     }
 
     /// The segment, if there is one.
@@ -60,27 +61,53 @@ impl<'a> Claim<'a> {
         }
     }
 
-    /// Begins a generation of its own. Call before anything is read that is delivered later.
+    /// Begins a generation of its own, one for all who share it. Call before anything is read that is delivered later.
     ///
     /// # Errors
     ///
     /// What the system said.
     pub fn begin(&mut self) -> io::Result<()> {
-        let mut random = [0_u8; 8];
-        // SAFETY: a valid place for eight bytes; so few are never cut short.
-        unsafe { libc::getrandom(random.as_mut_ptr().cast(), random.len(), 0) };
-        // Never the one that is there, also where the kernel has no random bytes yet.
-        let before = self.word(offset_of!(Header, recoverer))?;
-        self.generation = (u64::from_ne_bytes(random) ^ before.wrapping_add(1)).max(1);
-        self.set_word(offset_of!(Header, recoverer) as u64, self.generation)
+        self.generation = self.work.generation(|| {
+            let mut random = [0_u8; 8];
+            // SAFETY: a valid place for eight bytes; so few are never cut short.
+            unsafe { libc::getrandom(random.as_mut_ptr().cast(), random.len(), 0) };
+            // Never the one that is there, also where the kernel has no random bytes yet.
+            let before = self.word(offset_of!(Header, recoverer))?;
+            let generation = (u64::from_ne_bytes(random) ^ before.wrapping_add(1)).max(1);
+            self.set_word(offset_of!(Header, recoverer) as u64, generation)?;
+            Ok(generation)
+        })?;
+        Ok(())
     }
 
-    /// Whether this is still the newest generation.
+    /// See [`Work::take_sink`].
+    pub fn take_sink(&mut self, sink: usize) -> bool {
+        self.work.take_sink(sink)
+    }
+
+    /// See [`Work::is_taken_by_another`].
+    pub fn is_taken_by_another(&self, sink: usize) -> bool {
+        self.work.is_taken_by_another(sink)
+    }
+
+    /// See [`Work::close`]. To be asked before the files are removed.
+    pub fn close_to_others(&self) -> bool {
+        self.work.close()
+    }
+
+    /// See [`Work::leave`].
+    pub fn leave(self) -> Option<Self> {
+        let Self { folder, leftover, segment, generation, work } = self;
+        work.leave().map(|work| Self { folder, leftover, segment, generation, work })
+    }
+
+    /// Whether this is still the newest generation. Also shows those who wait for a sink that it comes further.
     ///
     /// # Errors
     ///
     /// `ResourceBusy` when it is not; what the system said.
     pub fn check(&self) -> io::Result<()> {
+        self.work.step();
         // Before `begin` nothing is delivered, and there may not even be a header.
         if self.generation != 0 && self.word(offset_of!(Header, recoverer))? != self.generation {
             return Err(io::Error::from(io::ErrorKind::ResourceBusy));

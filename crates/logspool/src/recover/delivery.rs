@@ -5,10 +5,7 @@
 //! sidecar is left. The records for a service are numbered on from the last one that is noted as arrived: those that the
 //! dead process had sent get the numbers that they had (`writer/delivery.rs` says why).
 
-use std::cell::RefCell;
-use std::collections::HashSet;
-use std::fs::File;
-use std::io::{self, ErrorKind, Read};
+use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -17,6 +14,7 @@ use super::claim::Claim;
 use super::decoded::Decoded;
 use super::image::{Image, Numbering, SinkPlace};
 use super::progress::Progress;
+use super::source::Source;
 use super::spilled::Spilled;
 use super::target::{Piece, Target};
 use super::walk::{Damage, REST, Visit};
@@ -25,8 +23,7 @@ use crate::chunk::Chunk;
 use crate::clock;
 use crate::format::FormatSpec;
 use crate::queue::reader::Lying;
-use crate::record::Values;
-use crate::render::{self, Chunks, Definitions, Renderer};
+use crate::render::{self, Chunks, Renderer};
 use crate::segment::folder::Folder;
 use crate::segment::layout::Table;
 use crate::sidecar::Origin;
@@ -48,6 +45,12 @@ const FIRST_PIECE_BYTES: usize = MAX_BLOB_BYTES;
 ///
 /// Chosen: about the lines of a batch of short records, so that no kill repeats more than one of a writer would.
 const REST_PIECE_BYTES: usize = 16 * 1024;
+
+/// Bytes that all lines of one record may take; more is damage. A hostile segment could show a large record thousands of
+/// times.
+///
+/// Chosen: the longest record for four files; double is more memory than a small machine has.
+const RECORD_BYTES: usize = 4 * MAX_BLOB_BYTES;
 
 /// One wanted sink.
 #[derive(Debug)]
@@ -95,6 +98,12 @@ impl Output {
             // A service takes numbers with a gap before them only where a connection begins.
             self.target = None;
         }
+    }
+
+    /// Lets it be: what it lacks cannot be read now, and comes with the next recovery.
+    fn stop(&mut self, error: &io::Error) {
+        self.chunk = Chunk::default();
+        self.error = Some(io::Error::new(error.kind(), format!("they cannot be read now: {error}")));
     }
 
     /// Opens its target, once, and waits until nobody else is at work there: from then on only the newest recoverer of
@@ -169,8 +178,8 @@ impl<'a> Delivery<'a> {
             adopter,
             progress: decoded.progress.clone(),
             outputs,
-            source: Source { folder, claim, image: &decoded.image, read: RefCell::default() },
-            renderer: Renderer::default(),
+            source: Source::new(folder, claim, &decoded.image),
+            renderer: Renderer::within(RECORD_BYTES),
             batch: 0,
             damage: Damage::default(),
         }
@@ -208,10 +217,11 @@ impl<'a> Delivery<'a> {
                     self.append(at, entry.batch);
                     self.pass(at, entry.batch);
                 }
-                Err(_) => {
+                Err(error) if Damage::is_told_by(&error) => {
                     self.damage.records += u64::from(entry.marks);
                     self.outputs[at].leave_out(entry.marks);
                 }
+                Err(error) => self.outputs[at].stop(&error),
             }
         }
     }
@@ -254,6 +264,13 @@ impl<'a> Delivery<'a> {
             numbering.number += chunk.marks.len() as u64;
         }
         output.base = base + length;
+    }
+
+    /// Stops all outputs that lack the current batch: any of them may be one that the record goes to.
+    fn stop(&mut self, error: &io::Error) {
+        let Self { outputs, progress, decoded, batch, .. } = self;
+        let lacks = |output: &&mut Output| progress.lacks(output.sink, *batch, &decoded.spilled);
+        outputs.iter_mut().filter(lacks).for_each(|output| output.stop(error));
     }
 
     /// Adds what the dead process had to tell behind the current batch, if it may have sent it. How many records it told
@@ -302,7 +319,10 @@ impl Visit for Delivery<'_> {
         let Self { outputs, progress, decoded, batch, .. } = self;
         let mut open = Open { image: &decoded.image, outputs, progress, spilled: &decoded.spilled, batch: *batch };
         let taken = self.renderer.take(&self.source, &mut open, lying, time_ns);
-        self.damage.records += u64::from(!taken.whole);
+        match self.source.take_error() {
+            None => self.damage.records += u64::from(!taken.whole),
+            Some(error) => self.stop(&error),
+        }
         for at in 0..self.outputs.len() {
             let output = &self.outputs[at];
             let piece_bytes = match (self.batch, &output.target) {
@@ -359,37 +379,5 @@ impl Chunks for Open<'_> {
         let SinkPlace::Own(sink) = self.image.place_of(sink) else { return None };
         let output = self.outputs.iter_mut().find(|output| output.sink == sink && output.error.is_none())?;
         self.progress.lacks(sink, self.batch, self.spilled).then_some(&mut output.chunk)
-    }
-}
-
-/// Definitions and large records of the orphan.
-struct Source<'a> {
-    folder: &'a Folder,
-    claim: &'a Claim<'a>,
-    image: &'a Image,
-    /// Blobs that were read: each belongs to one record.
-    read: RefCell<HashSet<u64>>,
-}
-
-impl Source<'_> {
-    fn read_blob(&self, number: u64) -> io::Result<Vec<u8>> {
-        let file: File = self.folder.open_file(&self.claim.leftover.blob_name(number))?;
-        let length = file.metadata()?.len();
-        if length > MAX_BLOB_BYTES as u64 || !self.read.borrow_mut().insert(number) {
-            return Err(io::Error::from(ErrorKind::InvalidData));
-        }
-        let mut values = Vec::new();
-        file.take(length).read_to_end(&mut values)?;
-        Ok(values)
-    }
-}
-
-impl Definitions for Source<'_> {
-    fn definition(&self, table: Table, id: u32) -> Option<Values<'_>> {
-        self.image.definition(table, id)
-    }
-
-    fn blob(&self, number: u64) -> Option<Vec<u8>> {
-        self.read_blob(number).ok()
     }
 }

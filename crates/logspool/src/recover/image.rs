@@ -3,6 +3,7 @@
 //! The fixed part is copied whole (2.6 MB); of the rings, those that hold something undelivered.
 
 use std::fs::File;
+use std::io;
 use std::mem::offset_of;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
@@ -78,7 +79,7 @@ impl Image {
     ///
     /// See [`Illegible`].
     pub fn copy(file: &File) -> Result<Self, Illegible> {
-        let broken = |error: std::io::Error| Illegible::Broken(error.to_string());
+        let broken = |error: io::Error| Illegible::Broken(error.to_string());
         let status = file.metadata().map_err(broken)?;
         let mut fixed = vec![0; RINGS.min(status.len()) as usize];
         file.read_exact_at(&mut fixed, 0).map_err(broken)?;
@@ -105,7 +106,7 @@ impl Image {
         image.read_points()?;
         // Rings are allocated when they are made; a copy of a segment may have holes instead.
         let limit = (status.blocks() * 512).saturating_add(MAX_RING_TOTAL).min(status.len());
-        image.copy_lanes(&mut RingCopier::new(file, status.len(), limit));
+        image.copy_lanes(&mut RingCopier::new(file, status.len(), limit)).map_err(broken)?;
         image.damage.records += image.header(offset_of!(Header, unreadable));
         Ok(image)
     }
@@ -115,7 +116,7 @@ impl Image {
     /// # Errors
     ///
     /// What the system said.
-    pub fn refresh_sinks(&mut self, file: &File) -> std::io::Result<()> {
+    pub fn refresh_sinks(&mut self, file: &File) -> io::Result<()> {
         let sinks = SINKS as usize..INDEXES as usize;
         file.read_exact_at(&mut self.fixed[sinks], SINKS)
     }
@@ -168,14 +169,15 @@ impl Image {
         self.points[point_index(&self.points, ticks)].wall_ns_at(ticks)
     }
 
-    fn copy_lanes(&mut self, copier: &mut RingCopier<'_>) {
+    fn copy_lanes(&mut self, copier: &mut RingCopier<'_>) -> io::Result<()> {
         // All of them, whatever the count in the header says: a lane that was never made is zero.
         for index in 0..MAX_LANES as u32 {
             let at = lane_offset(index);
-            let (lane, unreadable) = Lane::copy(index, |offset| self.word(at + offset as u64), copier);
+            let (lane, unreadable) = Lane::copy(index, |offset| self.word(at + offset as u64), copier)?;
             self.damage.bytes = self.damage.bytes.saturating_add(unreadable);
             self.lanes.extend(lane);
         }
+        Ok(())
     }
 
     /// Position after the last record that lane `index`, below [`MAX_LANES`], published.

@@ -4,6 +4,7 @@
 //! than the file.
 
 use std::fs::File;
+use std::io;
 use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
 
@@ -34,17 +35,25 @@ pub struct Lane {
 impl Lane {
     /// Copies lane `index`, whose head's words are read by `word`. Returns it if it holds something readable, and
     /// the bytes that it holds and that cannot be read.
-    pub fn copy(index: u32, word: impl Fn(usize) -> u64, copier: &mut RingCopier<'_>) -> (Option<Self>, u64) {
+    ///
+    /// # Errors
+    ///
+    /// What the system said.
+    pub fn copy(
+        index: u32,
+        word: impl Fn(usize) -> u64,
+        copier: &mut RingCopier<'_>,
+    ) -> io::Result<(Option<Self>, u64)> {
         let released = word(offset_of!(LaneHead, consumer.tail));
         let head = word(offset_of!(LaneHead, producer.head));
         if released == head {
-            return (None, 0);
+            return Ok((None, 0));
         }
         let switch = word(offset_of!(LaneHead, producer.switch));
         // Two half words: who has the lane, and how many had it.
         let state = word(offset_of!(LaneHead, state)).to_ne_bytes();
         let incarnation = u32::from_ne_bytes([state[4], state[5], state[6], state[7]]);
-        let mut ring = |offset, bytes| copier.copy(word(offset), word(bytes)).unwrap_or_default();
+        let mut ring = |offset, bytes| copier.copy(word(offset), word(bytes)).map(Option::unwrap_or_default);
         let mut lane = Self {
             index,
             incarnation,
@@ -57,10 +66,10 @@ impl Lane {
             second: Vec::new(),
         };
         if released < switch {
-            lane.first = ring(offset_of!(LaneHead, first_offset), offset_of!(LaneHead, first_bytes));
+            lane.first = ring(offset_of!(LaneHead, first_offset), offset_of!(LaneHead, first_bytes))?;
         }
         if head > switch {
-            lane.second = ring(offset_of!(LaneHead, second_offset), offset_of!(LaneHead, second_bytes));
+            lane.second = ring(offset_of!(LaneHead, second_offset), offset_of!(LaneHead, second_bytes))?;
         }
         // A ring that cannot be read takes its part of the lane with it, not the other ring's.
         if lane.first.is_empty() && released < switch {
@@ -72,7 +81,7 @@ impl Lane {
         let fits = released < head && lane.from < lane.to && lane.reader(lane.from, lane.to).is_some();
         let readable = if fits { lane.to - lane.from } else { 0 };
         let held = head.abs_diff(released).min(copier.file_bytes);
-        (fits.then_some(lane), held.saturating_sub(readable))
+        Ok((fits.then_some(lane), held.saturating_sub(readable)))
     }
 
     /// A reader of `[from, to)`, as far as that can be read. `None`: nothing of it can.
@@ -97,18 +106,19 @@ impl<'a> RingCopier<'a> {
         Self { file, file_bytes, left: limit, taken: Vec::new() }
     }
 
-    fn copy(&mut self, offset: u64, bytes: u64) -> Option<Vec<u8>> {
-        let end = offset.checked_add(bytes)?;
+    /// `None`: there can be no ring.
+    fn copy(&mut self, offset: u64, bytes: u64) -> io::Result<Option<Vec<u8>>> {
+        let Some(end) = offset.checked_add(bytes) else { return Ok(None) };
         let sensible = bytes.is_power_of_two() && (64..=*QUEUE_BYTES.end() as u64).contains(&bytes);
         let inside = offset >= RINGS && end <= self.file_bytes && bytes <= self.left;
         let apart = self.taken.iter().all(|(from, to)| end <= *from || *to <= offset);
         if !(sensible && inside && apart) {
-            return None;
+            return Ok(None);
         }
         let mut ring = vec![0; bytes as usize];
-        self.file.read_exact_at(&mut ring, offset).ok()?;
+        self.file.read_exact_at(&mut ring, offset)?;
         self.left -= bytes;
         self.taken.push((offset, end));
-        Some(ring)
+        Ok(Some(ring))
     }
 }

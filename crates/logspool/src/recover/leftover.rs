@@ -93,7 +93,7 @@ pub fn list(folder: &Folder) -> io::Result<Vec<Leftover>> {
     for leftover in &mut found {
         leftover.overflow.sort_unstable();
     }
-    found.retain(|leftover| leftover.segment || leftover.lock || leftover.modified.is_some());
+    found.retain(Leftover::is_there);
     found.sort_by_key(|leftover| leftover.modified);
     Ok(found)
 }
@@ -130,6 +130,11 @@ impl Leftover {
         }
         let modified = UNIX_EPOCH + Duration::new(status.st_mtime.max(0) as u64, status.st_mtime_nsec as u32);
         self.modified = self.modified.max(Some(modified));
+    }
+
+    /// Whether there is a file of it.
+    pub fn is_there(&self) -> bool {
+        self.segment || self.lock || self.modified.is_some()
     }
 
     /// Bytes of memory that all of it takes.

@@ -21,7 +21,8 @@
 //! - Nothing is removed that holds something undelivered or unread, unless the caller said so
 //!   ([`Undeliverable::Discard`]); whatever stays is in the report with its reasons.
 //! - A segment is touched only under its owner's lock, and every step that delivers checks the generation.
-//! - Lock files of this process are never opened: closing one would drop the lock.
+//! - Lock files of this process are never opened: closing one would drop the lock. Those of dead processes are opened
+//!   once for all threads of this one (`work.rs`).
 //!
 //! What a dead process had for a service goes on in its stream, from the oldest batch that the process did not know to
 //! have arrived, each record under the number that it had or would have had: the service has it once. Where the segment
@@ -41,11 +42,13 @@ mod orphan;
 mod progress;
 mod report;
 mod run;
+mod source;
 mod spilled;
 mod spools;
 mod survey;
 mod target;
 mod walk;
+mod work;
 
 pub use adopt::{Adopter, Taken, adopt, check as check_adoption};
 pub use orphan::{Condition, MAX_ORPHAN_BYTES, Orphan, Pending, Place, Retention, scan};
@@ -53,13 +56,3 @@ pub use report::{Delivered, Kept, Reason, Removed, Report};
 pub use run::{Options, Undeliverable, Want, recover, recover_as};
 pub use spools::{holds_spools, recover_spools};
 pub use walk::Damage;
-
-use crate::gate::{Gate, Held};
-
-/// One scan or recovery at a time in a process: record locks belong to the process, so a second one would get
-/// the locks of the first, and drop them when it closes the files.
-static AT_WORK: Gate<()> = Gate::new(());
-
-fn at_work() -> Held<'static, ()> {
-    AT_WORK.hold()
-}

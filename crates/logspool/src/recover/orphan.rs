@@ -5,11 +5,11 @@ use std::mem::offset_of;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::at_work;
 use super::decoded::Decoded;
 use super::image::Illegible;
 use super::leftover::{self, Leftover, Owner};
 use super::walk::Damage;
+use super::work;
 use crate::segment::folder::Folder;
 use crate::segment::layout::Header;
 
@@ -99,23 +99,25 @@ pub enum Retention {
 
 /// Lists what dead processes of this user left in `folder`, oldest first.
 ///
-/// Nothing is changed and no lock is taken. May take as long as a recovery that is under way in this process.
+/// Nothing is changed, no lock is taken and nobody is waited for.
 ///
 /// # Errors
 ///
 /// When the folder cannot be read or is not ours alone. One that is missing holds nothing.
 pub fn scan(folder: &Path) -> io::Result<Vec<Orphan>> {
-    let _at_work = at_work();
     let folder = match Folder::open_existing(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         opened => opened?,
     };
     let mut orphans = Vec::new();
     for leftover in leftover::list(&folder)? {
-        match leftover.owner(&folder) {
-            Owner::Alive => {}
-            Owner::Unknown => orphans.push(Orphan::of(&leftover, Condition::OwnerUnknown)),
-            Owner::Dead => orphans.push(Orphan::look(&folder, &leftover)),
+        let orphan = match work::owner(&folder, &leftover) {
+            Owner::Alive => continue,
+            Owner::Unknown => Orphan::of(&leftover, Condition::OwnerUnknown),
+            Owner::Dead => Orphan::look(&folder, &leftover),
+        };
+        if orphan.condition == Condition::Whole || !is_passing(&folder, &leftover)? {
+            orphans.push(orphan);
         }
     }
     orphans.sort_by_key(|orphan| orphan.created);
@@ -126,6 +128,12 @@ pub fn scan(folder: &Path) -> io::Result<Vec<Orphan>> {
         orphan.retention = retention(taken, cap);
     }
     Ok(orphans)
+}
+
+/// Whether somebody removes the files just now, or has: what lacks of them then says nothing.
+fn is_passing(folder: &Folder, leftover: &Leftover) -> io::Result<bool> {
+    let now = Leftover::find(folder, &leftover.name)?;
+    Ok(!now.is_there() || work::owner(folder, &now) == Owner::Alive)
 }
 
 /// Bytes that the orphans of a folder may take.

@@ -104,7 +104,7 @@ pub enum Reason {
     NoSegment,
     /// The lock file is gone and the process may be there, perhaps in another pid namespace.
     OwnerUnknown,
-    /// Another process recovers it at the moment.
+    /// Another process, or a thread of this one, recovers it at the moment.
     InWork,
     /// Recovery itself failed on it, which is a bug.
     Failed,
@@ -158,7 +158,7 @@ impl fmt::Display for Reason {
             Self::Unreadable { why } => write!(formatter, "cannot read its segment: {why}"),
             Self::NoSegment => formatter.write_str("its segment is gone"),
             Self::OwnerUnknown => formatter.write_str("its lock is gone, and its process may be there"),
-            Self::InWork => formatter.write_str("another process recovers it at the moment"),
+            Self::InWork => formatter.write_str("somebody else recovers it at the moment"),
             Self::Failed => formatter.write_str("recovery failed on it: please report this"),
         }
     }

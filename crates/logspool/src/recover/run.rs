@@ -5,7 +5,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use super::adopt::Adopter;
-use super::at_work;
 use super::claim::Claim;
 use super::decoded::Decoded;
 use super::delivery::{Delivery, Output};
@@ -14,6 +13,7 @@ use super::leftover::{self, Leftover, Owner};
 use super::orphan::{Pending, Place, Retention, cap, retention};
 use super::report::{Kept, Reason, Removed, Report};
 use super::spilled::Spilled;
+use super::work;
 use crate::segment::folder::Folder;
 use crate::sidecar::{self, Verdict};
 
@@ -52,8 +52,8 @@ pub enum Undeliverable {
 /// what holds nothing any more.
 ///
 /// `want` gets each path as the dead process configured it. The promise is at the head of this module's page.
-/// Blocks for as long as the files take; waits for a recovery that is under way in this process, and passes over
-/// what another process recovers.
+/// Blocks for as long as the files take. What another thread of this process delivers is waited for as long as that
+/// comes further; what another process recovers is passed over.
 ///
 /// # Errors
 ///
@@ -69,14 +69,13 @@ pub fn recover(folder: &Path, want: impl Fn(&Path) -> bool, options: Options) ->
 ///
 /// As for [`recover`].
 pub fn recover_as(folder: &Path, want: impl Fn(&Path) -> Want, options: Options) -> io::Result<Report> {
-    let _at_work = at_work();
     match Folder::open_existing(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Report::default()),
         opened => run(&opened?, want, options, None),
     }
 }
 
-/// A recovery of an open folder, while no other is at work in this process.
+/// A recovery of an open folder.
 pub(super) fn run(
     folder: &Folder,
     want: impl Fn(&Path) -> Want,
@@ -89,8 +88,10 @@ pub(super) fn run(
         if adopter.is_some_and(|adopter| !adopter.looks_at(&leftover.name)) {
             continue;
         }
-        let reasons = match leftover.owner(folder) {
+        let reasons = match work::owner(folder, &leftover) {
             Owner::Alive => continue,
+            // Somebody else was quicker.
+            Owner::Unknown if !Leftover::find(folder, &leftover.name)?.is_there() => continue,
             // A lock that is made here would be in the way of its user.
             _ if !leftover.lock && !folder.is_own() => vec![Reason::OwnerUnknown],
             Owner::Unknown => vec![Reason::OwnerUnknown],
@@ -119,6 +120,21 @@ pub(super) fn run(
     Ok(report)
 }
 
+/// What came of the files of one dead process.
+#[derive(Default)]
+struct Outcome {
+    /// Why they stay; empty when they may go.
+    reasons: Vec<Reason>,
+    /// Records that go with them.
+    given_up: u64,
+}
+
+impl Outcome {
+    fn stays(reason: Reason) -> Self {
+        Self { reasons: vec![reason], given_up: 0 }
+    }
+}
+
 struct Recovery<'a, W> {
     folder: &'a Folder,
     want: W,
@@ -131,21 +147,38 @@ impl<W: Fn(&Path) -> Want> Recovery<'_, W> {
     /// Deals with the files of one dead process. Returns why they stay; empty when they are gone.
     fn settle(&mut self, leftover: &Leftover) -> io::Result<Vec<Reason>> {
         let Some(mut claim) = Claim::take(self.folder, leftover)? else { return Ok(vec![Reason::InWork]) };
-        let Some(segment) = claim.segment() else { return self.settle_without_segment(claim) };
-        let mut decoded = match Decoded::read(self.folder, &claim.leftover, segment) {
-            Ok(decoded) => decoded,
-            Err(Illegible::Unfinished) => return self.settle_without_segment(claim),
-            Err(Illegible::OtherVersion(major)) => return Ok(vec![Reason::OtherVersion { major }]),
-            Err(Illegible::Broken(why)) => return Ok(vec![Reason::Unreadable { why }]),
-        };
-        claim.begin()?;
-        if self.folder.is_own() {
-            let judge = |id: u32| self.judge(&decoded, id);
-            match sidecar::settle(self.folder, &leftover.name, judge) {
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(vec![Reason::InWork]),
-                settled => settled?,
+        let Outcome { mut reasons, given_up } = self.deliver(&mut claim)?;
+        while !reasons.is_empty() {
+            let Some(last) = claim.leave() else { return Ok(reasons) };
+            claim = last;
+            // Other threads may have delivered the rest meanwhile.
+            if self.is_empty(&claim) {
+                reasons.clear();
             }
         }
+        if !claim.close_to_others() {
+            return Ok(vec![Reason::InWork]);
+        }
+        self.remove(claim, given_up)
+    }
+
+    /// Whether nothing is left of a dead process but its files.
+    fn is_empty(&self, claim: &Claim<'_>) -> bool {
+        let Some(segment) = claim.segment() else { return false };
+        let decoded = Decoded::read(self.folder, &claim.leftover, segment);
+        decoded.is_ok_and(|decoded| decoded.pending().is_empty() && !decoded.survey.damage.is_any())
+    }
+
+    /// Delivers what is wanted of it.
+    fn deliver(&mut self, claim: &mut Claim<'_>) -> io::Result<Outcome> {
+        let Some(segment) = claim.segment() else { return self.without_segment(claim) };
+        let mut decoded = match Decoded::read(self.folder, &claim.leftover, segment) {
+            Ok(decoded) => decoded,
+            Err(Illegible::Unfinished) => return self.without_segment(claim),
+            Err(Illegible::OtherVersion(major)) => return Ok(Outcome::stays(Reason::OtherVersion { major })),
+            Err(Illegible::Broken(why)) => return Ok(Outcome::stays(Reason::Unreadable { why })),
+        };
+        claim.begin()?;
         let mut damage = decoded.survey.damage;
         let mut reasons = Vec::new();
         let mut gone = Vec::new();
@@ -153,6 +186,11 @@ impl<W: Fn(&Path) -> Want> Recovery<'_, W> {
         for Pending { place, records, sink } in decoded.pending() {
             match place {
                 Place::File(path) => match (self.want)(&path) {
+                    Want::Append | Want::Take | Want::DoneAway(_) if !claim.take_sink(sink) => {
+                        if !reasons.contains(&Reason::InWork) {
+                            reasons.push(Reason::InWork);
+                        }
+                    }
                     Want::DoneAway(before) if decoded.image.created_ns() < before => {
                         self.report.done_away += records;
                         claim.close(sink)?;
@@ -172,21 +210,28 @@ impl<W: Fn(&Path) -> Want> Recovery<'_, W> {
                 Place::Unknown => damage.records = damage.records.saturating_add(records),
             }
         }
+        if self.folder.is_own() {
+            let judge = |id: u32| self.judge(&decoded, claim, id);
+            match sidecar::settle(self.folder, &claim.leftover.name, judge) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(Outcome::stays(Reason::InWork)),
+                settled => settled?,
+            }
+        }
         if !outputs.is_empty() {
             for output in &mut outputs {
-                output.error = output.open(self.folder, &claim).err();
+                output.error = output.open(self.folder, claim).err();
             }
             if let Some(segment) = claim.segment() {
                 decoded.refresh(segment)?;
             }
-            let outcome = Delivery::new(self.folder, &claim, &decoded, outputs, self.adopter).run();
+            let outcome = Delivery::new(self.folder, claim, &decoded, outputs, self.adopter).run();
             // The survey has seen some of the same records.
             let more = outcome.damage.records.saturating_sub(decoded.survey.damage.records);
             damage.records = damage.records.saturating_add(more);
             claim.check()?;
             // Before the sinks are closed: a closed sink without this note would let the segment go.
             claim.note_unreadable(more)?;
-            self.close(&claim, &decoded, outcome.outputs, &mut reasons)?;
+            self.close(claim, &decoded, outcome.outputs, &mut reasons)?;
         }
         if damage.is_any() {
             reasons.push(Reason::Damaged(damage));
@@ -194,16 +239,14 @@ impl<W: Fn(&Path) -> Want> Recovery<'_, W> {
         if self.options.undeliverable == Undeliverable::Keep || !reasons.is_empty() {
             reasons.append(&mut gone);
         }
-        if !reasons.is_empty() {
-            return Ok(reasons);
-        }
         let given_up = |reason: &Reason| if let Reason::Undeliverable { records, .. } = reason { *records } else { 0 };
-        self.remove(claim, gone.iter().map(given_up).sum())
+        Ok(Outcome { reasons, given_up: gone.iter().map(given_up).sum() })
     }
 
     /// What becomes of what the dead process was about to append for a sink.
-    fn judge(&self, decoded: &Decoded, id: u32) -> Verdict {
+    fn judge(&self, decoded: &Decoded, claim: &Claim<'_>, id: u32) -> Verdict {
         let place = match decoded.image.place_of(id) {
+            SinkPlace::Own(place) if claim.is_taken_by_another(place) => return Verdict::Leave,
             SinkPlace::Own(place) => decoded.image.sink(place),
             SinkPlace::Another | SinkPlace::Unknown => None,
         };
@@ -216,12 +259,10 @@ impl<W: Fn(&Path) -> Want> Recovery<'_, W> {
     }
 
     /// Files without a finished segment: a lock alone goes, anything else holds what nobody can place.
-    fn settle_without_segment(&mut self, claim: Claim<'_>) -> io::Result<Vec<Reason>> {
+    fn without_segment(&self, claim: &Claim<'_>) -> io::Result<Outcome> {
         let spilled = Spilled::index(self.folder, &claim.leftover)?;
-        if spilled.is_empty() && claim.leftover.blobs.is_empty() {
-            return self.remove(claim, 0);
-        }
-        Ok(vec![Reason::NoSegment])
+        let is_empty = spilled.is_empty() && claim.leftover.blobs.is_empty();
+        Ok(if is_empty { Outcome::default() } else { Outcome::stays(Reason::NoSegment) })
     }
 
     /// Marks delivered sinks and reports them.

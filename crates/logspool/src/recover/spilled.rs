@@ -64,7 +64,7 @@ impl Spilled {
     ///
     /// # Errors
     ///
-    /// When a file cannot be opened, or a spool not be read.
+    /// When a file cannot be opened or read.
     pub fn index(folder: &Folder, leftover: &Leftover) -> io::Result<Self> {
         let mut spilled = Self::default();
         let files = &leftover.overflow;
@@ -75,7 +75,7 @@ impl Spilled {
             // Of a file with holes, what has memory: nothing longer is read into ours.
             let file_bytes = status.len().min(status.blocks() * 512);
             spilled.names.push(name);
-            let end = spilled.index_file(&file, file_bytes, *sink);
+            let end = spilled.index_file(&file, file_bytes, *sink)?;
             let has_successor = files.get(at + 1).is_some_and(|(next, _)| next == sink);
             if has_successor {
                 spilled.damage.bytes += file_bytes - end;
@@ -141,18 +141,18 @@ impl Spilled {
     }
 
     /// Returns the offset behind the last whole entry.
-    fn index_file(&mut self, file: &File, file_bytes: u64, sink: usize) -> u64 {
+    fn index_file(&mut self, file: &File, file_bytes: u64, sink: usize) -> io::Result<u64> {
         let entries = self.entries.entry(sink).or_default();
         let file_number = self.names.len() as u32 - 1;
         let mut offset = 0;
-        while let Some((head, end)) = read_head(file, file_bytes, offset)
+        while let Some((head, end)) = read_head(file, file_bytes, offset)?
             && entries.last().is_none_or(|last| last.batch < head.batch)
         {
             let source = Source::File { file: file_number, offset, bytes: head.line_bytes };
             entries.push(Entry { batch: head.batch, marks: head.marks, source });
             offset = end;
         }
-        offset
+        Ok(offset)
     }
 
     /// Whether there are no entries at all.
@@ -228,12 +228,22 @@ fn sound(mut chunk: Chunk) -> Chunk {
 }
 
 /// The head of the entry at `offset` and the offset behind it. `None`: there is no whole entry.
-fn read_head(file: &File, file_bytes: u64, offset: u64) -> Option<(EntryHead, u64)> {
+fn read_head(file: &File, file_bytes: u64, offset: u64) -> io::Result<Option<(EntryHead, u64)>> {
     let mut bytes = [0; ENTRY_HEAD_BYTES];
-    file.read_exact_at(&mut bytes, offset).ok()?;
-    let head = EntryHead::parse(&bytes)?;
-    let end = offset.checked_add(head.bytes() as u64).filter(|end| *end <= file_bytes)?;
+    if !read_whole(file, &mut bytes, offset)? {
+        return Ok(None);
+    }
+    let Some(head) = EntryHead::parse(&bytes) else { return Ok(None) };
+    let Some(end) = offset.checked_add(head.bytes() as u64).filter(|end| *end <= file_bytes) else { return Ok(None) };
     let mut last_word = [0; 8];
-    file.read_exact_at(&mut last_word, end - 8).ok()?;
-    (u64::from_ne_bytes(last_word) == head.batch).then_some((head, end))
+    let is_whole = read_whole(file, &mut last_word, end - 8)? && u64::from_ne_bytes(last_word) == head.batch;
+    Ok(is_whole.then_some((head, end)))
+}
+
+/// Fills `bytes` from `offset` on. `false`: the file ends before.
+fn read_whole(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<bool> {
+    match file.read_exact_at(bytes, offset) {
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),
+        read => read.map(|()| true),
+    }
 }

@@ -9,10 +9,12 @@
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
+use super::Retention;
 use super::report::{Delivered, Kept, Reason, Removed, Report};
 use super::target::Target;
-use super::{Retention, at_work};
+use super::work::Work;
 use crate::segment::folder::Folder;
+use crate::segment::layout::Table;
 use crate::spool::pointer::{self, Alone, SpoolTarget};
 use crate::spool::{RealDisk, SpoolError, View};
 use crate::writer::{Next, SinkSpool};
@@ -30,7 +32,6 @@ const PIECE_BYTES: usize = 4 * 1024 * 1024;
 ///
 /// When the folder cannot be read. One that is missing holds nothing. What goes wrong with one spool is in the report.
 pub fn recover_spools(folder: &Path, own: Option<&str>, want: impl Fn(&Path) -> bool) -> io::Result<Report> {
-    let _at_work = at_work();
     let mut report = Report::default();
     let entries = match std::fs::read_dir(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(report),
@@ -42,8 +43,10 @@ pub fn recover_spools(folder: &Path, own: Option<&str>, want: impl Fn(&Path) -> 
             continue;
         }
         // What is not ours alone is nobody's spool.
-        if let Ok(process) = Folder::open_existing(&entry.path()) {
-            Process { folder: process, name, report: &mut report }.settle(&want);
+        let Ok(folder) = Folder::open_existing(&entry.path()) else { continue };
+        // It has no lock, each spool in it has one.
+        if let Some(work) = Work::join(&folder, "", None)? {
+            Process { folder, work, name, report: &mut report }.settle(&want);
         }
     }
     Ok(report)
@@ -58,6 +61,7 @@ pub fn holds_spools(folder: &Path) -> bool {
 
 struct Process<'a> {
     folder: Folder,
+    work: Work,
     name: String,
     report: &'a mut Report,
 }
@@ -75,12 +79,13 @@ enum Outcome {
 impl Process<'_> {
     fn settle(mut self, want: impl Fn(&Path) -> bool) {
         let names = self.folder.names().unwrap_or_default();
-        let sinks: Vec<String> = names.into_iter().filter(|name| pointer::sink_of(name).is_some()).collect();
+        let sink = |name: String| pointer::sink_of(&name).map(|id| (name, id));
+        let sinks: Vec<(String, u32)> = names.into_iter().filter_map(sink).collect();
         let mut reasons = Vec::new();
         let mut is_empty = !sinks.is_empty();
-        for sink in sinks {
+        for (sink, id) in sinks {
             let path = self.folder.path().join(&sink);
-            let outcome = self.settle_sink(&path, &want).unwrap_or_else(|error| match error.kind() {
+            let outcome = self.settle_sink(&path, id, &want).unwrap_or_else(|error| match error.kind() {
                 ErrorKind::WouldBlock => Outcome::NotOurs,
                 _ => Outcome::Stays(Reason::Unreadable { why: format!("{}: {error}", path.display()) }),
             });
@@ -94,14 +99,14 @@ impl Process<'_> {
             }
         }
         let (name, pid) = (self.name.clone(), 0);
-        if is_empty && pointer::remove_spools(self.folder.path()).is_ok() {
+        if is_empty && self.work.close() && pointer::remove_spools(self.folder.path()).is_ok() {
             self.report.removed.push(Removed { name, pid, bytes: 0, discarded: 0 });
         } else if !reasons.is_empty() {
             self.report.kept.push(Kept { name, pid, bytes: 0, reasons, retention: Retention::Stay });
         }
     }
 
-    fn settle_sink(&mut self, path: &Path, want: impl Fn(&Path) -> bool) -> io::Result<Outcome> {
+    fn settle_sink(&mut self, path: &Path, id: u32, want: impl Fn(&Path) -> bool) -> io::Result<Outcome> {
         let folder = Folder::open_existing(path)?;
         let Some(target) = pointer::read_target(&folder)? else {
             return Ok(Outcome::Stays(Reason::Unreadable { why: format!("{} names no target", path.display()) }));
@@ -114,9 +119,12 @@ impl Process<'_> {
         if !want(&place) {
             return Ok(Outcome::Stays(Reason::Unwanted { path: place, records: count(path)? }));
         }
+        if !self.work.take_sink(Table::Sinks.slot(id)) {
+            return Ok(Outcome::NotOurs);
+        }
         let mut spool = SinkSpool::open_left(path)?;
         let mut delivered = Delivered { path: place.clone(), records: 0, bytes: 0, taken: false };
-        let result = deliver(&mut spool, &place, &mut delivered);
+        let result = deliver(&mut spool, &place, &self.work, &mut delivered);
         self.report.add_delivered(place.clone(), delivered.records, delivered.bytes, false);
         Ok(match result {
             // A live process that cannot be seen from here may be about to lock it.
@@ -140,21 +148,26 @@ fn count(path: &Path) -> io::Result<u64> {
     Ok(records)
 }
 
-fn deliver(spool: &mut SinkSpool, place: &Path, delivered: &mut Delivered) -> io::Result<()> {
+fn deliver(spool: &mut SinkSpool, place: &Path, work: &Work, delivered: &mut Delivered) -> io::Result<()> {
     let mut target = Target::open_alone(place)?;
-    let mut unacked = 0;
-    let mut reached = 0;
-    while let Next::Chunk(chunk, end) = spool.next()? {
-        target.append_alone(&chunk)?;
-        delivered.records += chunk.marks.len() as u64;
-        delivered.bytes += chunk.bytes.len() as u64;
-        (unacked, reached) = (unacked + chunk.bytes.len(), end);
-        if unacked >= PIECE_BYTES {
-            settle(spool, &target, reached)?;
-            unacked = 0;
+    let (mut unacked, mut reached) = (0, 0);
+    let mut pass_on = || -> io::Result<()> {
+        while let Next::Chunk(chunk, end) = spool.next()? {
+            work.step();
+            target.append_alone(&chunk)?;
+            delivered.records += chunk.marks.len() as u64;
+            delivered.bytes += chunk.bytes.len() as u64;
+            (unacked, reached) = (unacked + chunk.bytes.len(), end);
+            if unacked >= PIECE_BYTES {
+                settle(spool, &target, reached)?;
+                unacked = 0;
+            }
         }
-    }
-    settle(spool, &target, reached)
+        Ok(())
+    };
+    let passed_on = pass_on();
+    // Also where something went wrong: what is out must not go out again with every try.
+    passed_on.and(settle(spool, &target, reached))
 }
 
 fn settle(spool: &mut SinkSpool, target: &Target, reached: u64) -> io::Result<()> {

@@ -7,7 +7,7 @@ use super::image::{Image, SinkPlace};
 use super::progress::Progress;
 use super::spilled::Spilled;
 use super::walk::{Damage, Plan, Visit};
-use crate::definition::RouteDefinition;
+use crate::definition::{RouteDefinition, Target};
 use crate::queue::reader::Lying;
 use crate::record::flags;
 use crate::segment::layout::{MAX_SINKS, Table};
@@ -47,7 +47,8 @@ struct Counter<'a> {
     image: &'a Image,
     spilled: &'a Spilled,
     progress: &'a Progress,
-    routes: HashMap<u32, Option<RouteDefinition>>,
+    /// Targets of each route that was met.
+    routes: HashMap<u32, Option<Vec<Target>>>,
     batch: u64,
     survey: Survey,
 }
@@ -77,15 +78,16 @@ impl Visit for Counter<'_> {
             return ControlFlow::Continue(());
         }
         let image = self.image;
-        let route = self
+        let targets = |route: RouteDefinition| route.targets;
+        let targets = self
             .routes
             .entry(head.route)
-            .or_insert_with(|| RouteDefinition::decode(image.definition(Table::Routes, head.route)?));
-        let Some(route) = route else {
+            .or_insert_with(|| RouteDefinition::decode(image.definition(Table::Routes, head.route)?).map(targets));
+        let Some(targets) = targets else {
             self.survey.damage.add(ONE_RECORD);
             return ControlFlow::Continue(());
         };
-        let reached = route.targets.iter().filter(|target| head.level >= target.min_level);
+        let reached = targets.iter().filter(|target| head.level >= target.min_level);
         let sinks: Vec<u32> = reached.map(|target| target.sink).collect();
         sinks.into_iter().for_each(|sink| self.count(sink));
         ControlFlow::Continue(())

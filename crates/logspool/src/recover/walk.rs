@@ -5,6 +5,7 @@
 //! left out: every sink has written it, or holds it in an overflow file. Where the manifests make no sense, what
 //! they no longer describe counts as never batched: rather twice than not at all.
 
+use std::io::{self, ErrorKind};
 use std::mem::offset_of;
 use std::ops::ControlFlow;
 
@@ -27,6 +28,11 @@ impl Damage {
     /// Whether there is any.
     pub fn is_any(self) -> bool {
         self != Self::default()
+    }
+
+    /// Whether an error of a read tells of it. Any other one may pass, and what could not be read is still there.
+    pub(super) fn is_told_by(error: &io::Error) -> bool {
+        matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof | ErrorKind::NotFound)
     }
 
     /// Adds what another part of the same segment lacks.

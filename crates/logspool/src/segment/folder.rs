@@ -19,6 +19,7 @@ pub struct Folder {
     path: PathBuf,
     made_here: bool,
     owner: u32,
+    device_and_inode: (u64, u64),
 }
 
 /// The folder when none is configured.
@@ -76,7 +77,8 @@ impl Folder {
             );
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
         }
-        Ok(Self { handle, path: path.to_owned(), made_here: false, owner: user })
+        let device_and_inode = (status.dev(), status.ino());
+        Ok(Self { handle, path: path.to_owned(), made_here: false, owner: user, device_and_inode })
     }
 
     /// Opens the folder of any user, as far as this process may: only the superuser may open those of others.
@@ -109,7 +111,13 @@ impl Folder {
                 "it belongs to user {owner}, not to the one that it is named after (mend: remove it)"
             ));
         }
-        Ok(Self { handle, path: path.to_owned(), made_here: false, owner })
+        let device_and_inode = (status.dev(), status.ino());
+        Ok(Self { handle, path: path.to_owned(), made_here: false, owner, device_and_inode })
+    }
+
+    /// Which folder it is, whatever its path.
+    pub fn device_and_inode(&self) -> (u64, u64) {
+        self.device_and_inode
     }
 
     /// The user whose folder it is.

@@ -1,7 +1,6 @@
 //! The sidecars that this process has open: each once, because closing a second descriptor would drop its locks.
 //!
-//! Opening and closing go through one gate, which a forked child can take whatever its parent's threads were doing;
-//! the child begins with an empty table and leaves that of its parent as it is.
+//! Opening and closing go through one gate, which a forked child can take whatever its parent's threads were doing.
 //!
 //! Atomics outside `queue` and `stats`: places that a signal handler reads, which may take no lock.
 
@@ -17,7 +16,7 @@ use super::intent::INTENT;
 use super::locks;
 use super::shared_file::Identity;
 use super::side::Sidecar;
-use crate::gate::Gate;
+use crate::gate::PerProcess;
 use crate::segment::folder::Folder;
 use crate::segment::layout::MAX_SINKS;
 
@@ -48,34 +47,12 @@ struct Entry {
     place: Option<&'static Place>,
 }
 
+#[derive(Default)]
 struct Table {
-    process: u32,
     entries: Vec<Entry>,
 }
 
-#[derive(Clone, Copy)]
-struct Pointer {
-    table: *mut Table,
-}
-
-// SAFETY: what it points to is reached by the holder of the gate only.
-unsafe impl Send for Pointer {}
-
-static TABLE: Gate<Pointer> = Gate::new(Pointer { table: std::ptr::null_mut() });
-
-/// Runs `work` on the table of this process.
-fn with_table<R>(work: impl FnOnce(&mut Table) -> R) -> R {
-    let mut pointer = TABLE.hold();
-    let process = std::process::id();
-    // SAFETY: made below and never freed; only the holder of the gate is here. `process` never changes, and a table of
-    // another process is not looked at further.
-    let is_own = unsafe { pointer.table.as_ref() }.is_some_and(|table| table.process == process);
-    if !is_own {
-        pointer.table = Box::into_raw(Box::new(Table { process, entries: Vec::new() }));
-    }
-    // SAFETY: as above.
-    work(unsafe { &mut *pointer.table })
-}
+static TABLE: PerProcess<Table> = PerProcess::new();
 
 /// Opens or makes the sidecar of a file.
 ///
@@ -83,7 +60,7 @@ fn with_table<R>(work: impl FnOnce(&mut Table) -> R) -> R {
 ///
 /// When the folder cannot be used or holds too many; what the system said.
 pub fn open(folder: &Path, identity: Identity) -> io::Result<Handle> {
-    with_table(|table| {
+    TABLE.with(|table| {
         let wanted = |entry: &&mut Entry| {
             entry.sidecar.identity == identity && entry.folder == folder && !entry.sidecar.is_retired()
         };
@@ -110,12 +87,12 @@ pub fn open(folder: &Path, identity: Identity) -> io::Result<Handle> {
 /// How many in this process have it open.
 pub fn users(handle: &Handle) -> u32 {
     let is_it = |entry: &&Entry| handle.0.as_ref().is_some_and(|sidecar| Arc::ptr_eq(&entry.sidecar, sidecar));
-    with_table(|table| table.entries.iter().find(is_it).map_or(0, |entry| entry.users))
+    TABLE.with(|table| table.entries.iter().find(is_it).map_or(0, |entry| entry.users))
 }
 
 /// Closes a sidecar with its last user.
 fn release(sidecar: Arc<Sidecar>) {
-    with_table(|table| {
+    TABLE.with(|table| {
         let Some(at) = table.entries.iter().position(|entry| Arc::ptr_eq(&entry.sidecar, &sidecar)) else { return };
         table.entries[at].users -= 1;
         if table.entries[at].users == 0 {
@@ -133,7 +110,7 @@ fn release(sidecar: Arc<Sidecar>) {
 /// The process ends, or has nothing queued: removes the sidecars that nobody else has open. Who logs after it opens
 /// another one.
 pub fn leave_all() {
-    with_table(|table| table.entries.iter().for_each(|entry| entry.sidecar.retire()));
+    TABLE.with(|table| table.entries.iter().for_each(|entry| entry.sidecar.retire()));
 }
 
 /// What a signal handler needs to remove a sidecar.

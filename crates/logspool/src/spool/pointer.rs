@@ -6,6 +6,7 @@
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use crate::segment::folder::Folder;
@@ -25,8 +26,9 @@ pub fn sink_of(folder: &str) -> Option<u32> {
     folder.strip_prefix("sink-")?.parse().ok()
 }
 
-/// Name of the file that says where the records of a spool go.
+/// Name of the file that says where the records of a spool go, and of one that does not say all of it yet.
 const TARGET_NAME: &str = "target";
+const UNFINISHED_TARGET_NAME: &str = "target.tmp";
 /// Bytes of the machine's id of its start.
 const BOOT_BYTES: usize = 36;
 
@@ -64,10 +66,6 @@ fn boot_id() -> io::Result<Vec<u8>> {
 /// What the system said.
 pub fn make_sink_folder(path: &Path, place: Option<&str>, segment: Option<&Path>) -> io::Result<()> {
     let folder = Folder::open(path)?;
-    let mut file = match folder.create(TARGET_NAME) {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(()),
-        created => created?,
-    };
     let mut text = boot_id()?;
     text.push(b'\n');
     text.extend_from_slice(place.unwrap_or_default().as_bytes());
@@ -76,8 +74,12 @@ pub fn make_sink_folder(path: &Path, place: Option<&str>, segment: Option<&Path>
         text.push(0);
         text.extend_from_slice(segment.as_os_str().as_bytes());
     }
+    // What a try before this one left, on a full disk: only what is whole gets the name.
+    folder.remove(UNFINISHED_TARGET_NAME)?;
+    let mut file = folder.create(UNFINISHED_TARGET_NAME)?;
     file.write_all(&text)?;
     file.sync_all()?;
+    folder.rename(UNFINISHED_TARGET_NAME, TARGET_NAME)?;
     folder.sync()?;
     // Its name, and that of the process's folder.
     for folder in path.ancestors().skip(1).take(2) {
@@ -135,12 +137,8 @@ pub fn file_name(process: &str) -> String {
 ///
 /// What the system said.
 pub fn write(folder: &Folder, process: &str, path: &Path) -> io::Result<()> {
-    let name = file_name(process);
-    let mut file = match folder.create(&name) {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(()),
-        created => created?,
-    };
-    file.write_all(path.as_os_str().as_bytes())
+    // Over what a try before this one left, where the memory was full: it is always the same.
+    folder.open_or_create(&file_name(process))?.write_all_at(path.as_os_str().as_bytes(), 0)
 }
 
 /// Reads where the spools of a process are. `None`: it has none, or what stands there is no absolute path.
@@ -184,5 +182,34 @@ pub fn remove_spools(path: &Path) -> io::Result<()> {
     match std::fs::remove_dir_all(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn notes_that_found_no_room_are_made_by_the_next_try() {
+        let private = std::fs::Permissions::from_mode(0o700);
+        let place = tempfile::Builder::new().permissions(private).tempdir().unwrap();
+        let (folder, sink) = (Folder::open_existing(place.path()).unwrap(), place.path().join(sink_folder(3)));
+        // The file was made, and there was no room for what it says.
+        folder.create(&file_name("1-2-3-4")).unwrap();
+        assert_eq!(None, read(&folder, "1-2-3-4").unwrap());
+        write(&folder, "1-2-3-4", &sink).unwrap();
+        assert_eq!(Some(sink.clone()), read(&folder, "1-2-3-4").unwrap());
+        let sink_folder = Folder::open(&sink).unwrap();
+        for name in [TARGET_NAME, UNFINISHED_TARGET_NAME] {
+            sink_folder.create(name).unwrap();
+            make_sink_folder(&sink, Some("/var/log/app.log"), None).unwrap();
+            let target = read_target(&sink_folder).unwrap().expect("the note is whole");
+
+            assert_eq!((Some(PathBuf::from("/var/log/app.log")), Alone::No), (target.place, target.is_alone));
+            sink_folder.remove(TARGET_NAME).unwrap();
+        }
+        assert_eq!(Vec::<String>::new(), sink_folder.names().unwrap());
     }
 }

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 pub use line::{DEADLINE, file_sink, log, route_to};
 use logspool::definition::{Compression, Descriptor, RotationRules, RouteDefinition, SinkDefinition, SinkKind, Target};
-use logspool::format::FormatSpec;
+use logspool::format::{Extras, FormatSpec, Style};
 use logspool::pipeline::{self, Options};
 use logspool::recover;
 
@@ -56,15 +56,31 @@ pub enum Task {
     LogToServiceBeside,
     /// Logs ten lines to a pipe that is full.
     LogToConsole,
+    /// Logs a record of [`OVERSIZED`] bytes and a short one, with no room for what the target does not take, and reports
+    /// the ids of three formats: theirs, and two that show the message thousands of times.
+    LogOversized,
     /// Logs a thousand lines, reports them, and drains when it is told to.
     LogAndWait,
     /// Recovers the queue folder and reports the records that it delivered.
     Recover,
+    /// Recovers the spools, with room for so many bytes in the target as [`SPOOL_ROOM`] says, and reports as `Recover`.
+    RecoverSpools,
+    /// As `Recover`, with little memory.
+    RecoverInLittle,
     /// Reports how many orphans it sees.
     Scan,
 }
 
-const TASKS: [Task; 15] = [
+/// Bytes of the long record of [`Task::LogOversized`].
+pub const OVERSIZED: usize = 16 * 1024 * 1024;
+
+/// Bytes of memory that a child of [`Task::RecoverInLittle`] has.
+const LITTLE: u64 = 2 << 30;
+
+/// Bytes that a child of [`Task::RecoverSpools`] can append.
+pub const SPOOL_ROOM: u64 = 256 * 1024;
+
+const TASKS: [Task; 18] = [
     Task::Log,
     Task::LogLarge,
     Task::LogRotating,
@@ -77,8 +93,11 @@ const TASKS: [Task; 15] = [
     Task::LogToServiceTight,
     Task::LogToServiceBeside,
     Task::LogToConsole,
+    Task::LogOversized,
     Task::LogAndWait,
     Task::Recover,
+    Task::RecoverSpools,
+    Task::RecoverInLittle,
     Task::Scan,
 ];
 
@@ -159,18 +178,12 @@ impl Scene {
 
     /// Makes the target a FIFO that nobody reads; the file keeps it open.
     pub fn freeze(&self) -> File {
-        let name = std::ffi::CString::new(self.target.to_str().unwrap()).unwrap();
-        // SAFETY: a valid C string.
-        assert_eq!(0, unsafe { libc::mkfifo(name.as_ptr(), 0o600) });
-        use std::os::unix::fs::OpenOptionsExt;
-        std::fs::OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(&self.target).unwrap()
+        freeze(&self.target)
     }
 
     /// As `freeze`, with not a byte of room: nothing at all is written to the target.
     pub fn freeze_full(&self) -> File {
-        let mut fifo = self.freeze();
-        while fifo.write(&[b'.'; 4096]).is_ok() {}
-        fifo
+        freeze_full(&self.target)
     }
 
     /// Returns what the FIFO holds and makes room for a regular file.
@@ -181,6 +194,21 @@ impl Scene {
         std::fs::remove_file(&self.target).unwrap();
         String::from_utf8(bytes).unwrap()
     }
+}
+
+fn freeze(path: &Path) -> File {
+    let name = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
+    // SAFETY: a valid C string.
+    assert_eq!(0, unsafe { libc::mkfifo(name.as_ptr(), 0o600) });
+    use std::os::unix::fs::OpenOptionsExt;
+    std::fs::OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(path).unwrap()
+}
+
+/// As [`Scene::freeze_full`] for any path.
+pub fn freeze_full(path: &Path) -> File {
+    let mut fifo = freeze(path);
+    while fifo.write(&[b'.'; 4096]).is_ok() {}
+    fifo
 }
 
 fn spool_folder(target: &Path) -> PathBuf {
@@ -307,8 +335,18 @@ pub fn child_main() {
     let first_thread = THREADS * std::env::var("LOGSPOOL_CHILD_WHO").unwrap().parse::<u32>().unwrap();
     seam::obey(&std::env::var("LOGSPOOL_CHILD_ORDER").unwrap());
     match task {
-        Task::Recover => {
+        Task::Recover | Task::RecoverInLittle => {
+            if task == Task::RecoverInLittle {
+                limit(libc::RLIMIT_AS, LITTLE);
+            }
             let done = recover::recover(&queue, |path| path == target, recover::Options::default()).unwrap();
+            return report(0, done.records() as u32);
+        }
+        Task::RecoverSpools => {
+            // SAFETY: a plain system call; without the signal a write says that the disk is full.
+            unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+            limit(libc::RLIMIT_FSIZE, std::fs::metadata(&target).unwrap().len() + SPOOL_ROOM);
+            let done = recover::recover_spools(&spool_folder(&target), None, |path| path == target).unwrap();
             return report(0, done.records() as u32);
         }
         Task::Scan => return report(0, recover::scan(&queue).unwrap().len() as u32),
@@ -317,7 +355,7 @@ pub fn child_main() {
     // The little one's segment is small, so that thousands of copies are cheap.
     let queue_total_bytes = (task == Task::LogLittle).then_some(1024 * 1024);
     let overflow_bytes = match task {
-        Task::LogToServiceTight => Some(0),
+        Task::LogToServiceTight | Task::LogOversized => Some(0),
         Task::LogToServiceBeside => Some(256 * 1024),
         Task::LogSpooled => Some(1024 * 1024),
         _ => None,
@@ -341,6 +379,7 @@ pub fn child_main() {
             std::thread::park();
         }
         Task::LogToConsole => log_to_full_pipe(),
+        Task::LogOversized => log_oversized(&target),
         Task::LogAndWait => {
             let route = route_to("waits", file_sink(&target));
             (0..1000).for_each(|index| assert!(log(route, 20, &text(task, first_thread, index))));
@@ -366,6 +405,13 @@ pub fn child_main() {
             threads.collect::<Vec<_>>().into_iter().for_each(|thread| thread.join().unwrap());
         }
     }
+}
+
+/// Lets this process have so much of something.
+fn limit(resource: libc::__rlimit_resource_t, most: u64) {
+    let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
+    // SAFETY: a plain system call with a valid limit.
+    assert_eq!(0, unsafe { libc::setrlimit(resource, &limit) });
 }
 
 /// Size below which the rotating file stays. Small, so that it is rotated often.
@@ -398,6 +444,20 @@ fn log_without_end(task: Task, route: u32, second: Option<u32>, thread: u32) {
             // Some twenty backups a second: what has the lowest priority is to come to its turn.
             std::thread::sleep(Duration::from_millis(5));
         }
+    }
+}
+
+fn log_oversized(target: &Path) {
+    let format = |spec| pipeline::define_format(&spec).unwrap();
+    let plain = format(FormatSpec::text(Style::Dollar, "$message"));
+    let again_and_again = format(FormatSpec::text(Style::Dollar, &"$message".repeat(8192)));
+    let under_many_names = format(FormatSpec::json(&[("m", "message"); 4096], Extras::Omit));
+    let targets = vec![Target { sink: file_sink(target), format: plain, min_level: 0 }];
+    let route = pipeline::define_route(&RouteDefinition { logger: "oversized".to_owned(), targets }).unwrap();
+    assert!(log(route, 20, &"x".repeat(OVERSIZED)) && log(route, 20, "short"));
+    [plain, again_and_again, under_many_names].into_iter().zip(0..).for_each(|(format, which)| report(which, format));
+    loop {
+        std::thread::park();
     }
 }
 

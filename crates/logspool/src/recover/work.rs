@@ -1,0 +1,274 @@
+//! What the threads of this process recover at the moment, so that they are not in each other's way.
+//!
+//! Record locks belong to the process: a second thread would get the lock that another one has, and drop it when it
+//! closes its descriptor. So the lock of a dead process is taken once for all threads that recover what it left, and let
+//! go by the last of them. Each takes the sinks that it delivers, so that no two deliver one. A thread that hangs in the
+//! file of one sink holds up nobody who wants another.
+
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::time::{Duration, Instant};
+
+use super::leftover::{Leftover, Owner};
+use crate::durable::Sinks;
+use crate::gate::PerProcess;
+use crate::segment::folder::Folder;
+
+/// How long a thread that has a sink may come no further before others go on without the sink.
+///
+/// Chosen: as long as it waits itself for a writer or a service.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Pause between two looks at a sink that another thread has. Chosen: most of a recovery takes longer.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// The part of one thread in the work on what a dead process left.
+#[derive(Debug)]
+pub struct Work {
+    id: u64,
+    sinks: Sinks,
+}
+
+/// What several threads may be at work on.
+struct Entry {
+    id: u64,
+    /// Device and inode of the folder.
+    folder: (u64, u64),
+    name: String,
+    /// Held for its record lock until the last one leaves.
+    _lock: Option<File>,
+    /// What they write into the segment, see `Claim`; 0 before the first one does.
+    generation: u64,
+    users: u32,
+    /// Whether there were several since one was told so.
+    was_shared: bool,
+    /// Whether the only one removes it.
+    is_closed: bool,
+    /// Those that somebody delivers.
+    sinks: Sinks,
+    /// Moves while somebody comes further.
+    steps: u64,
+}
+
+#[derive(Default)]
+struct Table {
+    entries: Vec<Entry>,
+    made: u64,
+}
+
+static TABLE: PerProcess<Table> = PerProcess::new();
+
+impl Table {
+    fn find(&mut self, folder: &Folder, name: &str) -> Option<&mut Entry> {
+        self.entries.iter_mut().find(|entry| entry.folder == folder.device_and_inode() && entry.name == name)
+    }
+
+    /// One leaves, and the lock goes with the last. Inside the gate: nobody opens the lock file meanwhile.
+    fn release(&mut self, work: &Work) {
+        let Some(at) = self.entries.iter().position(|entry| entry.id == work.id) else { return };
+        let entry = &mut self.entries[at];
+        entry.users -= 1;
+        entry.sinks &= !work.sinks;
+        if entry.users == 0 {
+            self.entries.swap_remove(at);
+        }
+    }
+}
+
+/// What is known about the process that made some files, without a look at a lock that this process has. What a thread
+/// of it removes counts as its own.
+pub fn owner(folder: &Folder, leftover: &Leftover) -> Owner {
+    TABLE.with(|table| match table.find(folder, &leftover.name) {
+        Some(entry) if entry.is_closed => Owner::Alive,
+        Some(_) => Owner::Dead,
+        None => leftover.owner(folder),
+    })
+}
+
+impl Work {
+    /// Takes part in the work on `name` in a folder; the first one takes the lock `lock_name`, if there is one to take.
+    /// `None`: another process has it, or a thread of this one removes what is there.
+    ///
+    /// # Errors
+    ///
+    /// What the system said about the lock.
+    pub fn join(folder: &Folder, name: &str, lock_name: Option<&str>) -> io::Result<Option<Self>> {
+        TABLE.with(|table| {
+            if let Some(entry) = table.find(folder, name) {
+                if entry.is_closed {
+                    return Ok(None);
+                }
+                entry.users += 1;
+                entry.was_shared = true;
+                return Ok(Some(Self { id: entry.id, sinks: 0 }));
+            }
+            let mut lock = None;
+            if let Some(lock_name) = lock_name {
+                lock = folder.take_lock(lock_name)?;
+                if lock.is_none() {
+                    return Ok(None);
+                }
+            }
+            table.made += 1;
+            let id = table.made;
+            table.entries.push(Entry {
+                id,
+                folder: folder.device_and_inode(),
+                name: name.to_owned(),
+                _lock: lock,
+                generation: 0,
+                users: 1,
+                was_shared: false,
+                is_closed: false,
+                sinks: 0,
+                steps: 0,
+            });
+            Ok(Some(Self { id, sinks: 0 }))
+        })
+    }
+
+    /// `None`: in a forked child, which has no part in it.
+    fn with<R>(&self, work: impl FnOnce(&mut Entry) -> R) -> Option<R> {
+        TABLE.with(|table| table.entries.iter_mut().find(|entry| entry.id == self.id).map(work))
+    }
+
+    /// What `begin` says, asked once for all.
+    ///
+    /// # Errors
+    ///
+    /// What `begin` says.
+    pub fn generation(&self, begin: impl FnOnce() -> io::Result<u64>) -> io::Result<u64> {
+        let generation = self.with(|entry| {
+            if entry.generation == 0 {
+                entry.generation = begin()?;
+            }
+            Ok(entry.generation)
+        });
+        generation.unwrap_or_else(|| Err(ErrorKind::ResourceBusy.into()))
+    }
+
+    /// Takes the sink in a place. Where another thread has it, waits as long as that one comes further. Returns whether
+    /// it was had.
+    pub fn take_sink(&mut self, place: usize) -> bool {
+        let sink = 1 << place;
+        let (mut steps, mut moved) = (None, Instant::now());
+        loop {
+            let is_own = self.sinks & sink != 0;
+            let held = self.with(|entry| {
+                if entry.sinks & sink != 0 && !is_own {
+                    return Some(entry.steps);
+                }
+                entry.sinks |= sink;
+                None
+            });
+            match held {
+                None => return false,
+                Some(None) => {
+                    self.sinks |= sink;
+                    return true;
+                }
+                Some(now) if now != steps => (steps, moved) = (now, Instant::now()),
+                Some(_) if moved.elapsed() >= PATIENCE => return false,
+                Some(_) => {}
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Whether another thread has the sink in a place.
+    pub fn is_taken_by_another(&self, place: usize) -> bool {
+        let others = self.with(|entry| entry.sinks & !self.sinks).unwrap_or_default();
+        others & 1 << place != 0
+    }
+
+    /// Shows those who wait for a sink that it comes further.
+    pub fn step(&self) {
+        self.with(|entry| entry.steps += 1);
+    }
+
+    /// Lets nobody join any more, unless somebody is there. Returns whether this one is alone.
+    pub fn close(&self) -> bool {
+        self.with(|entry| {
+            entry.is_closed = entry.users == 1;
+            entry.is_closed
+        })
+        .unwrap_or_default()
+    }
+
+    /// Leaves. The last of several gets itself back, once: only it can see what is left when all are done.
+    pub fn leave(self) -> Option<Self> {
+        let is_last_of_several = |entry: &mut Entry| entry.users == 1 && std::mem::take(&mut entry.was_shared);
+        let stays = TABLE.with(|table| {
+            let stays = table.entries.iter_mut().find(|entry| entry.id == self.id).is_some_and(is_last_of_several);
+            if !stays {
+                table.release(&self);
+            }
+            stays
+        });
+        if stays {
+            return Some(self);
+        }
+        std::mem::forget(self);
+        None
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        TABLE.with(|table| table.release(self));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    const NAME: &str = "1-2-3-00000000000000aa";
+
+    fn folder() -> (tempfile::TempDir, Folder) {
+        let private = std::fs::Permissions::from_mode(0o700);
+        let path = tempfile::Builder::new().permissions(private).tempdir().unwrap();
+        let folder = Folder::open_existing(path.path()).unwrap();
+        (path, folder)
+    }
+
+    fn join(folder: &Folder) -> Option<Work> {
+        Work::join(folder, NAME, Some("a.lock")).unwrap()
+    }
+
+    #[test]
+    fn threads_share_what_they_recover_and_each_has_sinks_of_its_own() {
+        let (_path, folder) = folder();
+        let (mut one, mut other) = (join(&folder).unwrap(), join(&folder).unwrap());
+        assert!(one.take_sink(3) && one.take_sink(3) && other.take_sink(4));
+        assert!(other.is_taken_by_another(3) && !other.is_taken_by_another(4) && !other.is_taken_by_another(5));
+        assert_eq!((7, 7), (one.generation(|| Ok(7)).unwrap(), other.generation(|| Ok(8)).unwrap()));
+
+        let waits = std::thread::spawn(move || other.take_sink(3).then_some(other));
+        one.step();
+        assert!(one.leave().is_none(), "another one is still there");
+        let other = waits.join().unwrap().expect("the sink is free");
+        let last = other.leave().expect("the last of several looks again");
+        assert!(last.leave().is_none(), "once");
+        let (_other_path, other_folder) = self::folder();
+        assert!(join(&other_folder).unwrap().leave().is_none(), "one alone has seen everything");
+    }
+
+    #[test]
+    fn what_is_removed_is_shared_with_nobody() {
+        let (_path, folder) = folder();
+        let leftover = Leftover { name: NAME.to_owned(), lock: true, ..Leftover::default() };
+        let (one, other) = (join(&folder).unwrap(), join(&folder).unwrap());
+        assert!(!one.close());
+        assert_eq!(Owner::Dead, owner(&folder, &leftover));
+
+        drop(other);
+        assert!(one.close());
+        assert!(join(&folder).is_none());
+        assert_eq!(Owner::Alive, owner(&folder, &leftover));
+        drop(one);
+        assert!(join(&folder).is_some());
+    }
+}

@@ -1,0 +1,97 @@
+//! Records far larger than a lane, for a sink that takes nothing: they have a bound of bytes of their own, and what was
+//! let in goes out in pieces of one record.
+
+mod line;
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use line::{DEADLINE, begin, counted, file_sink, log, make_fifo, route_to, sum};
+use logspool::pipeline::{self, Options};
+
+const BYTES: usize = 1024 * 1024;
+/// The least that large records may take.
+const BOUND: u64 = 16 * 1024 * 1024;
+
+/// Bytes of large records in the queue folder.
+fn blob_bytes() -> u64 {
+    let folder = format!("/dev/shm/logspool-test-{}", std::process::id());
+    let entries = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
+    let blobs = entries.filter(|entry| entry.file_name().to_string_lossy().contains(".blob-"));
+    blobs.map(|entry| entry.metadata().unwrap().len()).sum()
+}
+
+fn text(index: u64) -> String {
+    format!("{index:08}{}", "x".repeat(BYTES - 8))
+}
+
+#[test]
+fn large_records_are_bounded_while_nobody_takes_them_and_go_out_one_by_one() {
+    // No large record fits into the overflow.
+    begin(Options { overflow_bytes: Some(BYTES as u64), blocking_timeout: DEADLINE, ..Options::default() });
+    let folder = tempfile::tempdir().unwrap();
+    // First: beside a sink at work one that takes nothing drops what it is given.
+    a_stuck_sink_has_a_bound(&folder.path().join("fifo"));
+    a_sink_at_work_takes_any_number(&folder.path().join("app.log"));
+}
+
+fn a_sink_at_work_takes_any_number(path: &Path) {
+    let sink = file_sink(path);
+    let route = route_to("at work", sink);
+    std::thread::scope(|threads| {
+        for _ in 0..3 {
+            threads.spawn(|| (0..20).for_each(|index| assert!(log(route, 40, &text(index)), "{index} was refused")));
+        }
+    });
+    assert!(pipeline::flush(Some(sink), Some(DEADLINE)));
+
+    assert_eq!(60 * (BYTES as u64 + 1), std::fs::metadata(path).unwrap().len());
+    assert!(pipeline::close_sink(sink, DEADLINE));
+}
+
+fn a_stuck_sink_has_a_bound(path: &Path) {
+    let reader = make_fifo(path);
+    let sink = file_sink(path);
+    let route = route_to("stuck", sink);
+    let (mut accepted, mut refused) = (0, 0);
+    while refused < 5 {
+        match log(route, 20, &text(accepted)) {
+            true => accepted += 1,
+            false => refused += 1,
+        }
+    }
+    assert_eq!(refused, pipeline::snapshot().unwrap().refused[3][2]);
+    assert!(log(route, 40, &text(accepted)), "a part is for errors");
+    accepted += 1;
+    let taken = blob_bytes();
+    assert!(taken > BOUND / 2 && taken <= BOUND, "{taken} bytes of {accepted} records");
+
+    let thawed = std::thread::spawn(move || {
+        let mut reader = BufReader::new(reader);
+        let mut index = 0;
+        while index < accepted {
+            let mut line = Vec::new();
+            reader.read_until(b'\n', &mut line).unwrap();
+            // The line tells of those that were refused, too.
+            if !line.ends_with(b"the queue was full\n") {
+                assert!(line == (text(index) + "\n").into_bytes(), "record {index}");
+                index += 1;
+            }
+        }
+        reader
+    });
+    assert!(pipeline::flush(None, Some(DEADLINE)));
+    let counts = counted(sink);
+    assert_eq!(0, counts.dropped.into_iter().map(sum).sum::<u64>(), "what is let in is written");
+    let _reader = thawed.join().unwrap();
+    let snapshot = pipeline::snapshot().unwrap();
+    let batches = &snapshot.sinks.iter().find(|known| known.id == sink as usize).unwrap().reading.batch_records;
+    assert!(batches.count >= accepted, "{} batches of {accepted} large records", batches.count);
+    let begun = Instant::now();
+    while blob_bytes() > 0 {
+        assert!(begun.elapsed() < DEADLINE, "{} bytes stay", blob_bytes());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(pipeline::close_sink(sink, DEADLINE));
+}

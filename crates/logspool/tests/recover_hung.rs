@@ -1,0 +1,74 @@
+//! A file that hangs while a program delivers what a dead one left for it: who begins with another file, or only looks, is
+//! not held up.
+
+mod orphan;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use logspool::pipeline::{self, Options};
+use logspool::recover::{Place, Reason};
+use logspool::sidecar::steps::{self, Step};
+use orphan::{DEADLINE, Scene, Task, await_that, await_within, check, file_sink, freeze_full, log, route_to};
+
+#[test]
+fn child_process() {
+    orphan::child_main();
+}
+
+static HAS_HUNG: AtomicBool = AtomicBool::new(false);
+static GOES_ON: AtomicBool = AtomicBool::new(false);
+
+/// Holds up the first thread that is about to append, until it may go on.
+fn hang_once(step: Step, bytes: usize) -> usize {
+    if step == Step::Intended && bytes == 0 && !HAS_HUNG.swap(true, Ordering::Relaxed) {
+        while !GOES_ON.load(Ordering::Relaxed) {
+            std::thread::park_timeout(Duration::from_millis(1));
+        }
+    }
+    bytes
+}
+
+const LIVE: &str = "of the live one";
+
+/// What a file holds in front of the line of the live program, which is its last.
+fn before_live(path: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    text.strip_suffix("\n")?.strip_suffix(LIVE).map(str::to_owned)
+}
+
+#[test]
+fn a_file_that_hangs_holds_up_its_own_records_alone() {
+    let scene = Scene::new();
+    let (target, second) = (&scene.target, scene.second_target());
+    let (fifo, second_fifo) = (scene.freeze_full(), freeze_full(&second));
+    let witness = scene.spawn(Task::LogTwice);
+    scene.await_overflow();
+    let witnessed = witness.kill();
+    scene.thaw(fifo);
+    drop(second_fifo);
+    std::fs::remove_file(&second).unwrap();
+
+    steps::watch(hang_once);
+    pipeline::configure(Options { queue_dir: Some(scene.queue.path().to_owned()), ..Options::default() }).unwrap();
+    assert!(log(route_to("hangs", file_sink(target)), 20, LIVE));
+    await_that("recovery comes to the file that hangs", || HAS_HUNG.load(Ordering::Relaxed));
+    assert!(log(route_to("well", file_sink(&second)), 20, LIVE));
+    await_within(Duration::from_secs(3), "the other file is written", || before_live(&second).is_some());
+    check(Task::LogTwice, &before_live(&second).unwrap(), &witnessed);
+    let orphans = scene.scan();
+    assert_eq!(1, orphans.len());
+    let places: Vec<&Place> = orphans[0].pending.iter().map(|pending| &pending.place).collect();
+    assert_eq!(vec![&Place::File(target.clone())], places);
+    let report = scene.recover();
+    assert_eq!(vec![Reason::InWork], report.kept[0].reasons, "what hangs is not waited for without end");
+    assert_eq!(None, before_live(target));
+
+    GOES_ON.store(true, Ordering::Relaxed);
+    await_that("the file that hung is written", || before_live(target).is_some());
+    check(Task::LogTwice, &before_live(target).unwrap(), &witnessed);
+    assert_eq!((0, 0), (scene.scan().len(), scene.recover().records()));
+    assert_eq!(0, pipeline::drain(DEADLINE));
+    assert_eq!(Vec::<String>::new(), scene.names());
+}

@@ -1,0 +1,109 @@
+//! What a recovery cannot read at the moment (no descriptor is left, a disk fails) is no damage: it stays, and the next
+//! recovery delivers it.
+
+mod orphan;
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+
+use logspool::recover::{Reason, Report};
+use logspool::sidecar::steps::{self, Step};
+use orphan::{Scene, Task, check};
+
+#[test]
+fn child_process() {
+    orphan::child_main();
+}
+
+/// An orphan with a file of some kind, and that file.
+fn orphan_with(kind: &str) -> (Scene, PathBuf) {
+    for _ in 0..100 {
+        let scene = Scene::new();
+        let fifo = scene.freeze_full();
+        let witness = scene.spawn(Task::LogLittle);
+        witness.await_report();
+        witness.kill();
+        scene.thaw(fifo);
+        if let Some(name) = scene.names().into_iter().find(|name| name.contains(kind)) {
+            let path = scene.queue.path().join(name);
+            return (scene, path);
+        }
+    }
+    panic!("one of a hundred is killed in time");
+}
+
+fn aside(path: &Path) -> PathBuf {
+    path.with_file_name("aside")
+}
+
+/// Puts something in the place of a file that cannot be read.
+fn spoil(path: &Path) {
+    std::fs::rename(path, aside(path)).unwrap();
+    std::fs::create_dir(path).unwrap();
+}
+
+fn mend(path: &Path) {
+    std::fs::remove_dir(path).unwrap();
+    std::fs::rename(aside(path), path).unwrap();
+}
+
+fn assert_that_it_stays(report: &Report) {
+    let [kept] = &report.kept[..] else { panic!("{report:?}") };
+    let [Reason::Unwritable { error, .. }] = &kept.reasons[..] else { panic!("{report:?}") };
+    assert!(error.contains("cannot be read now"), "{error}");
+}
+
+/// An orphan that was recovered while a file of some kind could not be read, and that file.
+fn recovered_without(kind: &str, spoil: impl Fn(&Path)) -> (Scene, PathBuf) {
+    for _ in 0..100 {
+        let (scene, path) = orphan_with(kind);
+        spoil(&path);
+        let report = scene.recover();
+        // The kill may come when what the file holds has been put elsewhere already, or is not in it yet.
+        if report.records() < 400 {
+            assert_that_it_stays(&report);
+            return (scene, path);
+        }
+    }
+    panic!("one of a hundred needs the file");
+}
+
+fn assert_that_all_is_delivered_once(scene: &Scene) {
+    let report = scene.recover();
+    assert_eq!((0, Vec::<String>::new()), (report.kept.len(), scene.names()), "{report:?}");
+    let text = std::fs::read_to_string(&scene.target).unwrap();
+    let checked = check(Task::LogLittle, &text, &[(0, 399)].into());
+    assert_eq!((400, 0), (checked.lines, checked.repeated));
+}
+
+#[test]
+fn a_large_record_that_cannot_be_read_now_comes_with_the_next_recovery() {
+    let (scene, blob) = recovered_without(".blob-", spoil);
+    assert_that_it_stays(&scene.recover());
+
+    mend(&blob);
+    assert_that_all_is_delivered_once(&scene);
+}
+
+thread_local! {
+    /// Spoiled once the recovery of this thread has found its entries.
+    static SPOILED_LATER: RefCell<Option<PathBuf>> = const { RefCell::new(None) };
+}
+
+fn spoil_when_entered(step: Step, bytes: usize) -> usize {
+    if step == Step::Entered
+        && let Some(path) = SPOILED_LATER.take()
+    {
+        spoil(&path);
+    }
+    bytes
+}
+
+#[test]
+fn an_overflow_file_that_cannot_be_read_now_comes_with_the_next_recovery() {
+    steps::watch(spoil_when_entered);
+    let (scene, overflow) = recovered_without(".over-", |path| SPOILED_LATER.set(Some(path.to_owned())));
+
+    mend(&overflow);
+    assert_that_all_is_delivered_once(&scene);
+}
