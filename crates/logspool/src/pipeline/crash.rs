@@ -38,8 +38,9 @@ const PATIENCE: Duration = Duration::from_millis(200);
 /// says that the process goes on.
 const HELD: Duration = Duration::from_secs(2);
 
-/// Bytes of a stack for signals where the thread has none. Chosen: what is here takes 2 KiB and the kernel up to 11;
-/// handlers of before may take more.
+/// Bytes of a stack for signals where the thread has none, or less. Chosen: what is here takes 2 KiB and the kernel up
+/// to 11, twice where a handler of before aborts; and that may take more itself. Rust's own stacks have 8 KiB, too few
+/// for two signals on a processor with AVX-512.
 const STACK_BYTES: usize = 64 * 1024;
 
 /// Handlers that were there before, in the order of [`SIGNALS`]. Never freed: one may just be called.
@@ -100,14 +101,17 @@ pub fn remove_crash_drain() {
     }
 }
 
-/// A stack for signals, so that a handler runs where the thread's own stack is used up. One that is there stays.
+/// A stack for signals, so that a handler runs where the thread's own stack is used up. One that is large enough stays;
+/// who made another one frees it.
 fn give_stack() {
     const GUARD_BYTES: usize = 64 * 1024;
     // SAFETY: a plain question, a fresh mapping whose lower part is made inaccessible, and its upper part, which
     // nobody else uses, for the kernel.
     unsafe {
         let mut now: libc::stack_t = std::mem::zeroed();
-        if libc::sigaltstack(std::ptr::null(), &mut now) != 0 || now.ss_flags & libc::SS_DISABLE == 0 {
+        let is_known = libc::sigaltstack(std::ptr::null(), &mut now) == 0;
+        let is_enough = now.ss_flags & libc::SS_DISABLE == 0 && now.ss_size >= STACK_BYTES;
+        if !is_known || is_enough {
             return;
         }
         let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
