@@ -53,7 +53,7 @@ class bind:
         return self
 
     def __exit__(self, *_: object) -> None:
-        block = _blocks.get()
+        block: Any = _blocks.get()
         while block is not None and block[0] is not self:
             block = block[2]
         # None: entered in another context, which keeps what it has. A context manager must not raise for that.
