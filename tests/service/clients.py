@@ -129,7 +129,8 @@ def in_each_mode(address: str, queue_dir: Path, options=lambda mode: {}, *, coun
     with contextlib.ExitStack() as ends:
         started = []
         for mode in MODES:
-            chosen = {"durability": mode, "shutdown_timeout": DEADLINE, **options(mode)}
+            waits = {"shutdown_timeout": DEADLINE, "durability_timeout": DEADLINE}
+            chosen = {"durability": mode, **waits, **options(mode)}
             client = Client(address, mode, env, chosen, records=count(mode), **more)
             started.append(ends.enter_context(client))
         yield started
