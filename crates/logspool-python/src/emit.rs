@@ -202,8 +202,8 @@ unsafe fn queue_line(method: Method, handler: *mut PyObject, record: *mut PyObje
                 }
                 Line::Queued
             }
-            // The child of a fork: its own state is made by the next call, this line is written at once.
             Queued::Raised => Line::Raised,
+            // The child of a fork: its own state is made by the next call, this line is written at once.
             Queued::Stale if adoption.is_service() => Line::Again,
             Queued::Stale if adoption.turns() => Line::StockAfterQueue,
             Queued::Stale => Line::Stock,

@@ -434,7 +434,8 @@ impl Pipeline {
         let first_turn = header.heartbeat.load(Ordering::Relaxed);
         loop {
             wake_collector(&header.sleeping);
-            std::thread::sleep(pause);
+            // A sleep that begins again after each signal never ends where they come every few microseconds.
+            crate::barrier::pause(pause);
             pause = (pause * 2).min(Duration::from_micros(500));
             *waited = before + start.elapsed();
             if generation::turn() != producer.turn {

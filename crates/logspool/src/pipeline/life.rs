@@ -322,7 +322,8 @@ impl Pipeline {
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return false;
             }
-            std::thread::sleep(pause);
+            // A sleep that begins again after each signal never ends where they come every few microseconds.
+            crate::barrier::pause(pause);
             pause = (pause * 2).min(Duration::from_millis(1));
         }
     }
