@@ -362,17 +362,18 @@ pub fn begin_end() -> usize {
 #[cfg(Py_GIL_DISABLED)]
 mod turn {
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
+
+    use logspool::nap::nap;
 
     use super::{Detached, another_ends, this_thread};
 
     /// The thread whose turn it is, or 0.
     static HOLDER: AtomicUsize = AtomicUsize::new(0);
 
-    /// How often and how long a thread waits: a second in all. Chosen: a line takes microseconds, and a thread that is
-    /// kept from the processor tens of milliseconds; a handler may also wait for another thread that logs, so nobody
-    /// waits for good.
-    const LOOKS: usize = 10_000;
+    /// How long a thread waits. Chosen: a line takes microseconds, and a thread that is kept from the processor tens of
+    /// milliseconds; a handler may also wait for another thread that logs, so nobody waits for good.
+    const PATIENCE: Duration = Duration::from_secs(1);
     const PAUSE: Duration = Duration::from_micros(100);
 
     pub struct Turn(bool);
@@ -393,13 +394,14 @@ mod turn {
 
     #[cold]
     unsafe fn wait() -> Turn {
-        for _ in 0..LOOKS {
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline {
             if HOLDER.compare_exchange(0, this_thread(), Ordering::Acquire, Ordering::Relaxed).is_ok() {
                 return Turn(true);
             }
             // SAFETY: attached, as the caller of `take` says.
             let _detached = unsafe { Detached::new() };
-            std::thread::sleep(PAUSE);
+            nap(PAUSE);
         }
         Turn(false)
     }

@@ -41,14 +41,6 @@ pub fn heavy() {
     if !done {
         // An old kernel, or a container that forbids the call. A processor empties its store buffer in less than a
         // microsecond, and a thread that does not run passed a barrier when it was stopped.
-        pause(Duration::from_millis(1));
+        crate::nap::nap(Duration::from_millis(1));
     }
-}
-
-/// Sleeps. Async-signal-safe; a signal may end it early.
-#[cfg(not(loom))]
-pub fn pause(time: std::time::Duration) {
-    let time = libc::timespec { tv_sec: time.as_secs() as libc::time_t, tv_nsec: time.subsec_nanos() as libc::c_long };
-    // SAFETY: nanosleep is async-signal-safe and `time` is valid.
-    unsafe { libc::nanosleep(&time, std::ptr::null_mut()) };
 }

@@ -9,6 +9,8 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use crate::nap::nap;
+
 /// First and longest pause between two tries. Chosen: most holders are done in microseconds; recovery takes as long
 /// as the files take, and polling for it every 2 ms costs nothing.
 const FIRST_PAUSE: Duration = Duration::from_micros(50);
@@ -55,7 +57,7 @@ impl<T: Copy> Gate<T> {
             if let Some(held) = self.try_hold() {
                 return held;
             }
-            std::thread::sleep(pause);
+            nap(pause);
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }

@@ -16,6 +16,7 @@ use std::os::fd::RawFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::nap::nap;
 use crate::recover::{self, Options, Reason, Report, Undeliverable};
 use crate::segment::folder::Folder;
 
@@ -116,7 +117,7 @@ fn look_after(folder: &Path) {
         if is_settled(folder, &report) || Instant::now() >= end {
             break;
         }
-        std::thread::sleep(pause);
+        nap(pause);
         pause = (pause * 2).min(*PAUSES.end());
     }
     if let Ok(folder) = Folder::open_existing(folder) {

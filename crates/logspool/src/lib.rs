@@ -42,6 +42,8 @@ pub mod meters;
 #[cfg(not(loom))]
 pub mod msgpack;
 #[cfg(not(loom))]
+pub mod nap;
+#[cfg(not(loom))]
 pub mod openmetrics;
 #[cfg(not(loom))]
 mod overflow;

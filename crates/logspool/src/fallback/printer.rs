@@ -5,6 +5,7 @@
 use std::time::{Duration, Instant};
 
 use crate::gate::PerProcess;
+use crate::nap::nap;
 use crate::pipeline::spawn;
 
 /// Bytes that wait for it at most.
@@ -40,7 +41,7 @@ pub fn print(line: &[u8]) -> bool {
 pub fn finish(patience: Duration) {
     let deadline = Instant::now() + patience;
     while STATE.with(|state| state.runs) && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_micros(200));
+        nap(Duration::from_micros(200));
     }
 }
 

@@ -11,6 +11,7 @@ use super::life::{current, existing, options};
 use crate::blob::NoRoom;
 use crate::durable::Undurable;
 use crate::generation;
+use crate::nap::nap;
 use crate::queue::cursor::state;
 use crate::queue::producer::{ERROR, Obstacle, Producer, RESERVED_SHARE, wake_collector};
 use crate::record::{HEAD_BYTES, Head, advance};
@@ -434,8 +435,7 @@ impl Pipeline {
         let first_turn = header.heartbeat.load(Ordering::Relaxed);
         loop {
             wake_collector(&header.sleeping);
-            // A sleep that begins again after each signal never ends where they come every few microseconds.
-            crate::barrier::pause(pause);
+            nap(pause);
             pause = (pause * 2).min(Duration::from_micros(500));
             *waited = before + start.elapsed();
             if generation::turn() != producer.turn {

@@ -20,8 +20,8 @@ use super::Pipeline;
 use super::door;
 use super::life::existing;
 use super::signals::{SIGNAL_PATIENCE, unlink_in_handler};
-use crate::barrier;
 use crate::clock::monotonic_ns;
+use crate::nap::nap;
 
 /// What ends a program by its own fault: the signals that Python's faulthandler watches.
 const SIGNALS: [libc::c_int; 5] = [libc::SIGSEGV, libc::SIGABRT, libc::SIGBUS, libc::SIGFPE, libc::SIGILL];
@@ -169,7 +169,7 @@ fn write_queued(pipeline: &Pipeline) -> bool {
     let ticket = pipeline.request();
     let is_answered = || pipeline.answered.load(Ordering::Acquire) >= ticket;
     while !is_answered() && monotonic_ns() < begun + left {
-        barrier::pause(Duration::from_micros(200));
+        nap(Duration::from_micros(200));
     }
     SPENT_NS.fetch_add(monotonic_ns() - begun, Ordering::Relaxed);
     is_answered()

@@ -15,6 +15,7 @@ use super::life::{drain, existing};
 use crate::barrier;
 use crate::clock::monotonic_ns;
 use crate::generation;
+use crate::nap::nap;
 
 /// How long a push that passed its look at the turn may take to publish. Chosen: it takes nanoseconds, or as long as
 /// its thread is kept from the processor, which is tens of milliseconds on a busy machine.
@@ -31,7 +32,7 @@ pub(super) fn shut(pipeline: &Pipeline, patience: Duration) {
     let lanes = pipeline.segment.header().lanes.load(Ordering::Acquire) as usize;
     for index in 0..lanes {
         while !pipeline.segment.lane(index).producer.has_no_window() && monotonic_ns() < end {
-            barrier::pause(PAUSE);
+            nap(PAUSE);
         }
     }
 }
@@ -122,6 +123,6 @@ pub(super) fn wait_for_death() {
         if until != 0 && monotonic_ns() >= until {
             return;
         }
-        std::thread::sleep(Duration::from_millis(10));
+        nap(Duration::from_millis(10));
     }
 }

@@ -16,6 +16,7 @@ use crate::collector::{Collector, Turn};
 use crate::gate::Gate;
 use crate::generation;
 use crate::lateness::Lateness;
+use crate::nap::nap;
 use crate::overflow::Budget;
 use crate::queue::producer::{sleep_until_woken, wake_collector};
 use crate::segment::{Segment, folder};
@@ -322,8 +323,7 @@ impl Pipeline {
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return false;
             }
-            // A sleep that begins again after each signal never ends where they come every few microseconds.
-            crate::barrier::pause(pause);
+            nap(pause);
             pause = (pause * 2).min(Duration::from_millis(1));
         }
     }

@@ -11,6 +11,7 @@ use crate::clock;
 use crate::definition::{RouteDefinition, SinkDefinition, SinkKind, SiteDefinition};
 use crate::fallback;
 use crate::format::{Format, FormatSpec};
+use crate::nap::nap;
 use crate::queue::reader::LaneReader;
 use crate::segment::layout::{MAX_SINKS, REFUSALS, Table, level_class};
 use crate::sidecar::Origin;
@@ -165,7 +166,7 @@ pub fn close_sink(sink: u32, timeout: Duration) -> bool {
     outlet.ask_to_leave();
     // A writer that sits in a stuck write keeps the descriptor until it comes back.
     while done && outlet.thread_runs() && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_micros(50));
+        nap(Duration::from_micros(50));
     }
     outlet.release();
     pipeline.retire_routes(sink);

@@ -14,8 +14,8 @@ use std::time::Duration;
 use super::life::existing;
 use super::spooling::Spooler;
 use super::{Pipeline, door};
-use crate::barrier;
 use crate::clock::monotonic_ns;
+use crate::nap::nap;
 use crate::segment::layout::{LEVEL_CLASSES, MAX_SINKS};
 use crate::sidecar;
 
@@ -160,7 +160,7 @@ fn write_queued(pipeline: &Pipeline) -> Wait {
         if now >= until {
             return Wait::Again((FIRST_MOMENT_NS << shift).min(end - now));
         }
-        barrier::pause(Duration::from_micros(200));
+        nap(Duration::from_micros(200));
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::Pipeline;
 use super::life::spawn;
+use crate::nap::nap;
 use crate::segment::Segment;
 use crate::spool::pointer;
 use crate::writer::{Bell, SpoolHome, SpoolTurn};
@@ -91,7 +92,7 @@ impl Pipeline {
         spooler.leave.store(true, Ordering::Release);
         spooler.bell.ring();
         while spooler.runs() && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_micros(100));
+            nap(Duration::from_micros(100));
         }
         let removed = !spooler.runs() && {
             self.outlets().iter().flatten().for_each(|outlet| outlet.close_spool());

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use super::leftover::{Leftover, Owner};
 use crate::durable::Sinks;
 use crate::gate::PerProcess;
+use crate::nap::nap;
 use crate::segment::folder::Folder;
 
 /// How long a thread that has a sink may come no further before others go on without the sink.
@@ -171,7 +172,7 @@ impl Work {
                 Some(_) if moved.elapsed() >= PATIENCE => return false,
                 Some(_) => {}
             }
-            std::thread::sleep(PAUSE);
+            nap(PAUSE);
         }
     }
 

@@ -16,8 +16,10 @@ use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::clock::{self, Point};
+use crate::nap::nap;
 use crate::record::{Encoder, Value, Values};
 use folder::Folder;
 use layout::{Header, LaneHead, SinkHead, Table};
@@ -66,9 +68,9 @@ pub const MAX_RING_TOTAL: u64 = 64 * 1024 * 1024;
 /// The lower half of a word: of an index, where the definition lies; of a definition, its length.
 const OFFSET_MASK: u64 = u32::MAX as u64;
 
-/// Tries to take the own lock, and the pause between two: 100 ms in all, where a recoverer needs microseconds.
-const LOCK_TRIES: u32 = 100;
-const LOCK_PAUSE: std::time::Duration = std::time::Duration::from_millis(1);
+/// How long the own lock is tried for, and the pause between two tries. A recoverer needs microseconds.
+const LOCK_PATIENCE: Duration = Duration::from_millis(100);
+const LOCK_PAUSE: Duration = Duration::from_millis(1);
 
 fn check(result: i32) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
@@ -416,13 +418,17 @@ impl Segment {
 /// new and unlocked, so a lock that is held is tried again for a while.
 fn own_lock(folder: &Folder, name: &str) -> io::Result<File> {
     let lock_name = format!("{name}.lock");
-    for _ in 0..LOCK_TRIES {
+    let deadline = Instant::now() + LOCK_PATIENCE;
+    loop {
         if let Some(lock) = folder.take_lock(&lock_name)? {
             return Ok(lock);
         }
-        std::thread::sleep(LOCK_PAUSE);
+        if Instant::now() >= deadline {
+            let text = "another process holds this process's segment name";
+            return Err(io::Error::new(io::ErrorKind::AddrInUse, text));
+        }
+        nap(LOCK_PAUSE);
     }
-    Err(io::Error::new(io::ErrorKind::AddrInUse, "another process holds this process's segment name"))
 }
 
 /// Makes a range that was taken and not allocated free again. Not where another one was taken behind it: then it

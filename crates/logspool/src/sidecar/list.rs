@@ -12,6 +12,7 @@ use super::side::Sidecar;
 use super::table::{self, Handle};
 use super::{locks, mend};
 use crate::clock::monotonic_ns;
+use crate::nap::nap;
 use crate::segment::folder::Folder;
 
 /// How long a recoverer waits for a writer that is inside.
@@ -99,7 +100,7 @@ fn inside(sidecar: &Sidecar, work: impl FnOnce(&Sidecar) -> io::Result<()>) -> i
         if Instant::now() >= deadline {
             return Err(io::Error::from(ErrorKind::WouldBlock));
         }
-        std::thread::sleep(Duration::from_micros(200));
+        nap(Duration::from_micros(200));
     }
     let done = work(sidecar);
     sidecar.leave();

@@ -19,6 +19,7 @@ use super::steps::{self, Step};
 use super::table::{self, Handle};
 use super::{PIECE_BYTES, mend};
 use crate::clock::monotonic_ns;
+use crate::nap::nap;
 use crate::sink::{Lines, SinkError};
 
 /// How long [`SharedFile::enter`] waits for others.
@@ -196,7 +197,7 @@ impl SharedFile {
                 Ok(true) => break,
                 Ok(false) if Instant::now() >= deadline => return Err(io::Error::from_raw_os_error(libc::EAGAIN)),
                 Ok(false) => {
-                    std::thread::sleep(pause);
+                    nap(pause);
                     pause = (pause * 2).min(Duration::from_millis(1));
                 }
                 // No locks here, or no more of them.

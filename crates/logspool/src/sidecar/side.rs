@@ -9,18 +9,19 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::intent::{DUE, HEAD_BYTES, Head, INTENT, INTENT_BYTES, Intent, LARGE_COPY, Read, SMALL_COPY_BYTES, TORN};
 use super::locks::{self, ENTER, Lock, USE};
 use super::shared_file::Identity;
 use super::{PIECE_BYTES, steps};
 use crate::clock::monotonic_ns;
+use crate::nap::nap;
 use crate::segment::folder::Folder;
 
-/// Tries to open a sidecar that others remove at the moment, and the pause between two: 20 ms in all, where removing
-/// one takes microseconds.
-const OPEN_TRIES: u32 = 100;
+/// How long a sidecar that others remove at the moment is tried for, and the pause between two tries. Removing one takes
+/// microseconds.
+const OPEN_PATIENCE: Duration = Duration::from_millis(20);
 const OPEN_PAUSE: Duration = Duration::from_micros(200);
 
 /// How long a sidecar is taken to be still in its folder (logind removes a user's shared memory at logout).
@@ -50,7 +51,8 @@ impl Sidecar {
     /// Opens or makes the sidecar of a file. Only `table.rs` may: a process has each of them open once.
     pub(super) fn open(folder: Arc<Folder>, identity: Identity) -> io::Result<Self> {
         let name = identity.file_name();
-        for _ in 0..OPEN_TRIES {
+        let deadline = Instant::now() + OPEN_PATIENCE;
+        loop {
             let file = folder.open_or_create(&name)?;
             let status = file.metadata()?;
             // SAFETY: geteuid has no preconditions and cannot fail.
@@ -63,9 +65,11 @@ impl Sidecar {
                 let [inside, retired, let_go, known] = [const { AtomicBool::new(false) }; 4];
                 return Ok(Self { identity, folder, file, name, inside, retired, let_go, known, linked_at });
             }
-            std::thread::sleep(OPEN_PAUSE);
+            if Instant::now() >= deadline {
+                return Err(io::Error::from(io::ErrorKind::ResourceBusy));
+            }
+            nap(OPEN_PAUSE);
         }
-        Err(io::Error::from(io::ErrorKind::ResourceBusy))
     }
 
     /// Whether the file was removed since.

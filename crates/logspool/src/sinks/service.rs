@@ -23,6 +23,7 @@ use std::io;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::address::ServiceAddress;
+use crate::nap::nap;
 use crate::sink::{Carried, Courier, Lines, Next, Pace, Sink, SinkError, Stream};
 use chunk::{Chunk, Packing};
 use connection::Connection;
@@ -286,7 +287,7 @@ impl Courier for ServiceSink {
     fn wait(&self, longest: Duration) {
         match &self.connection {
             Some(connection) => connection.wait(self.sent < self.window.len().min(WINDOW), longest),
-            None => std::thread::sleep(longest),
+            None => nap(longest),
         }
     }
 }

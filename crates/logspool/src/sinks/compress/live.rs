@@ -7,6 +7,7 @@ use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use super::Task;
+use crate::nap::nap;
 use crate::sidecar::{Identity, SharedFile};
 
 /// How long one try waits inside for others, and the pause between two.
@@ -38,7 +39,7 @@ pub fn while_nobody_rotates<R>(
             shared.give_up();
             return result.map(Some);
         }
-        std::thread::sleep(TRY);
+        nap(TRY);
     }
 }
 

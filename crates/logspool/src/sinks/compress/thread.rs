@@ -11,6 +11,7 @@ use super::job::{self, Done, Job};
 use super::live::while_nobody_rotates;
 use super::{Task, forms, scan};
 use crate::gate::Gate;
+use crate::nap::nap;
 use crate::pipeline::spawn;
 
 /// How long a fork waits for the thread to leave. Specified: as for the other threads.
@@ -94,7 +95,7 @@ pub fn end() {
 fn await_leaving() {
     let deadline = Instant::now() + LEAVE_DEADLINE;
     while with_state(|state| state.runs) && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_micros(200));
+        nap(Duration::from_micros(200));
     }
 }
 
