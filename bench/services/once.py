@@ -49,7 +49,7 @@ PART = Part(
     compared_with=_reference,
     most_rounds=3,
     question="The same sender sends the same chunks, made before the clock begins, and waits until all is committed. "
-    "With ids the service writes the position of the stream into each commit; with acks the sender has at most 8 "
+    "With ids the service writes the position of the stream into each commit; with acks the sender has at most 24 "
     "chunks on their way, and waits for the oldest.",
     work=(
         (ONCE, "each chunk has its place in a stream and is acked after the commit"),

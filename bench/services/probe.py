@@ -15,6 +15,7 @@ import sys
 import time
 import urllib.parse
 import uuid
+from datetime import datetime, timedelta, timezone
 
 #: Between two questions: what a marker's time is exact to.
 PAUSE_SECONDS = 0.002
@@ -54,7 +55,9 @@ def main() -> None:
         kind = ("trace", "word")[number % 2]
         marker = f"marker{uuid.uuid4().hex}"
         logger.info("a probe says %s", marker, extra={"trace_id": marker})
-        question = {"trace": {"q": f"trace_id={marker}"}, "word": {"q": marker, "since": "5s"}}[kind]
+        # A moment, not `5s`: a question that took longer than that would look behind the marker.
+        since = datetime.now(timezone.utc) - timedelta(seconds=5)
+        question = {"trace": {"q": f"trace_id={marker}"}, "word": {"q": marker, "since": since.isoformat()}}[kind]
         found[kind].append(find(connection, question))
         time.sleep(random.random() * APART_SECONDS)
     print(json.dumps(found), flush=True)

@@ -35,8 +35,8 @@ pub struct Options {
     /// What is asked of the service.
     #[arg(long, value_enum, default_value_t = Promise::Once)]
     promise: Promise,
-    /// Chunks on their way at a time, where they are acked; logspool's client has 8.
-    #[arg(long, default_value_t = 8)]
+    /// Chunks on their way at a time, where they are acked; logspool's client has 24.
+    #[arg(long, default_value_t = 24)]
     window: usize,
     /// Records a second, on one connection, until standard input ends; by itself as many as the service takes.
     #[arg(long)]
