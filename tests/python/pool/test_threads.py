@@ -112,6 +112,17 @@ def test_ctrl_c_while_a_thread_starts_is_raised_and_the_pool_works(interrupted_s
     assert (pool.stats().workers, pool._threads) == (0, frozenset())
 
 
+def test_a_job_whose_thread_was_interrupted_before_its_start_is_done_for_who_waits_for_it(interrupted_start):
+    done, pool = [], Pool(2)
+    with interrupted_start("before the thread", done), pytest.raises(KeyboardInterrupt):
+        pool.push(done.append, 1)
+
+    assert pool.wait_idle(20)
+    assert done == [1]
+    assert pool.stats().workers == 1
+    pool.shutdown()
+
+
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, RuntimeError])
 def test_workers_that_could_not_be_started_are_not_waited_for(monkeypatch, kind):
     done, original = [], threading.Thread.start

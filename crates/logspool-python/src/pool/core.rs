@@ -349,8 +349,11 @@ impl PoolCore {
 
     /// Wait until no job waits and none runs.
     #[pyo3(signature = (timeout=None))]
-    fn wait_idle(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
-        self.wait_for(py, timeout, Jobs::wait_for_rest)
+    fn wait_idle(slf: &Bound<'_, Self>, timeout: Option<f64>) -> PyResult<bool> {
+        let shared = slf.get().shared()?;
+        // For jobs whose worker could not be started.
+        intake::start_workers(&intake::Origin::of_pool(slf.as_borrowed()), shared, shared.jobs.revive())?;
+        slf.get().wait_for(slf.py(), timeout, Jobs::wait_for_rest)
     }
 
     /// Set how many workers there may be, and start those that have something to do.

@@ -395,15 +395,27 @@ impl<T> Jobs<T> {
     pub fn resize(&self, most_workers: usize) -> usize {
         let mut state = self.state();
         state.most_workers = most_workers;
-        let mut start = 0;
-        while start < state.pending && Self::counts_a_new_worker(&mut state) {
-            start += 1;
-        }
+        let start = Self::count_new_workers(&mut state);
         let surplus = state.workers.saturating_sub(most_workers);
         let wake = state.choose_to_wake(surplus);
         drop(state);
         if wake > 0 {
             self.ring(wake as u32);
+        }
+        start
+    }
+
+    /// Where jobs wait and no worker is there, because those could not be started: returns as [`Jobs::resize`] how many
+    /// have to be started.
+    pub fn revive(&self) -> usize {
+        let mut state = self.state();
+        if state.workers == 0 { Self::count_new_workers(&mut state) } else { 0 }
+    }
+
+    fn count_new_workers(state: &mut State<T>) -> usize {
+        let mut start = 0;
+        while start < state.pending && Self::counts_a_new_worker(state) {
+            start += 1;
         }
         start
     }
