@@ -1,5 +1,6 @@
 """A pool with a bound: what happens to one job too many."""
 
+import contextlib
 import queue
 import signal
 import threading
@@ -8,9 +9,26 @@ import pytest
 
 pytestmark = pytest.mark.real
 
-Pool = pytest.importorskip("logspool.pool").Pool
+pool_module = pytest.importorskip("logspool.pool")
+Pool, Results = pool_module.Pool, pool_module.Results
 
-from pool.held import Held  # noqa: E402
+from pool.held import Held, until  # noqa: E402
+
+
+@contextlib.contextmanager
+def ringing(error):
+    """Have a signal's handler raise an exception soon."""
+
+    def ring(*_):
+        raise error
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 class Full(Held):
@@ -42,16 +60,8 @@ def test_block_waits_for_room():
 def test_a_blocked_call_ends_by_a_signal_and_by_shutdown():
     held = Full("block")
 
-    def ring(*_):
-        raise InterruptedError("rung")
-
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, 0.05)
-    try:
-        with pytest.raises(InterruptedError, match="rung"):
-            held.pool.submit(held.do, 2)
-    finally:
-        signal.signal(signal.SIGALRM, before)
+    with pytest.raises(InterruptedError, match="rung"), ringing(InterruptedError("rung")):
+        held.pool.submit(held.do, 2)
     threading.Timer(0.05, lambda: held.pool.shutdown(wait=False)).start()
     with pytest.raises(RuntimeError, match="after shutdown"):
         held.pool.submit(held.do, 3)
@@ -91,6 +101,54 @@ def test_what_is_no_error_of_the_callers_own_job_is_raised_in_it(unraisable, giv
     assert held.pool.stats().failed == 3
     kept = held.pool.submit(interrupt, KeyboardInterrupt)
     assert isinstance(kept.exception(0), KeyboardInterrupt)
+    assert held.end() == [0, 1]
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, TimeoutError])
+def test_a_signal_ends_the_callers_own_job_that_waits_for_somebody_to_take_its_values(unraisable, kind):
+    held = Full("caller_runs")
+    results = Results(1)
+    into, ended = held.pool.options(results=results), []
+
+    def count():
+        try:
+            yield from range(10)
+        finally:
+            ended.append(True)
+
+    with pytest.raises(kind), ringing(kind()):
+        into.push(count)
+
+    assert (list(results), ended, unraisable) == ([0], [True], [])
+    assert held.end() == [0, 1]
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, ValueError])
+def test_ctrl_c_in_the_callers_own_job_is_raised_also_after_its_time(unraisable, kind):
+    held = Full("caller_runs")
+    failed = []
+
+    def interrupted():
+        until(lambda: failed)
+        raise kind
+
+    limited = held.pool.options(timeout=0.01, failed_callback=failed.append)
+    with pytest.raises(KeyboardInterrupt) if kind is KeyboardInterrupt else contextlib.nullcontext():
+        limited.push(interrupted)
+
+    assert ([type(error) for error in failed], unraisable) == ([TimeoutError], [])
+    assert held.end() == [0, 1]
+
+
+def test_ctrl_c_in_a_callback_of_the_callers_own_job_is_raised():
+    held = Full("caller_runs")
+
+    def interrupt(value):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        held.pool.options(done_callback=interrupt).push(int)
+
     assert held.end() == [0, 1]
 
 

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 
 use super::core::Shared;
 use super::future;
-use super::job::{self, Job};
+use super::job::{self, By, Job};
 use super::results::Sender;
 use super::schedule::Schedule;
 use super::timers;
@@ -40,7 +40,7 @@ pub struct Extra {
 ///
 /// Attached; the job's target is `extra`.
 #[cold]
-pub unsafe fn run(job: Job, extra: &Arc<Extra>, shared: &Arc<Shared>, unheard: impl FnOnce(*mut PyObject)) -> bool {
+pub unsafe fn run(job: Job, extra: &Arc<Extra>, shared: &Arc<Shared>, by: &mut By<'_>) -> bool {
     // SAFETY: as the caller says; all objects are owned.
     unsafe {
         let py = Python::assume_attached();
@@ -52,7 +52,7 @@ pub unsafe fn run(job: Job, extra: &Arc<Extra>, shared: &Arc<Shared>, unheard: i
         }
         let turn = extra.turn.fetch_add(1, Ordering::Relaxed) + 1;
         let limit = extra.limit_ns.map(|time| timers::limit(py, shared, extra, turn, time));
-        let (outcome, streamed) = outcome(&job, extra, shared, turn);
+        let (outcome, streamed) = outcome(&job, extra, shared, turn, by);
         if let Some(limit) = limit {
             timers::forget_limit(limit);
         }
@@ -62,17 +62,23 @@ pub unsafe fn run(job: Job, extra: &Arc<Extra>, shared: &Arc<Shared>, unheard: i
         // Else the time was over, and all were told.
         let in_time = extra.turn.compare_exchange(turn, turn + 1, Ordering::AcqRel, Ordering::Relaxed).is_ok();
         let good = match outcome {
-            _ if !in_time => true,
+            _ if !in_time => {
+                // Dropped, unless it is Ctrl-C of the caller.
+                if let Err(exception) = outcome {
+                    let _ = by.keep(py, error_of(py, &exception));
+                }
+                true
+            }
             Ok(value) => {
                 drop(function);
                 let kept = extra.future.is_some().then(|| Owned::borrow(value.as_ptr()));
                 if !streamed {
-                    extra.give(py, shared, value);
+                    extra.give(py, shared, value, by);
                 }
                 extra.end(kept);
                 true
             }
-            Err(exception) => extra.fail(py, exception, function.as_ptr(), unheard),
+            Err(exception) => extra.fail(py, exception, function.as_ptr(), by),
         };
         if let (Some(schedule), Some(job)) = (&extra.schedule, again) {
             let schedule = schedule.get();
@@ -87,7 +93,13 @@ pub unsafe fn run(job: Job, extra: &Arc<Extra>, shared: &Arc<Shared>, unheard: i
 
 /// Calls the function in the job's context, and takes what a generator yields. Gives what it returned or raised, and
 /// whether it was a generator.
-unsafe fn outcome(job: &Job, extra: &Extra, shared: &Shared, turn: u64) -> (Result<Owned, Owned>, bool) {
+unsafe fn outcome(
+    job: &Job,
+    extra: &Extra,
+    shared: &Shared,
+    turn: u64,
+    by: &mut By<'_>,
+) -> (Result<Owned, Owned>, bool) {
     let streams = extra.future.is_none() || extra.results.is_some() || extra.done.is_some();
     let (mut outcome, mut streamed) = (None, false);
     // SAFETY: attached, as the caller of `run` says; all objects are owned.
@@ -100,7 +112,7 @@ unsafe fn outcome(job: &Job, extra: &Extra, shared: &Shared, turn: u64) -> (Resu
                 && is_generator(generator.as_ptr())
             {
                 result = stream(generator.as_ptr(), |value| {
-                    extra.turn.load(Ordering::Relaxed) == turn && extra.give(py, shared, value)
+                    extra.turn.load(Ordering::Relaxed) == turn && extra.give(py, shared, value, by)
                 });
                 streamed = true;
             }
@@ -148,18 +160,18 @@ pub unsafe fn stream(generator: *mut PyObject, mut each: impl FnMut(Owned) -> bo
 }
 
 impl Extra {
-    /// Gives a value to all who take one. False: there was somebody, but nobody is left.
-    unsafe fn give(&self, py: Python<'_>, shared: &Shared, value: Owned) -> bool {
+    /// Gives a value to all who take one. False: there was somebody, but nobody is left, or the caller was interrupted.
+    unsafe fn give(&self, py: Python<'_>, shared: &Shared, value: Owned, by: &mut By<'_>) -> bool {
         // SAFETY: live objects, attached.
         unsafe {
             if let Some(done) = &self.done {
-                call_back(done, &value);
+                call_back(py, done, &value, by);
             }
             match self.results.as_ref().map(|results| results.put(py, shared, value)) {
                 None => true,
                 Some(Ok(taken)) => taken || self.done.is_some(),
                 Some(Err(error)) => {
-                    error.write_unraisable(py, None);
+                    by.interrupted(py, error);
                     false
                 }
             }
@@ -180,17 +192,11 @@ impl Extra {
     }
 
     /// Tells of a failure. False: there is no future for it.
-    unsafe fn fail(
-        &self,
-        py: Python<'_>,
-        exception: Owned,
-        function: *mut PyObject,
-        unheard: impl FnOnce(*mut PyObject),
-    ) -> bool {
+    unsafe fn fail(&self, py: Python<'_>, exception: Owned, function: *mut PyObject, by: &mut By<'_>) -> bool {
         // SAFETY: live objects, attached.
         unsafe {
             if let Some(failed) = &self.failed {
-                call_back(failed, &exception);
+                call_back(py, failed, &exception, by);
             }
             if let Some(results) = &self.results {
                 if self.future.is_none() && self.failed.is_none() {
@@ -200,8 +206,8 @@ impl Extra {
                     results.finish();
                 }
             } else if self.future.is_none() && self.failed.is_none() {
-                PyErr::from_value(Bound::from_borrowed_ptr(py, exception.as_ptr())).restore(py);
-                unheard(function);
+                error_of(py, &exception).restore(py);
+                by.unheard(py, function);
             }
             match &self.future {
                 Some(future) => future::fail_with(future.as_ptr(), exception),
@@ -226,7 +232,7 @@ impl Extra {
         // SAFETY: live objects, attached.
         unsafe {
             let exception = Owned::borrow(error.into_value(py).as_ptr());
-            if !self.fail(py, exception, ffi::Py_None(), job::unraisable) {
+            if !self.fail(py, exception, ffi::Py_None(), &mut By::Worker) {
                 shared.failed.fetch_add(1, Ordering::Relaxed);
             }
         }
@@ -271,16 +277,17 @@ impl Extra {
     }
 }
 
-/// Calls a callback; what it raises goes to `sys.unraisablehook`.
-///
-/// # Safety
-///
-/// Live objects; attached.
-pub unsafe fn call_back(callback: &Owned, value: &Owned) {
-    // SAFETY: as the caller says.
+/// Calls a callback; nobody is told of what it raises.
+unsafe fn call_back(py: Python<'_>, callback: &Owned, value: &Owned, by: &mut By<'_>) {
+    // SAFETY: live objects; attached.
     unsafe {
         if Owned::steal(leaving::call_with(callback.as_ptr(), value.as_ptr())).is_none() {
-            ffi::PyErr_WriteUnraisable(callback.as_ptr());
+            by.unheard(py, callback.as_ptr());
         }
     }
+}
+
+fn error_of(py: Python<'_>, exception: &Owned) -> PyErr {
+    // SAFETY: a live exception; attached.
+    PyErr::from_value(unsafe { Bound::from_borrowed_ptr(py, exception.as_ptr()) })
 }

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::core::{Overflow, PoolCore, Shared};
-use super::job::{self, Job, Target};
+use super::job::{By, Job, Target};
 use super::schedule::Schedule;
 use super::view::{self, View, Wishes};
 use super::waiting::{self, Deadline};
@@ -203,7 +203,7 @@ fn refused(origin: &Origin<'_>, shared: &Arc<Shared>, mut job: Job, mut why: job
                     unsafe { oldest.cancel() };
                 }
             }
-            Overflow::CallerRuns => return run_here(py, shared, job),
+            Overflow::CallerRuns => return run_here(shared, job),
         }
         match shared.jobs.push(job, origin.place, false) {
             Ok(false) => return Ok(()),
@@ -217,20 +217,12 @@ fn refused(origin: &Origin<'_>, shared: &Arc<Shared>, mut job: Job, mut why: job
 ///
 /// # Errors
 ///
-/// What it raised, where nobody is told of that and it is no `Exception`: Ctrl-C is this thread's.
-fn run_here(py: Python<'_>, shared: &Arc<Shared>, job: Job) -> PyResult<()> {
+/// What it raised, where nobody is told of that and it is no `Exception`, and what a signal's handler raised while it
+/// waited: Ctrl-C is this thread's.
+fn run_here(shared: &Arc<Shared>, job: Job) -> PyResult<()> {
     let mut raised = None;
-    let unheard = |function| {
-        let error = PyErr::fetch(py);
-        if error.is_instance_of::<PyException>(py) {
-            error.restore(py);
-            job::unraisable(function);
-        } else {
-            raised = Some(error);
-        }
-    };
     // SAFETY: attached.
-    if !unsafe { job.run(shared, unheard) } {
+    if !unsafe { job.run(shared, &mut By::Caller(&mut raised)) } {
         shared.failed.fetch_add(1, Ordering::Relaxed);
     }
     raised.map_or(Ok(()), Err)

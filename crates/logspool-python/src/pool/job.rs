@@ -4,6 +4,7 @@ use std::mem::ManuallyDrop;
 use std::ptr;
 use std::sync::Arc;
 
+use pyo3::exceptions::PyException;
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 
@@ -66,6 +67,44 @@ pub enum Target {
     Extra(Arc<Extra>),
 }
 
+/// Who does a job.
+pub enum By<'a> {
+    /// A worker.
+    Worker,
+    /// The thread that gave it. It raises what is put here: Ctrl-C is its own.
+    Caller(&'a mut Option<PyErr>),
+}
+
+impl By<'_> {
+    /// Keeps what is no `Exception` for the caller to raise. Gives back all else.
+    pub fn keep(&mut self, py: Python<'_>, error: PyErr) -> Result<(), PyErr> {
+        match self {
+            Self::Caller(raised) if !error.is_instance_of::<PyException>(py) => {
+                **raised = Some(error);
+                Ok(())
+            }
+            _ => Err(error),
+        }
+    }
+
+    /// Tells of the error that is set, of this function, where nobody else is told.
+    pub fn unheard(&mut self, py: Python<'_>, function: *mut PyObject) {
+        if let Err(error) = self.keep(py, PyErr::fetch(py)) {
+            error.restore(py);
+            // SAFETY: called by attached threads with a live object.
+            unsafe { ffi::PyErr_WriteUnraisable(function) }
+        }
+    }
+
+    /// Tells of what a signal's handler raised while somebody waited: that is the caller's, whatever it is.
+    pub fn interrupted(&mut self, py: Python<'_>, error: PyErr) {
+        match self {
+            Self::Caller(raised) => **raised = Some(error),
+            Self::Worker => error.write_unraisable(py, None),
+        }
+    }
+}
+
 /// What a worker is to do. Made and dropped by attached threads only.
 pub struct Job {
     function: Owned,
@@ -124,14 +163,13 @@ impl Job {
         matches!(&self.target, Target::Extra(extra) if extra.schedule.is_some())
     }
 
-    /// Does the job and tells its target. False: it failed, and there is no future for that. Where nobody is told of
-    /// the failure `unheard` gets the function, with the error set.
+    /// Does the job and tells its target. False: it failed, and there is no future for that.
     ///
     /// # Safety
     ///
     /// Attached.
     #[inline]
-    pub unsafe fn run(self, shared: &Arc<Shared>, unheard: impl FnOnce(*mut PyObject)) -> bool {
+    pub unsafe fn run(self, shared: &Arc<Shared>, by: &mut By<'_>) -> bool {
         // SAFETY: as the caller says; all objects are owned.
         unsafe {
             let wanted = match &self.target {
@@ -140,7 +178,7 @@ impl Job {
                 Target::Loop(waiting) => !event_loop::is_cancelled(&waiting.0),
                 Target::Extra(extra) => {
                     let extra = extra.clone();
-                    return extra::run(self, &extra, shared, unheard);
+                    return extra::run(self, &extra, shared, by);
                 }
             };
             if !wanted {
@@ -161,7 +199,7 @@ impl Job {
             match (target, result) {
                 (Target::Nobody | Target::Extra(_), Some(_)) => true,
                 (Target::Nobody | Target::Extra(_), None) => {
-                    unheard(function.as_ptr());
+                    by.unheard(Python::assume_attached(), function.as_ptr());
                     false
                 }
                 (Target::Future(future), Some(result)) => {
@@ -322,12 +360,6 @@ unsafe fn run_through(generator: *mut PyObject) -> Option<Owned> {
         let end = extra::stream(generator, |_| true);
         end.inspect_err(|error| PyErr::from_value(Bound::from_borrowed_ptr(py, error.as_ptr())).restore(py)).ok()
     }
-}
-
-/// Gives the error that is set, of this function, to `sys.unraisablehook`: what a worker does with one nobody is told of.
-pub fn unraisable(function: *mut PyObject) {
-    // SAFETY: called by attached threads with a live object.
-    unsafe { ffi::PyErr_WriteUnraisable(function) }
 }
 
 /// The exception that is set, with its traceback.

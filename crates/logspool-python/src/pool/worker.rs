@@ -11,7 +11,8 @@ use logspool::pool::{Counts, jobs};
 use pyo3::prelude::*;
 
 use super::core::{self, Shared};
-use super::{job, timers};
+use super::job::By;
+use super::timers;
 use crate::leaving::{self, Detached};
 use crate::object::Owned;
 
@@ -102,7 +103,7 @@ impl Worker {
                     }
                     let since = job.since;
                     // SAFETY: attached.
-                    if !unsafe { job.run(shared, job::unraisable) } {
+                    if !unsafe { job.run(shared, &mut By::Worker) } {
                         shared.failed.fetch_add(1, Ordering::Relaxed);
                     }
                     // The end of a job is the beginning of the next: one look at the clock for both.
