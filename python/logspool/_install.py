@@ -283,24 +283,36 @@ def connect() -> None:
 
 
 def uninstall() -> None:
-    """Write what is queued and give `logging` back what is still ours. Does nothing when not installed."""
-    global _in_force, _watching
+    """Write what is queued and give `logging` back what is still ours. Does nothing when not installed.
+
+    Raises:
+        KeyboardInterrupt: or what else a signal's handler raised meanwhile; what is queued is written behind it.
+    """
+    global _in_force
     with _adopt.lock:
         if _in_force is None:
             return
+        timeout = _in_force["shutdown_timeout"]
         _endings.end()
-        _native.stop()
-        for (cls, name), (native, stock) in list(_adopt.replaced.items()):
-            if cls.__dict__.get(name) is native:
-                if stock is None:
-                    delattr(cls, name)
-                else:
-                    setattr(cls, name, stock)
-                del _adopt.replaced[cls, name]
-        _native.unwatch_dicts()
-        _watching = False
-        _native.drain(_in_force["shutdown_timeout"])
-        _in_force = None
+        try:
+            _native.stop()
+        finally:
+            _give_back()
+            _in_force = None
+        _native.drain(timeout)
+
+
+def _give_back() -> None:
+    global _watching
+    for (cls, name), (native, stock) in list(_adopt.replaced.items()):
+        if cls.__dict__.get(name) is native:
+            if stock is None:
+                delattr(cls, name)
+            else:
+                setattr(cls, name, stock)
+            del _adopt.replaced[cls, name]
+    _native.unwatch_dicts()
+    _watching = False
 
 
 def flush(timeout: float | None = None, level: str = "written") -> bool:

@@ -240,7 +240,7 @@ pub fn state(describe: &Bound<'_, PyAny>, handler: &Bound<'_, PyAny>) -> PyResul
             }
             _ if sink.is_none() => {}
             _ => {
-                close(handler.py(), sink, SHORT_WAIT);
+                close(handler.py(), sink, SHORT_WAIT)?;
                 if old.turns() {
                     call_catch_up(handler)?;
                     new = State::describe(describe, handler, epoch)?;
@@ -369,7 +369,7 @@ pub unsafe fn give_back(handler: *mut PyObject, timeout: Duration) -> PyResult<(
 ///
 /// # Errors
 ///
-/// As for [`catch_up`].
+/// As for [`close`] and [`catch_up`].
 ///
 /// # Safety
 ///
@@ -387,11 +387,12 @@ pub unsafe fn release(py: Python<'_>, handler: *mut PyObject, timeout: Duration)
     });
     if let Some(entry) = entry {
         let sink = entry.state.take_sink();
-        close(py, sink, timeout);
+        let closed = close(py, sink, timeout);
         if entry.state.turns() && sink.is_some() {
             // SAFETY: a live object, as the caller says.
-            call_catch_up(&unsafe { Bound::from_borrowed_ptr(py, handler) })?;
+            return closed.and(call_catch_up(&unsafe { Bound::from_borrowed_ptr(py, handler) }));
         }
+        return closed;
     }
     Ok(())
 }
@@ -400,7 +401,7 @@ pub unsafe fn release(py: Python<'_>, handler: *mut PyObject, timeout: Duration)
 ///
 /// # Errors
 ///
-/// As for [`catch_up`]; every handler is forgotten before.
+/// As for [`close`] and [`catch_up`]; every handler is forgotten before, and nobody waits for the others any more.
 pub fn release_all(py: Python<'_>, timeout: Duration) -> PyResult<()> {
     let mut outcome = Ok(());
     let entries = with_table(|table| {
@@ -410,7 +411,11 @@ pub fn release_all(py: Python<'_>, timeout: Duration) -> PyResult<()> {
     environment::bump();
     for entry in entries.into_values() {
         let sink = entry.state.take_sink();
-        close(py, sink, timeout);
+        if outcome.is_ok() {
+            outcome = close(py, sink, timeout);
+        } else {
+            leave_to_writer(sink);
+        }
         if entry.state.turns() && sink.is_some() {
             // SAFETY: our own weak reference, made by `weak_reference`; calling it gives its object or `None`.
             let handler = unsafe { Bound::from_borrowed_ptr(py, entry.reference.as_ptr()) }.call0();
@@ -434,12 +439,8 @@ pub unsafe fn forget(reference: *mut PyObject) {
     });
     let Some(entry) = gone else { return };
     let sink = entry.state.take_sink();
-    // Plans keep the handler's stream, and with it a descriptor, until they are made again.
-    environment::bump();
-    if let Some((generation, id)) = sink.filter(|(generation, _)| *generation == pipeline::generation()) {
-        pipeline::retire_sink(id);
-        with_table(|table| table.orphans.push((generation, id)));
-    }
+    // Moves the epoch, too: plans keep the handler's stream, and with it a descriptor, until they are made again.
+    leave_to_writer(sink);
     // SAFETY: attached, as the caller says.
     unsafe { crate::plans::forget_all() };
 }
@@ -459,16 +460,36 @@ pub unsafe fn await_orphans() {
     }
 }
 
-/// Closes a sink that was taken out of its handler's state.
-fn close(py: Python<'_>, sink: Option<(u64, u32)>, timeout: Duration) {
+/// Closes a sink that was taken out of its handler's state when everything queued for it is written.
+///
+/// # Errors
+///
+/// What a signal's handler raised meanwhile; the sink is left to its writer then.
+fn close(py: Python<'_>, sink: Option<(u64, u32)>, timeout: Duration) -> PyResult<()> {
     // Whoever reads this epoch does not find the sink in the state any more, and who read an older one goes back
     // before it pushes: nobody pushes to a closed sink.
     environment::bump();
-    let Some((generation, id)) = sink else { return };
-    if generation == pipeline::generation() {
-        outside(py, || pipeline::close_sink(id, timeout));
-        ids::forget_routes(id);
+    let Some((_, id)) = sink.filter(is_of_now) else { return Ok(()) };
+    if let Err(raised) = flushing::flush_before_close(py, id, timeout) {
+        leave_to_writer(sink);
+        return Err(raised);
     }
+    outside(py, || pipeline::close_sink(id, timeout));
+    ids::forget_routes(id);
+    Ok(())
+}
+
+/// Leaves a sink that was taken out of its handler's state to its writer, which closes it when everything is written.
+fn leave_to_writer(sink: Option<(u64, u32)>) {
+    environment::bump();
+    if let Some((generation, id)) = sink.filter(is_of_now) {
+        pipeline::retire_sink(id);
+        with_table(|table| table.orphans.push((generation, id)));
+    }
+}
+
+fn is_of_now((generation, _): &(u64, u32)) -> bool {
+    *generation == pipeline::generation()
 }
 
 /// Waits until everything queued for a handler is written. `true` when that came true, or nothing is queued.

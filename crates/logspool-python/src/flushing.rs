@@ -30,6 +30,21 @@ pub fn flush(py: Python<'_>, sink: Option<u32>, timeout: Option<Duration>) -> Py
     Ok(done)
 }
 
+/// As [`flush`] of one sink that is closed next; `timeout` is allowed for what comes right before and behind it, too.
+///
+/// # Errors
+///
+/// As for [`flush`].
+pub fn flush_before_close(py: Python<'_>, sink: u32, timeout: Duration) -> PyResult<bool> {
+    let Some(flush) = Flush::begin(Some(sink)) else { return Ok(true) };
+    let timeout = flush.share(timeout);
+    let done = wait(py, Deadline::within(Some(timeout)), |share| flush.wait(share))?;
+    if !done {
+        flush.note_late(timeout);
+    }
+    Ok(done)
+}
+
 /// As [`flush`] of all sinks, but without waiting for services.
 ///
 /// # Errors

@@ -89,6 +89,18 @@ print(json.dumps([is_interrupted, not_durable] + counted("WARNING")), flush=True
 """
 )
 
+ENDS = (
+    OUTPUT
+    + """\
+logspool.install(shutdown_timeout=float("inf"), fallback=None)
+handler = log.handlers[0]
+for _ in range(3):
+    log.info("%s", "x" * 60_000)
+ends = {"close": handler.close, "setattr": lambda: setattr(handler, "stream", None), "uninstall": logspool.uninstall}
+print(json.dumps([interrupted(ends[END])] + counted("INFO")), flush=True)
+"""
+)
+
 # The handler does not raise, so the wait goes on; what the handler does ends it.
 HANDLED = (
     OUTPUT
@@ -147,6 +159,11 @@ def test_a_call_that_waits_until_its_record_is_durable_is_interrupted_and_counte
 
     assert interrupted
     assert (not_durable, offered, accepted, refused) == (1, 1, 1, {})
+
+
+@pytest.mark.parametrize("end", ["close", "setattr", "uninstall"])
+def test_what_ends_a_handler_is_interrupted_and_what_is_queued_still_counts(run_program, with_pipe, end):
+    assert told(run_program, ENDS.replace("END", repr(end))) == [True, 3, 3, {}]
 
 
 def test_a_handler_that_raises_nothing_runs_while_a_flush_waits_and_the_flush_goes_on(run_program, with_pipe):

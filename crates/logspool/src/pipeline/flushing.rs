@@ -53,6 +53,14 @@ impl Flush {
         self.wait_until(Instant::now().checked_add(share))
     }
 
+    /// How long to wait where `timeout` is allowed for this flush and what was waited for in vain right before it.
+    pub fn share(&self, timeout: Duration) -> Duration {
+        match &self.awaited {
+            Awaited::Sink(outlet) => outlet.lateness.share(timeout),
+            Awaited::All | Awaited::Local => timeout,
+        }
+    }
+
     /// Notes that `timeout` was not enough: what is waited for right behind this flush has less time then.
     pub fn note_late(&self, timeout: Duration) {
         if let Awaited::Sink(outlet) = &self.awaited {
