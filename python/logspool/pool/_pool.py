@@ -379,7 +379,8 @@ def _forget_takers(began: float) -> None:
     """Let jobs go on that wait for room in `Results`, where nobody is left who could take a value."""
     this = threading.current_thread()
     # Neither daemons nor pools that are not waited for keep the program from its end, whatever they do.
-    if any(thread is not this and not thread.daemon for thread in threading.enumerate()):
+    others = [thread for thread in threading.enumerate() if thread is not this and not thread.daemon]
+    if not all(_is_idle(thread) for thread in others):
         return
     awaited = [
         each.worker
@@ -389,6 +390,25 @@ def _forget_takers(began: float) -> None:
     if all(worker.waits_for_takers() for worker in awaited):
         for worker in awaited:
             worker.forget_takers()
+
+
+def _is_idle(thread: threading.Thread) -> bool:
+    """Say whether a thread is an executor's of the standard library and has no work.
+
+    Such threads end behind this one where their module was imported first, and nobody is left who gives them work.
+    """
+    frame = sys._current_frames().get(thread.ident or 0)
+    threads: Any = sys.modules.get("concurrent.futures.thread")
+    if threads is not None and (queue := threads._threads_queues.get(thread)) is not None:
+        # The wait is not Python's: a worker that waits is in no function below.
+        return frame is not None and frame.f_code is threads._worker.__code__ and queue.empty()
+    processes: Any = sys.modules.get("concurrent.futures.process")
+    if processes is None or not isinstance(thread, processes._ExecutorManagerThread):
+        return False
+    while frame is not None and frame.f_code is not thread.wait_result_broken_or_wakeup.__code__:
+        frame = frame.f_back
+    # Else it tells of what is done, by callbacks.
+    return frame is not None and not thread.pending_work_items
 
 
 def _say_that_it_goes_on(what: str, timeout: float | None, undone: str) -> None:

@@ -237,6 +237,7 @@ def test_what_an_interpreter_with_a_small_switch_interval_streams(pool):
 
 
 UNTAKEN = """
+EXECUTOR
 import atexit, sys, threading, time
 from logspool.pool import Pool
 pool = Pool(1, at_exit=sys.argv[1])
@@ -256,9 +257,26 @@ print(next(stream))
 """
 
 
+# Imported before the pool, so that the interpreter's end comes to the executor's threads behind the pool's.
+EXECUTORS = {
+    "no": "",
+    "threads": """
+from concurrent.futures import ThreadPoolExecutor
+executor = ThreadPoolExecutor(2)
+""",
+    "processes": """
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+executor = ProcessPoolExecutor(1, multiprocessing.get_context("fork"))
+""",
+}
+
+
 @pytest.mark.parametrize("at_exit", ["finish", "cancel"])
-def test_the_end_of_the_interpreter_does_not_wait_for_somebody_to_take_values(run_program, at_exit):
-    outcome, _ = run_program(UNTAKEN, at_exit)
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_the_end_of_the_interpreter_does_not_wait_for_somebody_to_take_values(run_program, at_exit, executor):
+    used = EXECUTORS[executor] and EXECUTORS[executor] + "assert executor.submit(int).result() == 0"
+    outcome, _ = run_program(UNTAKEN.replace("EXECUTOR", used), at_exit)
 
     assert outcome.expect_success().out.decode().splitlines() == [
         "0",
@@ -267,9 +285,17 @@ def test_the_end_of_the_interpreter_does_not_wait_for_somebody_to_take_values(ru
     ]
 
 
-@pytest.mark.parametrize("taker", ["threading.Thread(target=take).start()", "Pool(1).push(take)"])
+TAKERS = [
+    "threading.Thread(target=take).start()",
+    "Pool(1).push(take)",
+    "executor = ThreadPoolExecutor(1); executor.submit(int).result(); executor.submit(take)",
+]
+
+
+@pytest.mark.parametrize("taker", TAKERS)
 def test_the_end_of_the_interpreter_waits_for_those_who_take_values(run_program, taker):
     body = f"""
+from concurrent.futures import ThreadPoolExecutor
 import threading, time
 from logspool.pool import Pool
 pool = Pool(1)
