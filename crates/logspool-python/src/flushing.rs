@@ -22,12 +22,11 @@ pub const SHARE: Duration = Duration::from_millis(100);
 ///
 /// What a signal's handler raised.
 pub fn flush(py: Python<'_>, sink: Option<u32>, timeout: Option<Duration>) -> PyResult<bool> {
-    let Some(flush) = Flush::begin(sink) else { return Ok(true) };
-    let done = wait(py, Deadline::within(timeout), |share| flush.wait(share))?;
-    if let Some(timeout) = timeout.filter(|_| !done) {
+    let begun = wait(py, Deadline::within(timeout), || Flush::begin(sink), Flush::wait)?;
+    if let (Some((flush, false)), Some(timeout)) = (&begun, timeout) {
         flush.note_late(timeout);
     }
-    Ok(done)
+    Ok(begun.is_none_or(|(_, done)| done))
 }
 
 /// As [`flush`] of one sink that is closed next; `timeout` is allowed for what comes right before and behind it, too.
@@ -36,13 +35,13 @@ pub fn flush(py: Python<'_>, sink: Option<u32>, timeout: Option<Duration>) -> Py
 ///
 /// As for [`flush`].
 pub fn flush_before_close(py: Python<'_>, sink: u32, timeout: Duration) -> PyResult<bool> {
-    let Some(flush) = Flush::begin(Some(sink)) else { return Ok(true) };
+    let Some(flush) = outside(py, || Flush::begin(Some(sink))) else { return Ok(true) };
     let timeout = flush.share(timeout);
-    let done = wait(py, Deadline::within(Some(timeout)), |share| flush.wait(share))?;
-    if !done {
+    let begun = wait(py, Deadline::within(Some(timeout)), || Some(flush), Flush::wait)?;
+    if let Some((flush, false)) = &begun {
         flush.note_late(timeout);
     }
-    Ok(done)
+    Ok(begun.is_none_or(|(_, done)| done))
 }
 
 /// As [`flush`] of all sinks, but without waiting for services.
@@ -51,8 +50,8 @@ pub fn flush_before_close(py: Python<'_>, sink: u32, timeout: Duration) -> PyRes
 ///
 /// As for [`flush`].
 pub fn flush_local(py: Python<'_>, timeout: Duration) -> PyResult<bool> {
-    let Some(flush) = Flush::begin_local() else { return Ok(true) };
-    wait(py, Deadline::within(Some(timeout)), |share| flush.wait(share))
+    let begun = wait(py, Deadline::within(Some(timeout)), Flush::begin_local, Flush::wait)?;
+    Ok(begun.is_none_or(|(_, done)| done))
 }
 
 /// As [`flush`] of all sinks, but until everything is durable.
@@ -62,16 +61,27 @@ pub fn flush_local(py: Python<'_>, timeout: Duration) -> PyResult<bool> {
 /// As for [`flush`].
 pub fn flush_durable(py: Python<'_>, timeout: Option<Duration>) -> PyResult<bool> {
     let deadline = Deadline::within(timeout);
-    let Some(flush) = Flush::begin(None) else { return Ok(true) };
-    if !wait(py, deadline, |share| flush.wait(share))? {
+    let begun = wait(py, deadline, || Flush::begin(None), Flush::wait)?;
+    if begun.is_some_and(|(_, done)| !done) {
         return Ok(false);
     }
-    let Some(sync) = SyncWait::begin(None) else { return Ok(true) };
-    Ok(wait(py, deadline, |share| sync.wait(share))? && sync.succeeded())
+    let begun = wait(py, deadline, || SyncWait::begin(None), SyncWait::wait)?;
+    Ok(begun.is_none_or(|(sync, done)| done && sync.succeeded()))
 }
 
-/// Waits by `step` at least once, so that what is done already needs no time.
-fn wait(py: Python<'_>, deadline: Deadline, step: impl Fn(Duration) -> bool) -> PyResult<bool> {
-    let first = deadline.slice().unwrap_or_default();
-    Ok(outside(py, || step(first.min(SHARE))) || waiting::wait(py, deadline, |slice| step(slice.min(SHARE)))?)
+/// Begins what is waited for by `step`, and waits at least once: what is done already needs no time. Gives back what
+/// was begun, and whether it came true; `None` where there is nothing to wait for.
+///
+/// All of it is outside of the interpreter: who begins may wait for a lock that a writer holds.
+fn wait<T>(
+    py: Python<'_>,
+    deadline: Deadline,
+    begin: impl FnOnce() -> Option<T>,
+    step: impl Fn(&T, Duration) -> bool,
+) -> PyResult<Option<(T, bool)>> {
+    let first = deadline.slice().unwrap_or_default().min(SHARE);
+    let begun = outside(py, || begin().map(|begun| (step(&begun, first), begun)));
+    let Some((done, begun)) = begun else { return Ok(None) };
+    let done = done || waiting::wait(py, deadline, |slice| step(&begun, slice.min(SHARE)))?;
+    Ok(Some((begun, done)))
 }
