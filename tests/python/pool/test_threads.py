@@ -425,6 +425,38 @@ def test_a_fork_waits_for_no_thread_of_the_parent_and_calls_nothing_in_the_child
     assert sorted(lines[5:]) == ["freed True"] * 3 + ["told True"] * 2
 
 
+FORK_AFTER_CANCEL = """
+import concurrent.futures, os, signal, threading
+from logspool.pool import Pool
+
+def hold():
+    with futures[1]._condition:
+        held.set()
+        go.wait(60)
+
+pool, go, begun, held = Pool(1), threading.Event(), threading.Event(), threading.Event()
+pool.push(lambda: (begun.set(), go.wait(60)))
+begun.wait(60)
+futures = [pool.submit(int), pool.submit(int), pool.options(timeout=60).submit(int)]
+cancelled = [future.cancel() for future in futures]
+threading.Thread(target=hold).start()
+held.wait(60)
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    print(cancelled, len(concurrent.futures.wait(futures, 1).done), flush=True)
+    os._exit(0)
+print(os.waitpid(child, 0)[1])
+go.set()
+"""
+
+
+def test_what_was_cancelled_before_a_fork_has_ended_in_the_child(run_program):
+    outcome, _ = run_program(FORK_AFTER_CANCEL, options=("-W", "ignore::DeprecationWarning"))
+
+    assert outcome.expect_success().out.decode().splitlines() == ["[True, True, True] 3", "0"]
+
+
 WAITS = {
     "result": "pool.submit(threading.Event().wait).result()",
     "wait_idle": "pool.push(threading.Event().wait); pool.wait_idle()",

@@ -147,7 +147,7 @@ unsafe fn finish(object: *mut PyObject, field: &AtomicPtr<PyObject>, value: Owne
 }
 
 /// Ends a pending future with an exception in a forked child, and tells nobody: the job goes on in the parent, and so
-/// do those who asked to be told of its end.
+/// do those who asked to be told of its end. One that was cancelled counts as told: who would tell is the parent's, too.
 ///
 /// # Safety
 ///
@@ -156,13 +156,17 @@ pub unsafe fn fail_after_fork(object: *mut PyObject, exception: Owned) {
     // SAFETY: as the caller says.
     unsafe {
         let fields = fields(object);
-        if fields.promise.state() != State::Pending || fill(&fields.exception, exception).is_err() {
+        let ends = match fields.promise.state() {
+            State::Pending => fill(&fields.exception, exception).is_ok(),
+            state => state == State::Cancelled,
+        };
+        if !ends {
             return;
         }
         // Made anew for those who ask in the child. Not dropped: threads of the parent may have been at work with them.
         fields.condition.store(ptr::null_mut(), Ordering::Relaxed);
         fields.waiters.store(ptr::null_mut(), Ordering::Relaxed);
-        fields.promise.finish_after_fork();
+        fields.promise.end_after_fork();
     }
 }
 

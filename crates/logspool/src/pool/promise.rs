@@ -162,15 +162,17 @@ impl Promise {
         self.step(State::Running, State::Finished) || self.step(State::Pending, State::Finished)
     }
 
-    /// Ends a job that has not begun, in a forked child: whoever sleeps, watches or holds the lock is the parent's.
-    /// False: it has begun.
-    pub fn finish_after_fork(&self) -> bool {
-        let pending = self.state() == State::Pending;
-        if pending {
-            // No other thread is here.
-            self.word.word.swap(State::Finished as u64, show_order());
-        }
-        pending
+    /// Ends a job that has not begun, or notes that a cancelled one is told, in a forked child: whoever sleeps, watches,
+    /// holds the lock or would tell is the parent's. False: there is nothing to do.
+    pub fn end_after_fork(&self) -> bool {
+        let end = match self.state() {
+            State::Pending => State::Finished,
+            State::Cancelled => State::CancelledAndNotified,
+            _ => return false,
+        };
+        // No other thread is here.
+        self.word.word.swap(end as u64, show_order());
+        true
     }
 
     /// Waits for the end until woken, a signal was handled or `timeout` is over. Returns whether the job is done.
@@ -224,20 +226,22 @@ mod tests {
     fn a_forked_child_ends_what_waits_whoever_held_the_lock() {
         let promise = Promise::new();
         std::mem::forget(promise.lock(true));
-        assert!(promise.finish_after_fork());
+        assert!(promise.end_after_fork());
         assert_eq!(State::Finished, promise.state());
         drop(promise.lock(true));
-        assert!(!promise.finish_after_fork());
+        assert!(!promise.end_after_fork());
     }
 
     #[test]
-    fn a_forked_child_leaves_what_runs_or_was_cancelled() {
+    fn a_forked_child_leaves_what_runs_and_has_told_what_was_cancelled() {
         let (running, cancelled) = (Promise::new(), Promise::new());
         assert!(running.start());
         assert!(cancelled.cancel());
+        std::mem::forget(cancelled.lock(true));
 
-        assert!(!running.finish_after_fork());
-        assert!(!cancelled.finish_after_fork());
-        assert_eq!((State::Running, State::Cancelled), (running.state(), cancelled.state()));
+        assert!(!running.end_after_fork());
+        assert!(cancelled.end_after_fork());
+        assert_eq!((State::Running, State::CancelledAndNotified), (running.state(), cancelled.state()));
+        drop(cancelled.lock(true));
     }
 }
