@@ -568,12 +568,13 @@ def world() -> World:
     level_names = []
     reason = _world_reason()
     for number, name in list(logging._levelToName.items()):
-        if type(number) is not int or not 0 <= number <= 0xFFFF:
+        # An `IntEnum` as well: whoever asks by number finds its name.
+        if not isinstance(number, int) or not 0 <= number <= 0xFFFF:
             continue
         if type(name) is not str or not _encodes(name):
             reason = reason or f"the name of level {number} is no plain text"
             continue
-        level_names.append((number, name))
+        level_names.append((int(number), name))
     start = logging._startTime  # type: ignore[attr-defined]
     return World(
         reason=reason,

@@ -58,7 +58,7 @@ enum What {
     All(Items),
 }
 
-/// A dict from numbers to something, as it was. Nobody looks at what has another key.
+/// A dict from numbers to something, as it was. Nobody finds what has another key, or only by code of its own.
 struct Items {
     len: ffi::Py_ssize_t,
     of_numbers: Vec<(Owned, Owned)>,
@@ -80,7 +80,7 @@ impl Items {
             };
             let pairs = (0..ffi::PyList_GET_SIZE(items.as_ptr())).map(pair);
             let of_numbers = pairs
-                .filter(|(key, _)| ffi::Py_TYPE(*key) == &raw mut ffi::PyLong_Type)
+                .filter(|(key, _)| is_number(*key))
                 .map(|(key, value)| (Owned::borrow(key), Owned::borrow(value)))
                 .collect();
             Self { len, of_numbers }
@@ -97,6 +97,17 @@ impl Items {
                     .iter()
                     .all(|(key, value)| ffi::PyDict_GetItemWithError(dict, key.as_ptr()) == value.as_ptr())
         }
+    }
+}
+
+/// Whether the object is hashed and compared as `int` does it: one, or that of an `IntEnum`.
+unsafe fn is_number(object: *mut PyObject) -> bool {
+    // SAFETY: a live object and its type; attached.
+    unsafe {
+        let (class, int) = (ffi::Py_TYPE(object), &raw const ffi::PyLong_Type);
+        let hash = |class: *const ffi::PyTypeObject| (*class).tp_hash.map(|hash| hash as usize);
+        let compare = |class: *const ffi::PyTypeObject| (*class).tp_richcompare.map(|compare| compare as usize);
+        ffi::PyLong_Check(object) != 0 && hash(class) == hash(int) && compare(class) == compare(int)
     }
 }
 

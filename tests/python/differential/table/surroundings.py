@@ -1,6 +1,7 @@
 """Rows: globals of the module, level names, names of threads and processes, standard streams."""
 
 import asyncio
+import enum
 import io
 import os
 import sys
@@ -52,6 +53,20 @@ def level_name_exchanged_for_another(case):
     # As many as before.
     del case.logging._levelToName[case.logging.INFO]
     case.logging.addLevelName(25, "NOTICE")
+
+
+class Level(enum.IntEnum):
+    NOTICE = 25
+
+
+@row(NATIVE, kinds=ONE_OF_EACH)
+def level_name_added_for_an_enum(case):
+    case.logging.addLevelName(Level.NOTICE, "NOTICE")
+
+
+@row(NATIVE, kinds=ONE_OF_EACH, prepare=level_name_added_for_an_enum)
+def level_name_replaced_of_an_enum(case):
+    case.logging.addLevelName(Level.NOTICE, "OTHER")
 
 
 @row(NATIVE, kinds=ONE_OF_EACH)
