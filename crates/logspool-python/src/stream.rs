@@ -126,9 +126,11 @@ unsafe fn flush_all(streams: &[TextStream]) -> Result<(), Failure> {
     // SAFETY: all are held before the first `flush()` runs foreign code; attached.
     unsafe {
         let py = Python::assume_attached();
-        let held: Vec<(TextStream, Owned)> =
-            streams.iter().map(|stream| (*stream, Owned::borrow(stream.text))).collect();
-        for (stream, text) in held.iter().filter(|(stream, _)| holds_text(*stream)) {
+        // The buffers, too: a handler of signals may detach one while the stream before it is waited for.
+        let buffer_of = |stream: &TextStream| (!stream.buffer.is_null()).then(|| Owned::borrow(stream.buffer));
+        let held: Vec<(TextStream, Owned, Option<Owned>)> =
+            streams.iter().map(|stream| (*stream, Owned::borrow(stream.text), buffer_of(stream))).collect();
+        for (stream, text, _) in held.iter().filter(|(stream, ..)| holds_text(*stream)) {
             if let Some(sink) = stream.after {
                 flushing::flush(py, Some(sink), Some(options::shutdown_timeout())).map_err(|error| {
                     error.restore(py);
