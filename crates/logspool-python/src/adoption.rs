@@ -20,7 +20,7 @@ use pyo3::types::{PyString, PyTuple};
 use crate::environment;
 use crate::flushing;
 use crate::ids;
-use crate::leaving::{Detached, outside};
+use crate::leaving::outside;
 use crate::message::{self, Failure};
 use crate::object::Owned;
 use crate::plan::{self, TextStream};
@@ -213,8 +213,12 @@ impl State {
     }
 }
 
-/// The state of a handler, made or renewed if the epoch moved. `None` when Python raised; the error is in `Err`.
-pub fn state(describe: &Bound<'_, PyAny>, handler: &Bound<'_, PyAny>) -> PyResult<Arc<State>> {
+/// The state of a handler, made or renewed if the epoch moved.
+///
+/// # Errors
+///
+/// Where Python raised.
+pub fn state(describe: &Bound<'_, PyAny>, handler: &Bound<'_, PyAny>) -> Result<Arc<State>, Failure> {
     let address = handler.as_ptr() as usize;
     let epoch = environment::epoch();
     let known = with_table(|table| table.states.get(&address).map(|entry| entry.state.clone()));
@@ -240,7 +244,7 @@ pub fn state(describe: &Bound<'_, PyAny>, handler: &Bound<'_, PyAny>) -> PyResul
             }
             _ if sink.is_none() => {}
             _ => {
-                close(handler.py(), sink, SHORT_WAIT)?;
+                close(handler.py(), sink, SHORT_WAIT).map_err(|error| Failure::interrupted(handler.py(), error))?;
                 if old.turns() {
                     call_catch_up(handler)?;
                     new = State::describe(describe, handler, epoch)?;
@@ -447,17 +451,17 @@ pub unsafe fn forget(reference: *mut PyObject) {
 
 /// Before a sink is opened: waits until what dead handlers left is written, which may be for the same file.
 ///
-/// # Safety
+/// # Errors
 ///
-/// Attached.
-pub unsafe fn await_orphans() {
-    for (generation, id) in with_table(|table| std::mem::take(&mut table.orphans)) {
+/// What a signal's handler raised meanwhile.
+pub fn await_orphans(py: Python<'_>) -> PyResult<()> {
+    while let Some((generation, id)) = with_table(|table| table.orphans.pop()) {
         if generation == pipeline::generation() {
-            // SAFETY: attached; nothing of Python is touched while waiting.
-            let _detached = unsafe { Detached::new() };
-            pipeline::flush(Some(id), Some(SHORT_WAIT));
+            flushing::flush(py, Some(id), Some(SHORT_WAIT))
+                .inspect_err(|_| with_table(|table| table.orphans.push((generation, id))))?;
         }
     }
+    Ok(())
 }
 
 /// Closes a sink that was taken out of its handler's state when everything queued for it is written.

@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use logspool::format::Acceptance;
 use logspool::record::tag;
 use pyo3::ffi::{self, PyObject};
+use pyo3::prelude::*;
 
 use crate::leaving;
 use crate::object::{self, Owned};
@@ -20,8 +21,27 @@ use crate::values;
 pub enum Failure {
     /// Stock logging shall do this call from its start: it reports, encodes or converts as nobody else.
     Stock,
-    /// A Python exception that no handler would have caught is set.
+    /// A Python exception that no handler would have caught, or that a signal's handler raised in a wait, is set.
     Raised,
+}
+
+impl Failure {
+    /// What a signal's handler raised while logspool waited: it gets out of the call, as of a wait of Python's.
+    pub fn interrupted(py: Python<'_>, error: PyErr) -> Self {
+        error.restore(py);
+        Self::Raised
+    }
+}
+
+impl From<PyErr> for Failure {
+    /// As [`failure`].
+    fn from(error: PyErr) -> Self {
+        // SAFETY: who met an exception inside a logging call is attached.
+        unsafe {
+            error.restore(Python::assume_attached());
+            failure()
+        }
+    }
 }
 
 /// `collections.abc.Mapping`: a single such argument is the mapping of `%(key)s` directives.

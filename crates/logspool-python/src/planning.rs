@@ -9,7 +9,6 @@ use std::sync::{Arc, OnceLock, PoisonError};
 
 use logspool::definition::{MAX_TARGETS, RouteDefinition, Target};
 use logspool::pipeline;
-use pyo3::exceptions::PyException;
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyList, PyString, PyType};
@@ -19,9 +18,9 @@ use crate::environment;
 use crate::hooks;
 use crate::ids::{format_id, route_id};
 use crate::leaving::{self, Stay};
-use crate::message::Failure;
+use crate::message::{self, Failure};
 use crate::names::{self, names};
-use crate::object::Owned;
+use crate::object::{ErrorKept, Owned};
 use crate::plan::{self, ListShape, Needs, Plan, Route, StreamList, TextStream};
 use crate::plans;
 use crate::queueing::MadeUnder;
@@ -76,8 +75,17 @@ pub enum Made {
     Plan,
     /// None can be made here and now.
     NotNow,
-    /// Python raised something that is no `Exception` (`KeyboardInterrupt`); it is set.
+    /// Python raised what gets out of the call (`KeyboardInterrupt`, say); it is set.
     Raised,
+}
+
+impl From<Failure> for Made {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Stock => Self::NotNow,
+            Failure::Raised => Self::Raised,
+        }
+    }
 }
 
 /// A weak reference that removes plan and state of its object when that dies.
@@ -114,25 +122,38 @@ pub unsafe fn make(logger: *mut PyObject) -> Made {
     let py = unsafe { Python::assume_attached() };
     // SAFETY: a live object, as the caller says.
     let logger = unsafe { Bound::from_borrowed_ptr(py, logger) };
-    // SAFETY: attached. A logging call in an `except` block must not lose its exception.
-    let _error = unsafe { crate::object::ErrorKept::take() };
-    let result = (|| {
-        // SAFETY: attached.
-        unsafe { adoption::await_orphans() };
-        adopt.lock.bind(py).call_method0("acquire")?;
-        let made = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| make_locked(adopt, &logger)));
-        adopt.lock.bind(py).call_method0("release")?;
-        made.unwrap_or(Ok(Made::NotNow))
-    })();
-    match result {
-        Ok(made) => made,
-        Err(error) if error.is_instance_of::<PyException>(py) => Made::NotNow,
-        Err(error) => {
-            std::mem::forget(_error);
-            error.restore(py);
-            Made::Raised
-        }
+    let made = aside(|| {
+        adoption::await_orphans(py).map_err(|error| Failure::interrupted(py, error))?;
+        under_lock(adopt, py, || {
+            let made = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| make_locked(adopt, &logger)));
+            made.unwrap_or(Ok(Made::NotNow))
+        })
+    });
+    made.unwrap_or_else(Made::from)
+}
+
+/// Runs what may raise beside the error that is set, which a logging call must not lose.
+fn aside<T>(act: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    // SAFETY: attached: called inside logging calls.
+    let kept = unsafe { ErrorKept::take() };
+    let result = act();
+    if let Err(Failure::Raised) = result {
+        std::mem::forget(kept);
     }
+    result
+}
+
+/// Runs what makes plans, one at a time.
+///
+/// # Errors
+///
+/// As `act`, or a signal's handler raised while the lock was waited for.
+fn under_lock<T>(adopt: &Adopt, py: Python<'_>, act: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    let lock = adopt.lock.bind(py);
+    lock.call_method0("acquire").map_err(|error| Failure::interrupted(py, error))?;
+    let result = act();
+    aside(|| Ok(lock.call_method0("release")?))?;
+    result
 }
 
 /// Opens the files that a record of `level` opens, and makes the plan anew. What cannot be opened is stock logging's
@@ -143,24 +164,19 @@ pub unsafe fn make(logger: *mut PyObject) -> Made {
 /// As for [`make`].
 pub unsafe fn open_streams(logger: *mut PyObject, level: u16) -> Made {
     let Some(adopt) = ADOPT.get() else { return Made::NotNow };
-    // SAFETY: attached, a live object; without the planning lock: `_open` may run code of others.
-    let (py, logger_object, kept) =
-        unsafe { (Python::assume_attached(), Owned::borrow(logger), crate::object::ErrorKept::take()) };
+    // SAFETY: attached, a live object.
+    let (py, logger_object) = unsafe { (Python::assume_attached(), Owned::borrow(logger)) };
     // SAFETY: kept by `logger_object`.
     let argument = unsafe { Bound::from_borrowed_ptr(py, logger_object.as_ptr()) };
-    match adopt.open_streams.bind(py).call1((argument, level)) {
+    // Without the planning lock: `_open` may run code of others.
+    match aside(|| Ok(adopt.open_streams.bind(py).call1((argument, level))?)) {
         // SAFETY: passed on.
         Ok(_) => unsafe { make(logger) },
-        Err(error) if error.is_instance_of::<PyException>(py) => Made::NotNow,
-        Err(error) => {
-            std::mem::forget(kept);
-            error.restore(py);
-            Made::Raised
-        }
+        Err(failure) => failure.into(),
     }
 }
 
-fn make_locked(adopt: &Adopt, logger: &Bound<'_, PyAny>) -> PyResult<Made> {
+fn make_locked(adopt: &Adopt, logger: &Bound<'_, PyAny>) -> Result<Made, Failure> {
     for _ in 0..3 {
         // Read first: a change from here on makes the plan stale, not wrong.
         let under = MadeUnder { epoch: environment::epoch(), generation: pipeline::generation() };
@@ -174,7 +190,7 @@ fn make_locked(adopt: &Adopt, logger: &Bound<'_, PyAny>) -> PyResult<Made> {
     Ok(Made::NotNow)
 }
 
-fn make_once(adopt: &Adopt, logger: &Bound<'_, PyAny>, under: MadeUnder) -> PyResult<Made> {
+fn make_once(adopt: &Adopt, logger: &Bound<'_, PyAny>, under: MadeUnder) -> Result<Made, Failure> {
     let py = logger.py();
     let world = world(adopt, py, under.epoch)?;
     let mut builder = Builder {
@@ -200,7 +216,7 @@ fn make_once(adopt: &Adopt, logger: &Bound<'_, PyAny>, under: MadeUnder) -> PyRe
     let class_reason: String = adopt.classify_logger.bind(py).call1((logger.get_type(),))?.extract()?;
     builder.note(u32::from(!class_reason.is_empty()), &class_reason);
     builder.note(u32::from(!world.reason.is_empty()), &world.reason);
-    builder.class(adopt.record_class.bind(py).cast::<PyType>()?)?;
+    builder.class(adopt.record_class.bind(py).cast::<PyType>().map_err(PyErr::from)?)?;
     builder.instance(logger)?;
     builder.chain(logger)?;
     if builder.handlers == 0 {
@@ -350,7 +366,7 @@ impl Builder<'_> {
         Ok(true)
     }
 
-    fn chain(&mut self, logger: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn chain(&mut self, logger: &Bound<'_, PyAny>) -> Result<(), Failure> {
         let py = logger.py();
         let names = names();
         let mut current = logger.clone();
@@ -363,7 +379,7 @@ impl Builder<'_> {
                 self.handlers += 1;
                 return Ok(());
             }
-            for handler in handlers.cast::<PyList>()?.iter() {
+            for handler in handlers.cast::<PyList>().map_err(PyErr::from)?.iter() {
                 self.handlers += 1;
                 self.handler(&handler)?;
             }
@@ -380,13 +396,13 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn handler(&mut self, handler: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn handler(&mut self, handler: &Bound<'_, PyAny>) -> Result<(), Failure> {
         let py = handler.py();
         let state = adoption::state(self.adopt.describe.bind(py), handler)?;
         for (class, _) in &state.types {
             // SAFETY: a live type kept by the state.
             let class = unsafe { Bound::from_borrowed_ptr(py, class.as_ptr()) };
-            self.class(class.cast::<PyType>()?)?;
+            self.class(class.cast::<PyType>().map_err(PyErr::from)?)?;
         }
         self.class(&handler.get_type())?;
         hooks::watch(state.parts.iter().copied());
@@ -536,22 +552,7 @@ fn locked<T>(act: impl FnOnce(&Adopt, Python<'_>) -> PyResult<T>) -> Result<T, F
     let _stay = Stay::new().ok_or(Failure::Stock)?;
     // SAFETY: attached: called inside logging calls.
     let py = unsafe { Python::assume_attached() };
-    let result = {
-        // SAFETY: attached.
-        let _error = unsafe { crate::object::ErrorKept::take() };
-        adopt.lock.bind(py).call_method0("acquire").and_then(|_| {
-            let result = act(adopt, py);
-            adopt.lock.bind(py).call_method0("release")?;
-            result
-        })
-    };
-    result.map_err(|error| {
-        if error.is_instance_of::<PyException>(py) {
-            return Failure::Stock;
-        }
-        error.restore(py);
-        Failure::Raised
-    })
+    aside(|| under_lock(adopt, py, || Ok(act(adopt, py)?)))
 }
 
 /// How records of a handler are read by value.
@@ -637,26 +638,14 @@ pub unsafe fn handler_state(handler: *mut PyObject) -> Result<Option<Arc<State>>
     let py = unsafe { Python::assume_attached() };
     // SAFETY: a live object, as the caller says.
     let handler = unsafe { Bound::from_borrowed_ptr(py, handler) };
-    // SAFETY: attached.
-    let error = unsafe { crate::object::ErrorKept::take() };
-    // SAFETY: attached.
-    unsafe { adoption::await_orphans() };
-    let result = adopt.lock.bind(py).call_method0("acquire").and_then(|_| {
-        let state = adoption::state(adopt.describe.bind(py), &handler);
-        adopt.lock.bind(py).call_method0("release")?;
-        if let Ok(state) = &state {
+    let state = aside(|| {
+        adoption::await_orphans(py).map_err(|error| Failure::interrupted(py, error))?;
+        under_lock(adopt, py, || {
+            let state = adoption::state(adopt.describe.bind(py), &handler)?;
             hooks::watch(state.parts.iter().copied());
             hooks::watch([handler.as_ptr() as usize]);
-        }
-        state
+            Ok(state)
+        })
     });
-    match result {
-        Ok(state) => Ok(Some(state)),
-        Err(error) if error.is_instance_of::<PyException>(py) => Ok(None),
-        Err(raised) => {
-            std::mem::forget(error);
-            raised.restore(py);
-            Err(())
-        }
-    }
+    message::unless_stock(state).map_err(|_| ())
 }

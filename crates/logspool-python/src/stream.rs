@@ -132,10 +132,8 @@ unsafe fn flush_all(streams: &[TextStream]) -> Result<(), Failure> {
             streams.iter().map(|stream| (*stream, Owned::borrow(stream.text), buffer_of(stream))).collect();
         for (stream, text, _) in held.iter().filter(|(stream, ..)| holds_text(*stream)) {
             if let Some(sink) = stream.after {
-                flushing::flush(py, Some(sink), Some(options::shutdown_timeout())).map_err(|error| {
-                    error.restore(py);
-                    message::failure()
-                })?;
+                flushing::flush(py, Some(sink), Some(options::shutdown_timeout()))
+                    .map_err(|error| Failure::interrupted(py, error))?;
             }
             Owned::steal(leaving::method(text.as_ptr(), names().flush.as_ptr())).ok_or_else(|| message::failure())?;
         }

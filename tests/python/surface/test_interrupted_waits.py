@@ -124,6 +124,35 @@ print(json.dumps([logspool.flush()] + counted("INFO")), flush=True)
 )
 
 
+# What a handler of signals raises is no error of the logging call, whatever its kind.
+RUNG = (
+    OUTPUT
+    + """\
+def ring(number, frame):
+    raise TimeoutError("rung")
+
+logspool.install(shutdown_timeout=float("inf"), fallback=None)
+handler = log.handlers[0]
+for _ in range(3):
+    log.info("%s", "x" * 60_000)
+CHANGE
+signal.signal(signal.SIGALRM, ring)
+signal.setitimer(signal.ITIMER_REAL, 0.3)
+began = time.monotonic()
+try:
+    log.info("waits")
+except TimeoutError as error:
+    print(json.dumps([str(error), time.monotonic() - began]), flush=True)
+"""
+)
+
+CHANGES = {
+    "the program's own text": "handler.stream.write('text')",
+    "its handler turns foreign": "handler.emit = lambda record: None",
+    "a handler before it has died": "log.handlers[:] = [logging.FileHandler('other')]; del handler",
+}
+
+
 @pytest.fixture
 def with_pipe(tmp_path):
     """Make the pipe "fifo" that nobody reads in the program's folder."""
@@ -168,3 +197,11 @@ def test_what_ends_a_handler_is_interrupted_and_what_is_queued_still_counts(run_
 
 def test_a_handler_that_raises_nothing_runs_while_a_flush_waits_and_the_flush_goes_on(run_program, with_pipe):
     assert told(run_program, HANDLED) == [True, 11, 11, {}]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_a_signals_handler_raises_in_a_call_that_waits_gets_out_of_it_at_once(run_program, with_pipe, change):
+    said, seconds = told(run_program, RUNG.replace("CHANGE", CHANGES[change]))
+
+    assert said == "rung"
+    assert seconds < 3
