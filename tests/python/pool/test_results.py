@@ -313,6 +313,28 @@ def take():
     assert outcome.expect_success().out == b"5000\n"
 
 
+def test_the_end_of_the_interpreter_does_not_count_a_daemon_that_does_a_job_itself_as_a_worker(run_program):
+    body = """
+import threading, time
+from logspool.pool import Pool, Results
+pool, results, begun = Pool(1, queue_size=1, overflow="caller_runs"), Results(1), threading.Semaphore(0)
+into = pool.options(results=results)
+def count():
+    begun.release()
+    yield from range(9)
+into.push(count)
+begun.acquire()
+pool.push(int)
+# The queue is full, and so are the results.
+threading.Thread(target=into.push, args=(count,), daemon=True).start()
+begun.acquire()
+time.sleep(0.2)
+"""
+    outcome, _ = run_program(body)
+
+    outcome.expect_success()
+
+
 def test_bad_bounds():
     with pytest.raises(ValueError, match="maxsize is -1, expected 0"):
         Results(-1)

@@ -67,7 +67,7 @@ pub struct Shared {
     pub dropped: AtomicU64,
     /// Jobs that ran longer than they may.
     pub timed_out: AtomicU64,
-    /// Jobs that wait for room in results.
+    /// Workers that wait for room in results.
     pub wait_for_takers: AtomicUsize,
     /// Whether no job waits for such room any longer: nobody is left who could take a value.
     pub without_takers: AtomicBool,

@@ -11,6 +11,7 @@ use pyo3::types::{PyTuple, PyType};
 
 use super::core::Shared;
 use super::waiting::{self, Deadline};
+use super::worker;
 use crate::object::Owned;
 
 /// What a job gives.
@@ -50,21 +51,27 @@ impl Sender {
     /// What a signal's handler raised meanwhile.
     pub fn put(&self, py: Python<'_>, shared: &Shared, result: Owned) -> PyResult<bool> {
         let mut value = Value::Result(result);
+        // A job that its caller does is no worker's of the job's pool; the caller may be a worker of its own pool.
+        // SAFETY: this is the job.
+        let own = unsafe { worker::own() };
+        let no_takers = || own.unwrap_or(shared).without_takers.load(Ordering::Relaxed);
         loop {
             match self.channel.put(value, false) {
                 Ok(()) => return Ok(true),
                 Err((_, Refused::Closed)) => return Ok(false),
                 Err((back, Refused::Full)) => value = back,
             }
-            if shared.without_takers.load(Ordering::Relaxed) {
+            if no_takers() {
                 self.break_off(py);
                 return Ok(false);
             }
-            shared.wait_for_takers.fetch_add(1, Ordering::Relaxed);
-            let waited = waiting::wait(py, Deadline::None, |slice| {
-                self.channel.wait_for_room(slice) || shared.without_takers.load(Ordering::Relaxed)
-            });
-            shared.wait_for_takers.fetch_sub(1, Ordering::Relaxed);
+            if let Some(own) = own {
+                own.wait_for_takers.fetch_add(1, Ordering::Relaxed);
+            }
+            let waited = waiting::wait(py, Deadline::None, |slice| self.channel.wait_for_room(slice) || no_takers());
+            if let Some(own) = own {
+                own.wait_for_takers.fetch_sub(1, Ordering::Relaxed);
+            }
             waited?;
         }
     }

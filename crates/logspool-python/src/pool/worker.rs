@@ -3,6 +3,8 @@
 //! A worker is a `threading.Thread` of the Python half that calls [`Worker::run`] and stays in it: with its own thread
 //! state, and with the interpreter for as many jobs as there are.
 
+use std::cell::Cell;
+use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -22,6 +24,21 @@ use crate::object::Owned;
 /// than nothing: who waits for it is woken in vain, and begins to count CPython's 5 ms anew. A call of a Python
 /// function hands it over properly, and only when somebody asked.
 const JOBS_PER_BREATH: u32 = 64;
+
+thread_local! {
+    /// The pool whose worker the thread is; null for other threads.
+    static OWN: Cell<*const Shared> = const { Cell::new(ptr::null()) };
+}
+
+/// The pool whose worker the calling thread is.
+///
+/// # Safety
+///
+/// The reference is used in the job that the thread does now.
+pub unsafe fn own<'a>() -> Option<&'a Shared> {
+    // SAFETY: set by `run`, which has the pool for longer than any job.
+    unsafe { OWN.get().as_ref() }
+}
 
 /// What a worker thread runs. It is counted among the workers before its thread is started.
 #[pyclass(frozen, module = "logspool._native")]
@@ -93,6 +110,7 @@ impl Worker {
     fn run(&self, py: Python<'_>, name: &str, breathe: &Bound<'_, PyAny>) {
         name_thread(name);
         let (shared, idle_timeout) = (&self.shared, self.shared.options.idle_timeout);
+        OWN.set(Arc::as_ptr(shared));
         let times = shared.times();
         let (mut from, mut done, mut begun) = (jobs::From::Start, 0u32, 0);
         loop {
@@ -128,7 +146,7 @@ impl Worker {
                     };
                     if woken || idle_timeout.is_none() { jobs::From::Sleep } else { jobs::From::LongSleep }
                 }
-                jobs::Next::Leave => return,
+                jobs::Next::Leave => return OWN.set(ptr::null()),
             };
         }
     }
