@@ -2,8 +2,8 @@
 
 `bench/runs/DATE-MACHINE/checks/STEP.json` holds the commands, seed, commit, exit codes, seconds and counts of a step;
 `summary.md` beside them is made anew from all of them after each step. A step that fails ends the run.
-With `--continue` a step goes on after the commands that passed in its last run on such a machine, with its seed and in
-its folder: long steps can be done in parts.
+With `--continue` a step goes on after the commands that passed in its last run, with its seed and in its folder: long
+steps can be done in parts. Nothing is timed here, so that another machine may go on; each command says where it ran.
 """
 
 import argparse
@@ -66,6 +66,7 @@ class Command:
     seconds: float = 0.0
     counts: list[str] = field(default_factory=list)
     commit: str = ""
+    processor: str = ""
 
 
 def pytest(interpreter: interpreters.Interpreter, label: str, *arguments: str, **variables: str) -> Command:
@@ -271,21 +272,22 @@ def write_summary(folder: Path) -> None:
 def passed_before(path: Path) -> tuple[int, list[Command]]:
     """Return the seed of a kept step and its commands up to the first that failed."""
     kept = json.loads(path.read_text())
-    commands = [Command(**{"commit": kept["commit"], **each}) for each in kept["commands"]]
+    known = {key: kept[key] for key in ("commit", "processor")}
+    commands = [Command(**{**known, **each}) for each in kept["commands"]]
     return kept["seed"], list(itertools.takewhile(lambda each: each.code == 0, commands))
 
 
-def last_run(folder: Path, name: str) -> Path | None:
-    """Return the newest file of a step, of the machine that `folder` names behind its date."""
-    machine_name = folder.parent.name[len("2026-01-01") :]
-    return max(folder.parent.parent.glob(f"*{machine_name}/checks/{name}.json"), default=None)
+def last_run(name: str) -> Path | None:
+    """Return the newest file of a step."""
+    kept = (ROOT / "bench" / "runs").glob(f"*/checks/{name}.json")
+    return max(kept, key=lambda path: json.loads(path.read_text())["date"], default=None)
 
 
 def run_step(name: str, seed: int, folder: Path, facts: dict[str, object], go_on: bool) -> None:
     """Run the commands of one step and keep what they counted; the script ends where one fails."""
     path = folder / f"{name}.json"
     done: list[Command] = []
-    if go_on and (last := last_run(folder, name)):
+    if go_on and (last := last_run(name)):
         path = last
         seed, done = passed_before(path)
     terminal.step(f"{name} in full size, seed {seed}" + (f", after {len(done)} commands kept" if done else ""))
@@ -294,7 +296,7 @@ def run_step(name: str, seed: int, folder: Path, facts: dict[str, object], go_on
     log.unlink(missing_ok=True)
     planned = list(STEPS[name](seed))
     for command in planned[len(done) :]:
-        command.commit = str(facts["commit"])
+        command.commit, command.processor = str(facts["commit"]), str(facts["processor"])
         run(command, log)
         done.append(command)
         kept = {"step": name, "seed": seed, **{key: facts[key] for key in ("date", "commit", "processor")}}
