@@ -149,10 +149,10 @@ impl Socket {
         match self {
             Self::Tcp(listener, identity) => {
                 let (stream, from) = listener.accept().await?;
-                // Acks are small and wanted at once.
-                stream.set_nodelay(true)?;
+                // Acks are small and wanted at once. A peer that has gone meanwhile is no trouble of the listener's.
+                let _ = stream.set_nodelay(true);
                 let keepalive = TcpKeepalive::new().with_time(ASK_AFTER).with_interval(ASK_AGAIN);
-                SockRef::from(&stream).set_tcp_keepalive(&keepalive)?;
+                let _ = SockRef::from(&stream).set_tcp_keepalive(&keepalive);
                 Ok((Stream::Tcp(stream, identity.as_ref().map(tls::Identity::acceptor)), Peer::Socket(from)))
             }
             Self::Unix(listener) => Ok((Stream::Unix(listener.accept().await?.0), Peer::Local)),
