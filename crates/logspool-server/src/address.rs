@@ -118,8 +118,13 @@ fn protocol(name: &str) -> Result<Protocol, String> {
 }
 
 fn socket(text: &str) -> Result<SocketAddr, String> {
-    let mut found = text.to_socket_addrs().map_err(|error| format!("{text:?} is no HOST:PORT: {error}"))?;
-    found.next().ok_or_else(|| format!("{text:?} has no address"))
+    let found = text.to_socket_addrs().map_err(|error| format!("{text:?} is no HOST:PORT: {error}"))?;
+    to_listen_at(found).ok_or_else(|| format!("{text:?} has no address"))
+}
+
+/// Of the addresses of a name that of IPv4: who is told `localhost` tries all, and who is told 127.0.0.1 only that.
+fn to_listen_at(found: impl Iterator<Item = SocketAddr>) -> Option<SocketAddr> {
+    found.min_by_key(SocketAddr::is_ipv6)
 }
 
 impl<'de> Deserialize<'de> for Listen {
@@ -214,6 +219,15 @@ fn parsed<'de, D: Deserializer<'de>, T: FromStr<Err = String>>(from: D) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_with_two_addresses_is_listened_at_by_the_older_protocol() {
+        let (new, old) = ("[::1]:80".parse().unwrap(), "127.0.0.1:80".parse().unwrap());
+        assert_eq!(Some(old), to_listen_at([new, old].into_iter()));
+        assert_eq!(Some(old), to_listen_at([old, new].into_iter()));
+        assert_eq!(Some(new), to_listen_at([new].into_iter()));
+        assert_eq!(None, to_listen_at([].into_iter()));
+    }
 
     #[test]
     fn addresses_are_read_and_shown() {
