@@ -1,8 +1,8 @@
 //! A text file with a line for each record: for people, `grep` and `tail -f`.
 //!
 //! There are no transactions: a line may be there twice after a crash, or after an error of the disk. Where the disk is
-//! full, a group goes on where it was cut. A file that others move away (logrotate) is opened anew, as by the core's
-//! watched file sink.
+//! full, a group goes on where it was cut, in a new file if the old one was removed to make room. A file that others move
+//! away (logrotate) is opened anew, as by the core's watched file sink.
 
 use std::io;
 use std::path::Path;
