@@ -6,10 +6,11 @@ import socket
 import sqlite3
 import struct
 import threading
+import time
 
 import clients
 import pytest
-from test_protocols import packed
+from test_protocols import packed, send
 
 DEADLINE = 30
 
@@ -61,6 +62,26 @@ def test_senders_that_never_pause_lose_nothing_while_the_store_stands_still(star
 
     clients.wait_until("all stored", lambda: RECORDS + 1 == service.count())
     assert 'reason="slow"' not in service.get("/metrics")[1]
+
+
+def stalled_body(service) -> socket.socket:
+    """Begin a request with the longest body there may be, and stop in it; two take the whole budget of bodies."""
+    connection = socket.create_connection(service.tcp, timeout=DEADLINE)
+    head = "POST /ingest HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 16777216\r\n\r\n"
+    connection.sendall(head.encode() + b" " * 100_000)
+    return connection
+
+
+def test_bodies_that_stop_in_the_middle_hold_up_no_other_sender(service):
+    with stalled_body(service), stalled_body(service):
+        time.sleep(0.5)
+        record = pickle.dumps({"name": "app", "msg": "x" * 300_000, "levelno": 20, "levelname": "INFO"}, 1)
+        began = time.monotonic()
+        send(service.tcp, struct.pack(">I", len(record)) + record)
+        service.wait_for(1)
+
+        # They have 30 seconds.
+        assert time.monotonic() - began < 10
 
 
 def test_long_messages_of_several_senders_come_whole_though_only_one_fits_at_a_time(start_service):

@@ -1,4 +1,4 @@
-//! The body of a request: read in the time of a frame, and from some length on within the budget of large frames.
+//! The body of a request: read in the time of a frame, and from some length on within a budget of all bodies.
 
 use std::borrow::Cow;
 
@@ -32,19 +32,24 @@ impl FromRequest<Context> for Sent {
         let Context { intake, limits, .. } = context;
         let until = Instant::now() + limits.frame_time();
         let body = request.into_body();
-        let announced = body.size_hint().upper().and_then(|bytes| usize::try_from(bytes).ok());
-        let most = announced.map_or(limits.body_bytes(), |bytes| bytes.min(limits.body_bytes()));
+        let most = limits.body_bytes();
+        let announced = body.size_hint().upper().map_or(most, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
         let mut pieces = body.into_data_stream();
         let mut sent = Self { bytes: BytesMut::new(), room: None };
+        let mut length = 0;
         while let Some(piece) = timeout_at(until, pieces.next()).await.map_err(|_| late(limits))? {
             let piece = piece
                 .map_err(|error| Problem(StatusCode::BAD_REQUEST, format!("the body does not come whole: {error}")))?;
-            let length = sent.bytes.len() + piece.len();
-            if length > limits.body_bytes() {
+            length += piece.len();
+            if length > most {
                 return Err(too_large(limits));
             }
+            if announced > most {
+                // Read all the same: many senders hear no answer before they have sent all.
+                continue;
+            }
             if length > SMALL && sent.room.is_none() {
-                sent.room = timeout_at(until, intake.room_for_large_frame(most)).await.map_err(|_| no_room())?;
+                sent.room = timeout_at(until, intake.room_for_body(announced)).await.map_err(|_| no_room())?;
             }
             sent.bytes.extend_from_slice(&piece);
         }
