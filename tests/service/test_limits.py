@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import struct
+import threading
 import time
 from pathlib import Path
 
@@ -151,6 +152,28 @@ def test_connections_that_send_nothing_or_stop_in_a_frame_are_closed_in_time(sta
         time.sleep(2)
         idle.sendall(b'{"message": "and back"}\n')
         service.wait_for(1, "back")
+
+
+def test_lines_of_syslog_that_never_pause_and_begin_no_message_end_in_time(start_service):
+    config = 'listen = ["tcp://127.0.0.1:0"]\nhttp = "127.0.0.1:0"\n[limits]\nframe_seconds = 1\n'
+    service = start_service(config=config)
+    with socket.create_connection(service.tcp) as connection:
+        connection.sendall(b"<14>x\n")
+        found = threading.Event()
+
+        def go_on():
+            while not found.wait(0.01):
+                connection.sendall(b"y\n")
+
+        sending = threading.Thread(target=go_on)
+        sending.start()
+        try:
+            (row,) = service.wait_for(1)
+        finally:
+            found.set()
+            sending.join()
+
+    assert row["message"].startswith("x\ny\ny\n")
 
 
 def test_the_kernel_asks_silent_peers_whether_they_are_there(service):
