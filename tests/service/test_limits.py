@@ -4,6 +4,7 @@ import contextlib
 import gzip
 import json
 import os
+import select
 import socket
 import struct
 import threading
@@ -14,6 +15,8 @@ import pytest
 from test_protocols import packed, send
 
 DEADLINE = 30
+
+LISTEN = 'listen = ["tcp://127.0.0.1:0"]\nhttp = "127.0.0.1:0"\n'
 
 
 def rss_mb(service) -> float:
@@ -234,6 +237,29 @@ def test_a_request_waits_for_room_for_some_seconds_only(start_service):
             status, said = service.post("/ingest", body, "application/json")
             assert 429 == status and "limits.waiting_bytes" in said
             service.stop()
+
+
+def test_requests_that_wait_for_room_have_a_bound_together(start_service):
+    with socket.create_server(("127.0.0.1", 0)) as silent, contextlib.ExitStack() as ends:
+        store = f"postgres://nobody@127.0.0.1:{silent.getsockname()[1]}/none"
+        service = start_service(config=f'store = ["{store}"]\n{LISTEN}[limits]\nshutdown_seconds = 0\n')
+        # Each is some kilobytes, and 60 MiB as records.
+        body = gzip.compress(b'{"k":"%s"}\n' % (b"x" * 31) * 400_000)
+        head = "POST /ingest HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        head += f"Content-Encoding: gzip\r\nContent-Length: {len(body)}\r\n\r\n"
+        before, statuses = peak_mb(service), []
+        senders = [ends.enter_context(socket.create_connection(service.tcp, timeout=2 * DEADLINE)) for _ in range(16)]
+        for sender in senders:
+            sender.sendall(head.encode() + body)
+        # One or two are taken, and never answered.
+        while len(statuses) < 14:
+            ready, _, _ = select.select(senders, [], [], 2 * DEADLINE)
+            assert ready, statuses
+            statuses += [sender.recv(12) for sender in ready]
+            senders = [sender for sender in senders if sender not in ready]
+
+        assert {b"HTTP/1.1 429"} == set(statuses)
+        assert peak_mb(service) - before < 512
 
 
 def test_connections_beyond_the_limit_are_closed_and_counted(start_service):

@@ -50,6 +50,8 @@ pub struct Intake {
     long: Arc<Semaphore>,
     /// Rights to bodies of requests that are being read: as much again.
     bodies: Arc<Semaphore>,
+    /// Rights to what is made of bodies that have come, until it has room here: as much again.
+    read: Arc<Semaphore>,
     streams: Mutex<HashMap<String, Arc<AtomicBool>>>,
     /// Records that wait here and that nobody else keeps.
     unheard: Arc<AtomicU64>,
@@ -108,6 +110,7 @@ impl Intake {
             large: quarter(),
             long: quarter(),
             bodies: quarter(),
+            read: quarter(),
             streams: Mutex::default(),
             unheard: Arc::default(),
             tails: Tails::default(),
@@ -156,6 +159,16 @@ impl Intake {
     /// The same for the body of a request. Two may take all of it and come slowly: so it is a budget of their own.
     pub async fn room_for_body(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
         self.right(&self.bodies, bytes).await
+    }
+
+    /// The same for what is made of a body that has come: much more than was sent, where it was compressed.
+    pub async fn room_to_read(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        self.right(&self.read, bytes).await
+    }
+
+    /// Gives back what of a right is beyond so many bytes.
+    pub fn shrink(right: &mut OwnedSemaphorePermit, bytes: usize) {
+        drop(right.split(right.num_permits().saturating_sub(bytes.div_ceil(PERMIT_BYTES))));
     }
 
     /// What is beyond a whole budget takes all of it.

@@ -18,7 +18,7 @@ use crate::decoders::inflate::{self, InflateError};
 /// Bytes that a request may keep without a part of the budget. Chosen: as many as a connection with frames.
 const SMALL: usize = 64 * 1024;
 
-/// A body as it was sent. It goes before its records wait for the stores: those have a budget of their own.
+/// A body as it was sent.
 #[derive(Debug)]
 pub(super) struct Sent {
     bytes: BytesMut,
