@@ -1,6 +1,7 @@
 """Senders that the service makes wait: none of them is closed as slow for it, and nothing of theirs is lost."""
 
 import contextlib
+import json
 import pickle
 import socket
 import sqlite3
@@ -82,6 +83,26 @@ def test_bodies_that_stop_in_the_middle_hold_up_no_other_sender(service):
 
         # They have 30 seconds.
         assert time.monotonic() - began < 10
+
+
+def test_a_peer_that_goes_inside_a_long_message_leaves_its_room_to_others(start_service):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        # A database that takes connections and never says a word: nothing is acked.
+        store = f"postgres://nobody@127.0.0.1:{silent.getsockname()[1]}/none"
+        limits = LIMITS.replace("frame_seconds = 1", "shutdown_seconds = 0")
+        service = start_service(config=f'store = ["{store}"]\n{limits}')
+
+        def accepted(count: int) -> bool:
+            return count == json.loads(service.get("/api/stats")[1])["records_accepted"]
+
+        with socket.create_connection(service.tcp) as connection:
+            connection.sendall(packed(["app", [[1763800000, {"message": "x"}]], {"chunk": "a"}]))
+            connection.sendall(packed(["app", b"x" * 200_000, {"chunk": "b"}])[:150_000])
+            clients.wait_until("the first chunk is taken", lambda: accepted(1))
+        record = pickle.dumps({"name": "app", "msg": "x" * 100_000, "levelno": 20, "levelname": "INFO"}, 1)
+        send(service.tcp, struct.pack(">I", len(record)) + record)
+
+        clients.wait_until("the large frame is read", lambda: accepted(2))
 
 
 def test_long_messages_of_several_senders_come_whole_though_only_one_fits_at_a_time(start_service):
