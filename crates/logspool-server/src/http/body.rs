@@ -8,10 +8,11 @@ use axum::http::{HeaderMap, StatusCode, header};
 use bytes::BytesMut;
 use futures_util::StreamExt;
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::guard::text;
-use super::{Context, Problem};
+use super::ingest::{self, ROOM_LIMIT};
+use super::{Context, Problem, otlp};
 use crate::config::Limits;
 use crate::decoders::inflate::{self, InflateError};
 
@@ -30,7 +31,9 @@ impl FromRequest<Context> for Sent {
 
     async fn from_request(request: Request, context: &Context) -> Result<Self, Problem> {
         let Context { intake, limits, .. } = context;
-        let until = Instant::now() + limits.frame_time();
+        let mut until = Instant::now() + limits.frame_time();
+        // Others are `HTTPHandler`, which does not look at the answer: what was not taken would be lost.
+        let hears_answers = matches!(request.uri().path(), ingest::PATH | otlp::PATH);
         let body = request.into_body();
         let most = limits.body_bytes();
         let announced = body.size_hint().upper().map_or(most, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
@@ -49,7 +52,13 @@ impl FromRequest<Context> for Sent {
                 continue;
             }
             if length > SMALL && sent.room.is_none() {
-                sent.room = timeout_at(until, intake.room_for_body(announced)).await.map_err(|_| no_room())?;
+                let (asked, room) = (Instant::now(), intake.room_for_body(announced));
+                sent.room = match hears_answers {
+                    true => timeout(ROOM_LIMIT, room).await.map_err(|_| no_room())?,
+                    false => room.await,
+                };
+                // The sender is not slow: it was not listened to.
+                until += asked.elapsed();
             }
             sent.bytes.extend_from_slice(&piece);
         }
@@ -95,5 +104,5 @@ fn late(limits: &Limits) -> Problem {
 
 fn no_room() -> Problem {
     let why = "there is no room for so long a body now: too many others come at the same time".to_owned();
-    Problem(StatusCode::SERVICE_UNAVAILABLE, why)
+    Problem(StatusCode::TOO_MANY_REQUESTS, why)
 }

@@ -21,14 +21,17 @@ use crate::intake::Intake;
 use crate::sources::framing::{Ended, FrameError, Framer, Protocol, Step};
 use crate::sources::reading::{Peer, Reader};
 
-/// How long a request waits for room when its body has come.
+/// Where objects are sent.
+pub(super) const PATH: &str = "/ingest";
+
+/// How long a request waits for room when its body has come, and before that for room for a long one.
 ///
 /// Chosen: half of what exporters of OTLP wait for their answer; after that they would send the same again, beside the
 /// first.
-const ROOM_LIMIT: Duration = Duration::from_secs(5);
+pub(super) const ROOM_LIMIT: Duration = Duration::from_secs(5);
 
-/// A request's turn to be read. Some kilobytes of a body may become many megabytes of records: so few are read at a time,
-/// and those whose records wait for room still count.
+/// A request's turn to be read. Some kilobytes of a body may become many megabytes of records: so few are read at a
+/// time, and those whose records wait for room still count.
 #[derive(Debug)]
 pub(super) struct Turn {
     until: Instant,
@@ -44,7 +47,7 @@ impl Turn {
     }
 }
 
-/// `POST /ingest`: JSON objects, one after the other or in a list.
+/// `POST` to [`PATH`]: JSON objects, one after the other or in a list.
 ///
 /// Where some can be read and others not, those come in as records of `logspool.undecoded`, as on a connection; where
 /// none can be read, nothing is stored.

@@ -5,6 +5,8 @@
 //! | 200 | the records are committed; those that cannot be read are counted in `partial_success` |
 //! | 400, 413, 415 | nothing was taken, and sending it again would not help |
 //! | 429, 503 | nothing was taken: again after `Retry-After` seconds |
+//!
+//! A body that is late is answered with 503: what a 408 answers many exporters do not send again.
 
 use axum::body::Body;
 use axum::extract::{Extension, Request, State};
@@ -38,7 +40,10 @@ pub(super) async fn logs(
 ) -> Result<Response, Problem> {
     let kind = content_type(&headers);
     let encoding = Encoding::of(kind).ok_or_else(|| wrong_type(kind, "application/x-protobuf or application/json"))?;
-    let sent = sent?;
+    let sent = sent.map_err(|Problem(status, why)| match status {
+        StatusCode::REQUEST_TIMEOUT => Problem(StatusCode::SERVICE_UNAVAILABLE, why),
+        _ => Problem(status, why),
+    })?;
     let turn = Turn::wait(&context).await?;
     let (batch, rejected) = read(encoding, &sent.inflated(&headers, &context.limits)?, peer, &context)?;
     drop(sent);
