@@ -86,25 +86,3 @@ fn full_disk_and_no_file() {
     let numbers = numbers(whole);
     assert!((numbers[0]..=700).eq(numbers));
 }
-
-#[test]
-fn a_line_that_is_never_finished_is_ended_before_other_records() {
-    run_in_a_small_place("full_disk_and_other_records");
-}
-
-#[test]
-#[ignore = "run by the test above, in a process of its own"]
-fn full_disk_and_other_records() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("log");
-    let mut store = FileStore::open(&path).unwrap();
-    limit("20011");
-    store.write(&[delivery(1, 1_000)]).unwrap_err();
-    limit("unlimited");
-
-    store.write(&[delivery(1, 1_000)]).unwrap();
-
-    let text = fs::read_to_string(&path).unwrap();
-    let (_, whole) = text[20_011..].split_once('\n').unwrap();
-    assert!((1..=1_000).eq(numbers(whole)));
-}

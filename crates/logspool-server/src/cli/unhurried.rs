@@ -12,6 +12,8 @@ use std::time::Instant;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
+use crate::stores::UNREAD;
+
 /// Bytes of an answer that are kept. Chosen: some ten thousand records, more than anybody reads.
 const KEPT: usize = 4 << 20;
 
@@ -79,8 +81,7 @@ impl Write for Unhurried {
         if self.kept.len() + bytes.len() > KEPT {
             self.give_out(self.until)?;
             if !self.kept.is_empty() {
-                let why = "the answer was not read in time; ask for less time, or fewer records";
-                return Err(io::Error::new(io::ErrorKind::TimedOut, why));
+                return Err(io::Error::new(io::ErrorKind::TimedOut, UNREAD));
             }
         }
         self.kept.extend_from_slice(bytes);

@@ -58,14 +58,10 @@ impl FileStore {
     }
 
     fn begin(&mut self, deliveries: &[Arc<Delivery>]) -> io::Result<()> {
-        let is_cut = self.text[..self.written].last().is_some_and(|byte| *byte != b'\n');
         self.group.clear();
         self.written = 0;
         let mut text = std::mem::take(&mut self.text);
         text.clear();
-        if is_cut {
-            text.push(b'\n');
-        }
         let mut output = Output::new(text, Format::Text, None, Look { colour: Colour::Off, columns: 0 });
         for row in deliveries.iter().flat_map(|delivery| delivery.batch.rows()) {
             output.row(&Found::Record(row.record()))?;
