@@ -4,8 +4,10 @@ import contextlib
 import gzip
 import json
 import os
+import select
 import socket
 import struct
+import threading
 import time
 from pathlib import Path
 
@@ -13,6 +15,8 @@ import pytest
 from test_protocols import packed, send
 
 DEADLINE = 30
+
+LISTEN = 'listen = ["tcp://127.0.0.1:0"]\nhttp = "127.0.0.1:0"\n'
 
 
 def rss_mb(service) -> float:
@@ -153,6 +157,28 @@ def test_connections_that_send_nothing_or_stop_in_a_frame_are_closed_in_time(sta
         service.wait_for(1, "back")
 
 
+def test_lines_of_syslog_that_never_pause_and_begin_no_message_end_in_time(start_service):
+    config = 'listen = ["tcp://127.0.0.1:0"]\nhttp = "127.0.0.1:0"\n[limits]\nframe_seconds = 1\n'
+    service = start_service(config=config)
+    with socket.create_connection(service.tcp) as connection:
+        connection.sendall(b"<14>x\n")
+        found = threading.Event()
+
+        def go_on():
+            while not found.wait(0.01):
+                connection.sendall(b"y\n")
+
+        sending = threading.Thread(target=go_on)
+        sending.start()
+        try:
+            (row,) = service.wait_for(1)
+        finally:
+            found.set()
+            sending.join()
+
+    assert row["message"].startswith("x\ny\ny\n")
+
+
 def test_the_kernel_asks_silent_peers_whether_they_are_there(service):
     with socket.create_connection(service.tcp) as idle:
         idle.sendall(b'{"message": "then silent"}\n')
@@ -181,14 +207,18 @@ def test_a_peer_that_takes_no_answers_is_closed_in_time(start_service):
     assert 'connections_closed_total{reason="slow"} 1\n' in service.get("/metrics")[1]
 
 
-@pytest.mark.parametrize("path, kind", [("/ingest", "json"), ("/v1/logs", "json"), ("/log", "x-www-form-urlencoded")])
-def test_a_body_that_does_not_come_in_time_is_told(start_service, path, kind):
+@pytest.mark.parametrize(
+    "path, kind, status",
+    # Senders of OTLP send again after a 503, and not after a 408.
+    [("/ingest", "json", 408), ("/v1/logs", "json", 503), ("/log", "x-www-form-urlencoded", 408)],
+)
+def test_a_body_that_does_not_come_in_time_is_told(start_service, path, kind, status):
     config = 'listen = ["tcp://127.0.0.1:0"]\nhttp = "127.0.0.1:0"\n[limits]\nframe_seconds = 1\n'
     service = start_service(config=config)
     with socket.create_connection(service.tcp, timeout=DEADLINE) as slow:
         head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/{kind}\r\n"
         slow.sendall(head.encode() + b"Content-Length: 16000000\r\n\r\n{")
-        assert slow.recv(12) == b"HTTP/1.1 408"
+        assert slow.recv(12) == b"HTTP/1.1 %d" % status
         assert closed(slow)
 
 
@@ -211,6 +241,29 @@ def test_a_request_waits_for_room_for_some_seconds_only(start_service):
             status, said = service.post("/ingest", body, "application/json")
             assert 429 == status and "limits.waiting_bytes" in said
             service.stop()
+
+
+def test_requests_that_wait_for_room_have_a_bound_together(start_service):
+    with socket.create_server(("127.0.0.1", 0)) as silent, contextlib.ExitStack() as ends:
+        store = f"postgres://nobody@127.0.0.1:{silent.getsockname()[1]}/none"
+        service = start_service(config=f'store = ["{store}"]\n{LISTEN}[limits]\nshutdown_seconds = 0\n')
+        # Each is some kilobytes, and 60 MiB as records.
+        body = gzip.compress(b'{"k":"%s"}\n' % (b"x" * 31) * 400_000)
+        head = "POST /ingest HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        head += f"Content-Encoding: gzip\r\nContent-Length: {len(body)}\r\n\r\n"
+        before, statuses = peak_mb(service), []
+        senders = [ends.enter_context(socket.create_connection(service.tcp, timeout=2 * DEADLINE)) for _ in range(16)]
+        for sender in senders:
+            sender.sendall(head.encode() + body)
+        # One or two are taken, and never answered.
+        while len(statuses) < 14:
+            ready, _, _ = select.select(senders, [], [], 2 * DEADLINE)
+            assert ready, statuses
+            statuses += [sender.recv(12) for sender in ready]
+            senders = [sender for sender in senders if sender not in ready]
+
+        assert {b"HTTP/1.1 429"} == set(statuses)
+        assert peak_mb(service) - before < 512
 
 
 def test_connections_beyond_the_limit_are_closed_and_counted(start_service):

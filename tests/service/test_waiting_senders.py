@@ -1,15 +1,17 @@
 """Senders that the service makes wait: none of them is closed as slow for it, and nothing of theirs is lost."""
 
 import contextlib
+import json
 import pickle
 import socket
 import sqlite3
 import struct
 import threading
+import time
 
 import clients
 import pytest
-from test_protocols import packed
+from test_protocols import packed, send
 
 DEADLINE = 30
 
@@ -61,6 +63,67 @@ def test_senders_that_never_pause_lose_nothing_while_the_store_stands_still(star
 
     clients.wait_until("all stored", lambda: RECORDS + 1 == service.count())
     assert 'reason="slow"' not in service.get("/metrics")[1]
+
+
+def stalled_body(service, left: int = (16 << 20) - 100_000) -> socket.socket:
+    """Begin a request, and stop where so much is left: that of the longest body there may be, of which two take all."""
+    connection = socket.create_connection(service.tcp, timeout=DEADLINE)
+    head = "POST /ingest HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    connection.sendall(head.encode() + b"Content-Length: %d\r\n\r\n" % (100_000 + left) + b" " * 100_000)
+    # Until it is read.
+    time.sleep(0.2)
+    return connection
+
+
+def test_bodies_that_stop_in_the_middle_hold_up_no_other_sender(service):
+    with stalled_body(service), stalled_body(service):
+        record = pickle.dumps({"name": "app", "msg": "x" * 300_000, "levelno": 20, "levelname": "INFO"}, 1)
+        began = time.monotonic()
+        send(service.tcp, struct.pack(">I", len(record)) + record)
+        service.wait_for(1)
+
+        # They have 30 seconds.
+        assert time.monotonic() - began < 10
+
+
+def test_a_body_has_its_time_beside_what_it_waits_for_room(start_service):
+    config = 'listen = ["tcp://127.0.0.1:0"]\nhttp = "127.0.0.1:0"\n[limits]\nframe_seconds = 3\n'
+    service = start_service(config=config)
+    body = b'{"message": "late"}'
+    with stalled_body(service) as first, stalled_body(service) as second, stalled_body(service, len(body)) as late:
+        # The others have taken all the room until their time is over.
+        assert [b"HTTP/1.1 408"] * 2 == [first.recv(12), second.recv(12)]
+        time.sleep(1)
+        late.sendall(body)
+        assert b"HTTP/1.1 200" == late.recv(12)
+
+
+def test_a_body_waits_for_room_for_some_seconds_only(start_service):
+    service = start_service(config=LIMITS.replace("frame_seconds = 1", "frame_seconds = 30"))
+    with stalled_body(service):
+        status, said = service.post("/ingest", b'{"message": "%s"}' % (b"x" * 100_000), "application/json")
+
+    assert 429 == status and "no room" in said
+
+
+def test_a_peer_that_goes_inside_a_long_message_leaves_its_room_to_others(start_service):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        # A database that takes connections and never says a word: nothing is acked.
+        store = f"postgres://nobody@127.0.0.1:{silent.getsockname()[1]}/none"
+        limits = LIMITS.replace("frame_seconds = 1", "shutdown_seconds = 0")
+        service = start_service(config=f'store = ["{store}"]\n{limits}')
+
+        def accepted(count: int) -> bool:
+            return count == json.loads(service.get("/api/stats")[1])["records_accepted"]
+
+        with socket.create_connection(service.tcp) as connection:
+            connection.sendall(packed(["app", [[1763800000, {"message": "x"}]], {"chunk": "a"}]))
+            connection.sendall(packed(["app", b"x" * 200_000, {"chunk": "b"}])[:150_000])
+            clients.wait_until("the first chunk is taken", lambda: accepted(1))
+        record = pickle.dumps({"name": "app", "msg": "x" * 100_000, "levelno": 20, "levelname": "INFO"}, 1)
+        send(service.tcp, struct.pack(">I", len(record)) + record)
+
+        clients.wait_until("the large frame is read", lambda: accepted(2))
 
 
 def test_long_messages_of_several_senders_come_whole_though_only_one_fits_at_a_time(start_service):

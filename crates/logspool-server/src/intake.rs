@@ -48,6 +48,10 @@ pub struct Intake {
     large: Arc<Semaphore>,
     /// Rights to what long messages have beyond that: as much again.
     long: Arc<Semaphore>,
+    /// Rights to bodies of requests that are being read: as much again.
+    bodies: Arc<Semaphore>,
+    /// Rights to what is made of bodies that have come, until it has room here: as much again.
+    read: Arc<Semaphore>,
     streams: Mutex<HashMap<String, Arc<AtomicBool>>>,
     /// Records that wait here and that nobody else keeps.
     unheard: Arc<AtomicU64>,
@@ -105,6 +109,8 @@ impl Intake {
             permits,
             large: quarter(),
             long: quarter(),
+            bodies: quarter(),
+            read: quarter(),
             streams: Mutex::default(),
             unheard: Arc::default(),
             tails: Tails::default(),
@@ -148,6 +154,21 @@ impl Intake {
     /// part had to wait for more of the same, several of them would wait for each other.
     pub async fn room_for_long_message(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
         self.right(&self.long, bytes).await
+    }
+
+    /// The same for the body of a request. Two may take all of it and come slowly: so it is a budget of their own.
+    pub async fn room_for_body(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        self.right(&self.bodies, bytes).await
+    }
+
+    /// The same for what is made of a body that has come: much more than was sent, where it was compressed.
+    pub async fn room_to_read(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        self.right(&self.read, bytes).await
+    }
+
+    /// Gives back what of a right is beyond so many bytes.
+    pub fn shrink(right: &mut OwnedSemaphorePermit, bytes: usize) {
+        drop(right.split(right.num_permits().saturating_sub(bytes.div_ceil(PERMIT_BYTES))));
     }
 
     /// What is beyond a whole budget takes all of it.

@@ -90,6 +90,30 @@ fn cut_line() {
 }
 
 #[test]
+fn the_rest_of_a_line_goes_to_a_new_file_where_the_old_one_was_removed() {
+    alone("the_rest_of_a_line_goes_to_a_new_file_where_the_old_one_was_removed", cut_and_removed);
+}
+
+fn cut_and_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("app.log");
+    let kind = SinkKind::WatchedFile { path: path.to_str().unwrap().to_owned() };
+    let mut sink = sinks::open(&SinkDefinition { kind, descriptor: Descriptor::Open }).unwrap();
+    let mut feed = Feed::new([(1, "first, cut in the middle\n"), (2, "second\n")]);
+    // The room that the removed file takes is the one that is missing: it never has more.
+    limit(libc::RLIMIT_FSIZE, 20);
+    let cut = feed.step(sink.as_mut());
+    let refused = feed.step(sink.as_mut());
+    fs::remove_file(&path).unwrap();
+    feed.rest(sink.as_mut());
+
+    assert!(matches!(cut, Ok(20)), "{cut:?}");
+    assert!(matches!(&refused, Err(SinkError::Retry(_))), "{refused:?}");
+    assert_eq!("ddle\nsecond\n", fs::read_to_string(&path).unwrap());
+    assert_eq!(1, sink.turns());
+}
+
+#[test]
 fn the_file_that_has_its_new_name_is_not_renamed_or_removed_when_opening_is_retried() {
     alone("the_file_that_has_its_new_name_is_not_renamed_or_removed_when_opening_is_retried", no_descriptors);
 }

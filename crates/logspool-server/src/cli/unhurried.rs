@@ -1,7 +1,8 @@
 //! Stdout for an answer of a store, whose reader may take its time.
 //!
 //! A store keeps what is old until an answer is complete, and cannot clear it away. So the answer does not wait for a
-//! pager: it is kept here, and where it is longer than that, its reader has as long as a query may take.
+//! pager: what that does not take at once is kept here, and where it is longer than that, its reader has as long as a
+//! query may take.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -11,8 +12,13 @@ use std::time::Instant;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
+use crate::stores::UNREAD;
+
 /// Bytes of an answer that are kept. Chosen: some ten thousand records, more than anybody reads.
 const KEPT: usize = 4 << 20;
+
+/// Bytes of an answer between two looks whether its reader takes some. Chosen: as many as a `BufWriter` keeps.
+const OFFERED: usize = 8 * 1024;
 
 /// Bytes that a pipe with room takes without waiting: PIPE_BUF.
 const AT_ONCE: usize = 4096;
@@ -22,6 +28,8 @@ const AT_ONCE: usize = 4096;
 pub(super) struct Unhurried {
     to: File,
     kept: Vec<u8>,
+    /// Bytes that were kept since the reader was last offered some.
+    unoffered: usize,
     until: Instant,
 }
 
@@ -32,18 +40,20 @@ impl Unhurried {
     }
 
     fn new(to: File, until: Instant) -> Self {
-        Self { to, kept: Vec::new(), until }
+        Self { to, kept: Vec::new(), unoffered: 0, until }
     }
 
-    /// Writes what is kept; what is not written in time stays.
-    fn give_out(&mut self) -> io::Result<()> {
+    /// Writes what is kept, as long as there is room for it until then; the rest stays.
+    fn give_out(&mut self, until: Instant) -> io::Result<()> {
+        self.unoffered = 0;
         let mut given = 0;
         let done = loop {
             let piece = &self.kept[given..self.kept.len().min(given + AT_ONCE)];
             if piece.is_empty() {
                 break Ok(());
             }
-            match self.wait().and_then(|()| (&self.to).write(piece)) {
+            match self.has_room(until).and_then(|room| if room { (&self.to).write(piece) } else { Ok(0) }) {
+                Ok(0) => break Ok(()),
                 Ok(more) => given += more,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => break Err(error),
@@ -53,18 +63,14 @@ impl Unhurried {
         done
     }
 
-    /// Waits until there is room for [`AT_ONCE`] bytes.
-    fn wait(&self) -> io::Result<()> {
+    /// Waits until there is room for [`AT_ONCE`] bytes: whether there is, then.
+    fn has_room(&self, until: Instant) -> io::Result<bool> {
         loop {
-            let left = self.until.saturating_duration_since(Instant::now());
+            let left = until.saturating_duration_since(Instant::now());
             let left = Timespec::try_from(left).map_err(io::Error::other)?;
             match poll(&mut [PollFd::new(&self.to, PollFlags::OUT)], Some(&left)) {
-                Ok(0) => {
-                    let why = "the answer was not read in time; ask for less time, or fewer records";
-                    return Err(io::Error::new(io::ErrorKind::TimedOut, why));
-                }
                 Err(Errno::INTR) => {}
-                done => return done.map(drop).map_err(io::Error::from),
+                done => return done.map(|ready| ready > 0).map_err(io::Error::from),
             }
         }
     }
@@ -73,9 +79,16 @@ impl Unhurried {
 impl Write for Unhurried {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.kept.len() + bytes.len() > KEPT {
-            self.give_out()?;
+            self.give_out(self.until)?;
+            if !self.kept.is_empty() {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, UNREAD));
+            }
         }
         self.kept.extend_from_slice(bytes);
+        self.unoffered += bytes.len();
+        if self.unoffered >= OFFERED {
+            self.give_out(Instant::now())?;
+        }
         Ok(bytes.len())
     }
 
@@ -92,6 +105,19 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+
+    #[test]
+    fn a_reader_that_waits_gets_the_beginning_before_the_rest_is_found() {
+        let (mut from, to) = io::pipe().unwrap();
+        let mut to = Unhurried::new(File::from(OwnedFd::from(to)), Instant::now());
+        to.write_all(&[b'x'; 1024].repeat(16)).unwrap();
+        let mut begun = [0; 1024];
+        // Without a flush: the answer goes on.
+        assert_ne!(0, poll(&mut [PollFd::new(&from, PollFlags::IN)], Some(&Timespec::default())).unwrap());
+
+        from.read_exact(&mut begun).unwrap();
+        assert_eq!([b'x'; 1024], begun);
+    }
 
     #[test]
     fn a_reader_that_pauses_gets_all_of_an_answer_that_is_kept() {

@@ -1,4 +1,4 @@
-//! The body of a request: read in the time of a frame, and from some length on within the budget of large frames.
+//! The body of a request: read in the time of a frame, and from some length on within a budget of all bodies.
 
 use std::borrow::Cow;
 
@@ -8,17 +8,18 @@ use axum::http::{HeaderMap, StatusCode, header};
 use bytes::BytesMut;
 use futures_util::StreamExt;
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::guard::text;
-use super::{Context, Problem};
+use super::ingest::{self, ROOM_LIMIT};
+use super::{Context, Problem, otlp};
 use crate::config::Limits;
 use crate::decoders::inflate::{self, InflateError};
 
 /// Bytes that a request may keep without a part of the budget. Chosen: as many as a connection with frames.
 const SMALL: usize = 64 * 1024;
 
-/// A body as it was sent. It goes before its records wait for the stores: those have a budget of their own.
+/// A body as it was sent.
 #[derive(Debug)]
 pub(super) struct Sent {
     bytes: BytesMut,
@@ -30,21 +31,34 @@ impl FromRequest<Context> for Sent {
 
     async fn from_request(request: Request, context: &Context) -> Result<Self, Problem> {
         let Context { intake, limits, .. } = context;
-        let until = Instant::now() + limits.frame_time();
+        let mut until = Instant::now() + limits.frame_time();
+        // Others are `HTTPHandler`, which does not look at the answer: what was not taken would be lost.
+        let hears_answers = matches!(request.uri().path(), ingest::PATH | otlp::PATH);
         let body = request.into_body();
-        let announced = body.size_hint().upper().and_then(|bytes| usize::try_from(bytes).ok());
-        let most = announced.map_or(limits.body_bytes(), |bytes| bytes.min(limits.body_bytes()));
+        let most = limits.body_bytes();
+        let announced = body.size_hint().upper().map_or(most, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
         let mut pieces = body.into_data_stream();
         let mut sent = Self { bytes: BytesMut::new(), room: None };
+        let mut length = 0;
         while let Some(piece) = timeout_at(until, pieces.next()).await.map_err(|_| late(limits))? {
             let piece = piece
                 .map_err(|error| Problem(StatusCode::BAD_REQUEST, format!("the body does not come whole: {error}")))?;
-            let length = sent.bytes.len() + piece.len();
-            if length > limits.body_bytes() {
+            length += piece.len();
+            if length > most {
                 return Err(too_large(limits));
             }
+            if announced > most {
+                // Read all the same: many senders hear no answer before they have sent all.
+                continue;
+            }
             if length > SMALL && sent.room.is_none() {
-                sent.room = timeout_at(until, intake.room_for_large_frame(most)).await.map_err(|_| no_room())?;
+                let (asked, room) = (Instant::now(), intake.room_for_body(announced));
+                sent.room = match hears_answers {
+                    true => timeout(ROOM_LIMIT, room).await.map_err(|_| no_room())?,
+                    false => room.await,
+                };
+                // The sender is not slow: it was not listened to.
+                until += asked.elapsed();
             }
             sent.bytes.extend_from_slice(&piece);
         }
@@ -90,5 +104,5 @@ fn late(limits: &Limits) -> Problem {
 
 fn no_room() -> Problem {
     let why = "there is no room for so long a body now: too many others come at the same time".to_owned();
-    Problem(StatusCode::SERVICE_UNAVAILABLE, why)
+    Problem(StatusCode::TOO_MANY_REQUESTS, why)
 }

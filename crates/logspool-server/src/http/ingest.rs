@@ -7,8 +7,8 @@ use std::time::Duration;
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use tokio::sync::oneshot;
-use tokio::time::timeout;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::time::{Instant, timeout_at};
 
 use super::body::Sent;
 use super::guard::text;
@@ -17,16 +17,37 @@ use crate::batch::Batch;
 use crate::config::Limits;
 use crate::decoders::{form, json_list};
 use crate::delivery::Outcome;
+use crate::intake::Intake;
 use crate::sources::framing::{Ended, FrameError, Framer, Protocol, Step};
 use crate::sources::reading::{Peer, Reader};
 
-/// How long a request waits for room.
+/// Where objects are sent.
+pub(super) const PATH: &str = "/ingest";
+
+/// How long a request waits for room when its body has come, and before that for room for a long one.
 ///
 /// Chosen: half of what exporters of OTLP wait for their answer; after that they would send the same again, beside the
 /// first.
-const ROOM_LIMIT: Duration = Duration::from_secs(5);
+pub(super) const ROOM_LIMIT: Duration = Duration::from_secs(5);
 
-/// `POST /ingest`: JSON objects, one after the other or in a list.
+/// A request's turn to be read. Some kilobytes of a body may become many megabytes of records: so few are read at a
+/// time, and those whose records wait for room still count.
+#[derive(Debug)]
+pub(super) struct Turn {
+    until: Instant,
+    room: Option<OwnedSemaphorePermit>,
+}
+
+impl Turn {
+    /// Waits for it. From here to [`commit`] nothing is waited for, so it is held for that long by few.
+    pub async fn wait(context: &Context) -> Result<Self, Problem> {
+        let until = Instant::now() + ROOM_LIMIT;
+        let right = context.intake.room_to_read(context.limits.body_bytes());
+        Ok(Self { until, room: timeout_at(until, right).await.map_err(|_| behind())? })
+    }
+}
+
+/// `POST` to [`PATH`]: JSON objects, one after the other or in a list.
 ///
 /// Where some can be read and others not, those come in as records of `logspool.undecoded`, as on a connection; where
 /// none can be read, nothing is stored.
@@ -40,9 +61,12 @@ pub(super) async fn objects(
         "application/json" | "application/x-ndjson" | "application/jsonl" => {}
         other => return Err(wrong_type(other, "application/json or application/x-ndjson")),
     }
-    let (batch, rejected) = read(&sent?.inflated(&headers, &context.limits)?, peer, &context)?;
+    let sent = sent?;
+    let turn = Turn::wait(&context).await?;
+    let (batch, rejected) = read(&sent.inflated(&headers, &context.limits)?, peer, &context)?;
+    drop(sent);
     let records = batch.len() - rejected;
-    commit(batch, &context).await?;
+    commit(batch, turn, &context).await?;
     let mut answer = serde_json::json!({ "records": records });
     if rejected > 0 {
         answer["rejected"] = rejected.into();
@@ -119,18 +143,17 @@ pub(super) async fn form(
     if is_of_a_page(&headers) {
         return Err(Problem(StatusCode::FORBIDDEN, "forms of pages are not taken".to_owned()));
     }
-    let read = |form: &[u8], otherwise: StatusCode| {
-        let mut reader = Reader::new(Protocol::Http, peer, &context.intake.metrics);
-        reader.count_frame();
-        reader.push(&form::read(form).map_err(|error| Problem(otherwise, error.to_string()))?);
-        Ok(reader.batch)
-    };
-    let batch = match query {
-        Some(query) => read(query.as_bytes(), StatusCode::NOT_FOUND)?,
-        None => read(sent?.plain(), StatusCode::BAD_REQUEST)?,
-    };
+    let sent = sent?;
+    let (form, otherwise) =
+        query.map_or((sent.plain(), StatusCode::BAD_REQUEST), |query| (query.as_bytes(), StatusCode::NOT_FOUND));
+    let mut reader = Reader::new(Protocol::Http, peer, &context.intake.metrics);
+    reader.count_frame();
+    reader.push(&form::read(form).map_err(|error| Problem(otherwise, error.to_string()))?);
     // As long as it takes: `HTTPHandler` does not look at the answer, and a record that was not taken would be lost.
-    stored(context.intake.submit(batch, None).await).await?;
+    let outcome = context.intake.submit(reader.batch, None).await;
+    // Not before: what waits for room counts.
+    drop(sent);
+    stored(outcome).await?;
     Ok(StatusCode::OK.into_response())
 }
 
@@ -146,15 +169,21 @@ fn is_of_a_page(headers: &HeaderMap) -> bool {
 }
 
 /// Waits until the records are stored. Whoever is told to come back later has handed nothing over.
-pub(super) async fn commit(batch: Batch, context: &Context) -> Result<(), Problem> {
+pub(super) async fn commit(batch: Batch, mut turn: Turn, context: &Context) -> Result<(), Problem> {
     if batch.is_empty() {
         return Ok(());
     }
-    let Ok(outcome) = timeout(ROOM_LIMIT, context.intake.submit(batch, None)).await else {
-        let why = "the stores are behind: limits.waiting_bytes wait for them".to_owned();
-        return Err(Problem(StatusCode::TOO_MANY_REQUESTS, why));
-    };
+    if let Some(room) = &mut turn.room {
+        Intake::shrink(room, batch.bytes());
+    }
+    let outcome = timeout_at(turn.until, context.intake.submit(batch, None)).await.map_err(|_| behind())?;
+    drop(turn);
     stored(outcome).await
+}
+
+fn behind() -> Problem {
+    let why = "the stores are behind: limits.waiting_bytes wait for them".to_owned();
+    Problem(StatusCode::TOO_MANY_REQUESTS, why)
 }
 
 async fn stored(outcome: oneshot::Receiver<Outcome>) -> Result<(), Problem> {

@@ -73,7 +73,7 @@ impl Service {
             .route("/api/tail", get(tail::tail))
             .route("/metrics", get(state::metrics))
             .route("/openapi.json", get(|| async { ([(header::CONTENT_TYPE, "application/json")], OPENAPI) }))
-            .route("/ingest", post(ingest::objects))
+            .route(ingest::PATH, post(ingest::objects))
             .route(otlp::PATH, post(otlp::logs))
             // `HTTPHandler` sends to any path its user likes.
             .fallback(ingest::form)

@@ -5,6 +5,8 @@
 //! | 200 | the records are committed; those that cannot be read are counted in `partial_success` |
 //! | 400, 413, 415 | nothing was taken, and sending it again would not help |
 //! | 429, 503 | nothing was taken: again after `Retry-After` seconds |
+//!
+//! A body that is late is answered with 503: what a 408 answers many exporters do not send again.
 
 use axum::body::Body;
 use axum::extract::{Extension, Request, State};
@@ -13,7 +15,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::body::Sent;
-use super::ingest::{self, content_type, wrong_type};
+use super::ingest::{self, Turn, content_type, wrong_type};
 use super::{Context, Problem, Why};
 use crate::batch::Batch;
 use crate::decoders::otlp::{self, Encoding, Rejected, Unread};
@@ -38,8 +40,14 @@ pub(super) async fn logs(
 ) -> Result<Response, Problem> {
     let kind = content_type(&headers);
     let encoding = Encoding::of(kind).ok_or_else(|| wrong_type(kind, "application/x-protobuf or application/json"))?;
-    let (batch, rejected) = read(encoding, &sent?.inflated(&headers, &context.limits)?, peer, &context)?;
-    commit(batch, &context).await?;
+    let sent = sent.map_err(|Problem(status, why)| match status {
+        StatusCode::REQUEST_TIMEOUT => Problem(StatusCode::SERVICE_UNAVAILABLE, why),
+        _ => Problem(status, why),
+    })?;
+    let turn = Turn::wait(&context).await?;
+    let (batch, rejected) = read(encoding, &sent.inflated(&headers, &context.limits)?, peer, &context)?;
+    drop(sent);
+    commit(batch, turn, &context).await?;
     Ok(([(header::CONTENT_TYPE, encoding.content_type())], encoding.success(&rejected)).into_response())
 }
 
@@ -80,14 +88,14 @@ fn read(encoding: Encoding, body: &[u8], peer: Peer, context: &Context) -> Resul
 }
 
 /// Waits until the records are stored, unless a store is known not to work.
-async fn commit(batch: Batch, context: &Context) -> Result<(), Problem> {
+async fn commit(batch: Batch, turn: Turn, context: &Context) -> Result<(), Problem> {
     if let Some((store, trouble)) = context.intake.metrics.troubles().into_iter().next()
         && !batch.is_empty()
     {
         let why = format!("the store {store} does not work: {}", trouble.why);
         return Err(Problem(StatusCode::SERVICE_UNAVAILABLE, why));
     }
-    ingest::commit(batch, context).await
+    ingest::commit(batch, turn, context).await
 }
 
 /// Gives errors of this path the form that OTLP wants, wherever they come from.

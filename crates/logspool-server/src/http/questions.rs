@@ -22,7 +22,7 @@ use crate::query::time::{length, moment};
 use crate::query::{self, Comparison, Expression, Field, Filter, Literal, Query, Stage};
 use crate::show::{Colour, Format, Look, Output};
 use crate::sources::streams::ended;
-use crate::stores::{Answers, Found, Next, StoreError};
+use crate::stores::{Answers, Found, Next, StoreError, UNREAD};
 
 /// Rows of an answer where no limit is given.
 const ROWS: u64 = 100;
@@ -32,9 +32,6 @@ const PIECE_BYTES: usize = 32 * 1024;
 
 /// Pieces of an answer that wait for who reads it.
 const WAITING_PIECES: usize = 4;
-
-/// What is said to whom an answer was too slow to read.
-const UNREAD: &str = "the answer was not read in time; ask for less time, or fewer records";
 
 /// Columns of a histogram as text.
 const COLUMNS: usize = 100;

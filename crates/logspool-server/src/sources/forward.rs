@@ -98,6 +98,8 @@ where
     let acking = tokio::spawn(acknowledge(acks, write, shared.limits.frame_time()));
     let mut chunks = Chunks { streams: Vec::new(), limits };
     let ended = chunks.read(&mut input, peer, shared, &waiting).await;
+    // With the rights to a large frame that a peer has left in the middle: the acks may take long.
+    drop(input);
     drop(waiting);
     match (acking.await, ended) {
         (Ok(Err(end)), _) | (_, Err(end)) => end,

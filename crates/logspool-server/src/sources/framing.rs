@@ -128,7 +128,11 @@ pub struct Framer {
 enum State {
     Pickle,
     Json(Json),
-    Syslog { scanned: usize, uses_nul: bool },
+    Syslog {
+        scanned: usize,
+        /// The byte that ended the first frame.
+        first_end: Option<u8>,
+    },
     OctetCounted,
 }
 
@@ -148,7 +152,7 @@ impl Framer {
         let state = match protocol {
             Protocol::Pickle => State::Pickle,
             Protocol::Json => State::Json(Json::default()),
-            Protocol::Syslog => State::Syslog { scanned: 0, uses_nul: false },
+            Protocol::Syslog => State::Syslog { scanned: 0, first_end: None },
             Protocol::OctetCounted => State::OctetCounted,
             Protocol::Forward | Protocol::Http => return None,
         };
@@ -165,7 +169,7 @@ impl Framer {
             State::Pickle => return pickle(bytes, self.limit),
             State::OctetCounted => return octet_counted(bytes, self.limit),
             State::Json(json) => json.step(bytes),
-            State::Syslog { scanned, uses_nul } => syslog(bytes, scanned, uses_nul),
+            State::Syslog { scanned, first_end } => syslog(bytes, scanned, first_end),
         };
         let length = match step {
             Step::Frame { to, .. } => to,
@@ -176,15 +180,16 @@ impl Framer {
 
     /// Whether silence would end the frame that is open: syslog whose lines end in LF does not tell otherwise.
     pub fn ends_in_silence(&self, bytes: &[u8]) -> bool {
-        matches!(self.state, State::Syslog { uses_nul: false, .. }) && bytes.ends_with(b"\n")
+        matches!(self.state, State::Syslog { first_end, .. } if first_end != Some(0)) && bytes.ends_with(b"\n")
     }
 
     /// What the bytes hold when nothing follows for a while, or ever: `None` where a frame is still open.
     pub fn rest(&mut self, bytes: &[u8], ended: Ended) -> Option<Step> {
         let all = Step::Frame { from: 0, to: bytes.len(), next: bytes.len() };
         match &mut self.state {
-            State::Syslog { scanned, .. } if ended == Ended::Stream || bytes.ends_with(b"\n") => {
+            State::Syslog { scanned, first_end } if ended == Ended::Stream || bytes.ends_with(b"\n") => {
                 *scanned = 0;
+                first_end.get_or_insert(b'\n');
                 let to = bytes.len() - usize::from(bytes.ends_with(b"\n"));
                 Some(Step::Frame { from: 0, to, next: bytes.len() })
             }
@@ -239,17 +244,15 @@ fn octet_counted(bytes: &[u8], limit: usize) -> Result<Step, FrameError> {
     Ok(if bytes.len() < to { Step::Incomplete } else { Step::Frame { from, to, next: to } })
 }
 
-/// Ends at NUL once the connection has used one, else also at a LF before the next `<`.
-fn syslog(bytes: &[u8], scanned: &mut usize, uses_nul: &mut bool) -> Step {
+/// Ends at NUL alone where the first frame did, else also at a LF before the next `<`: a NUL among lines is only a byte
+/// that some program has written.
+fn syslog(bytes: &[u8], scanned: &mut usize, first_end: &mut Option<u8>) -> Step {
     let mut at = *scanned;
     while let Some(ahead) = memchr::memchr2(0, b'\n', &bytes[at..]) {
         at += ahead;
         let is_end = match bytes[at] {
-            0 => {
-                *uses_nul = true;
-                true
-            }
-            _ if *uses_nul => false,
+            0 => true,
+            _ if *first_end == Some(0) => false,
             _ => match bytes.get(at + 1..at + 3) {
                 Some([b'<', digit]) => digit.is_ascii_digit(),
                 Some(_) => false,
@@ -260,6 +263,7 @@ fn syslog(bytes: &[u8], scanned: &mut usize, uses_nul: &mut bool) -> Step {
             },
         };
         if is_end {
+            first_end.get_or_insert(bytes[at]);
             *scanned = 0;
             return Step::Frame { from: 0, to: at, next: at + 1 };
         }
@@ -381,6 +385,22 @@ mod tests {
     #[test]
     fn syslog_ends_at_nul_once_the_sender_has_used_one() {
         check(Protocol::Syslog, b"<14>a\nb\0<14>c\n<14>d\0<", &[b"<14>a\nb", b"<14>c\n<14>d"], b"<");
+    }
+
+    #[test]
+    fn a_nul_among_lines_of_syslog_ends_its_own_frame_alone() {
+        check(
+            Protocol::Syslog,
+            b"<14>one\n<14>t\0wo\n<14>three\n<14>four\n",
+            &[b"<14>one", b"<14>t", b"wo", b"<14>three"],
+            b"<14>four\n",
+        );
+
+        let mut framer = Framer::new(Protocol::Syslog, 64).unwrap();
+        let line = b"<14>text\n";
+        framer.rest(line, Ended::Burst).unwrap();
+        assert_eq!(Step::Frame { from: 0, to: 1, next: 2 }, framer.step(b"a\0").unwrap());
+        assert!(framer.ends_in_silence(line));
     }
 
     #[test]

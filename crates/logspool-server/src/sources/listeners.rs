@@ -24,7 +24,8 @@ const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 
 /// Silence after which the kernel asks whether a peer is still there, and then how often. Nine questions without an answer
 /// (net.ipv4.tcp_keepalive_probes) end the connection: a machine that has gone is found within four minutes, and a peer
-/// that is only silent answers.
+/// that is only silent answers. Nothing is asked while an answer is on its way: then the kernel gives up sending it, after
+/// a quarter of an hour (net.ipv4.tcp_retries2).
 const ASK_AFTER: Duration = Duration::from_secs(60);
 const ASK_AGAIN: Duration = Duration::from_secs(15);
 

@@ -273,7 +273,8 @@ impl<R: AsyncRead + Unpin> Input<R> {
         let mut buffer = (&mut self.buffer).limit(room);
         let wait = match (silence, stopping) {
             (_, Some(end)) => Some(end.min(now + LAST_WORDS)),
-            (Some(silence), None) => Some(now + silence),
+            // What ends in a line end is a record when its time is over, whether its sender pauses or not.
+            (Some(silence), None) => Some(until.map_or(now + silence, |until| until.min(now + silence))),
             (None, None) => until,
         };
         let came = tokio::select! {

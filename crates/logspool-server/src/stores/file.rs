@@ -1,8 +1,8 @@
 //! A text file with a line for each record: for people, `grep` and `tail -f`.
 //!
 //! There are no transactions: a line may be there twice after a crash, or after an error of the disk. Where the disk is
-//! full, a group goes on where it was cut. A file that others move away (logrotate) is opened anew, as by the core's
-//! watched file sink.
+//! full, a group goes on where it was cut, in a new file if the old one was removed to make room. A file that others move
+//! away (logrotate) is opened anew, as by the core's watched file sink.
 
 use std::io;
 use std::path::Path;
@@ -58,14 +58,10 @@ impl FileStore {
     }
 
     fn begin(&mut self, deliveries: &[Arc<Delivery>]) -> io::Result<()> {
-        let is_cut = self.text[..self.written].last().is_some_and(|byte| *byte != b'\n');
         self.group.clear();
         self.written = 0;
         let mut text = std::mem::take(&mut self.text);
         text.clear();
-        if is_cut {
-            text.push(b'\n');
-        }
         let mut output = Output::new(text, Format::Text, None, Look { colour: Colour::Off, columns: 0 });
         for row in deliveries.iter().flat_map(|delivery| delivery.batch.rows()) {
             output.row(&Found::Record(row.record()))?;

@@ -8,10 +8,9 @@ pub mod watermark;
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::address::StoreAddress;
-use crate::config::Config;
+use crate::config::{Config, Limits};
 use crate::delivery::{Delivery, Outcome};
 use crate::query::Query;
 use crate::record::Record;
@@ -99,6 +98,9 @@ pub enum Next {
     Enough,
 }
 
+/// What is said to whom an answer was too slow to read: the store keeps what is old as long as it goes on.
+pub const UNREAD: &str = "the answer was not read in time; ask for less time, or fewer records";
+
 /// Why a store could not do what was asked.
 #[derive(Debug)]
 pub enum StoreError {
@@ -133,7 +135,7 @@ pub struct Opened {
 /// Which cannot be opened, and why.
 pub fn open(config: &Config) -> Result<Opened, String> {
     let mut opened = Opened { stores: Vec::new(), answers: None };
-    let query_time = Duration::from_secs(config.limits.query_seconds);
+    let query_time = config.limits.query_time();
     for address in &config.store {
         let at = |error: StoreError| format!("{address}: {error}");
         let (store, answers): (Box<dyn Store>, Arc<dyn Answers>) = match address {
@@ -162,9 +164,6 @@ pub fn open(config: &Config) -> Result<Opened, String> {
     Ok(opened)
 }
 
-/// How long a question to a store without a service may take.
-const QUERY_TIME: Duration = Duration::from_secs(30);
-
 /// Opens a store for questions alone, beside a service that may be writing to it.
 ///
 /// # Errors
@@ -174,7 +173,7 @@ pub fn open_to_ask(address: &StoreAddress) -> Result<Arc<dyn Answers>, StoreErro
     match address {
         StoreAddress::Sqlite(folder) => Ok(Arc::new(sqlite::SqliteAnswers::open(folder)?)),
         StoreAddress::Postgres(server) => {
-            let (address, query_timeout) = (server.clone(), QUERY_TIME);
+            let (address, query_timeout) = (server.clone(), Limits::default().query_time());
             Ok(Arc::new(postgres::Reader::new(&postgres::Config { address, retention_days: None, query_timeout })))
         }
     }

@@ -5,6 +5,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Seek};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::file;
@@ -120,6 +121,15 @@ impl NamedFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
             Err(error) => Err(error),
         }
+    }
+
+    /// Whether the open file has a name: one that was removed is there only as long as somebody has it open.
+    ///
+    /// # Errors
+    ///
+    /// What fstat(2) said.
+    pub fn has_name(&self) -> io::Result<bool> {
+        Ok(self.file.metadata()?.nlink() > 0)
     }
 
     /// Whether the open file is a regular one.

@@ -110,7 +110,7 @@ pub(super) fn day_files(folder: &Path) -> Result<Vec<String>, StoreError> {
 pub(super) fn remove_lone_indexes(folder: &Path) -> Result<(), StoreError> {
     for name in names(folder, |name| name.ends_with(".index"))? {
         let path = folder.join(name);
-        if !path.with_extension("sqlite").exists() {
+        if is_gone(&path.with_extension("sqlite")) {
             remove_database(&path)?;
         }
     }
@@ -153,6 +153,11 @@ pub(super) fn remove_database(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Whether a file is gone, for certain: a disk that cannot be asked for a moment says nothing of what lies on it.
+pub(super) fn is_gone(path: &Path) -> bool {
+    matches!(path.try_exists(), Ok(false))
+}
+
 /// Bytes that a day's file takes on disk, with all that belongs to it.
 pub(super) fn bytes_of_day(path: &Path) -> u64 {
     let index = index_of(path);
@@ -178,6 +183,19 @@ fn companions(path: &Path) -> impl Iterator<Item = PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_looked_at_is_not_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("2026-11-22.sqlite");
+        assert!(is_gone(&path));
+        File::create(&path).unwrap();
+
+        assert!(!is_gone(&path));
+        // Neither there nor known to be gone.
+        let unknown = path.join("behind a file");
+        assert!(!unknown.exists() && !is_gone(&unknown));
+    }
 
     #[test]
     fn a_day_is_found_in_the_names_it_makes_and_in_no_others() {

@@ -8,7 +8,7 @@ use super::read_file::ReadFile;
 use super::sources::Sources;
 use crate::query::Query;
 use crate::record::Record;
-use crate::stores::{Found, Next, StoreError};
+use crate::stores::{Found, Next, StoreError, UNREAD};
 
 /// Files that are read side by side.
 #[derive(Debug)]
@@ -37,9 +37,7 @@ impl<'a> Merge<'a> {
         for _ in 0..limit {
             let Some(record) = self.next()? else { break };
             if Instant::now() > self.deadline {
-                return Err(StoreError::Retry(
-                    "the answer was not read to its end in time; ask for less time, or fewer records".to_owned(),
-                ));
+                return Err(StoreError::Retry(UNREAD.to_owned()));
             }
             if each(Found::Record(record)) == Next::Enough {
                 break;

@@ -11,7 +11,7 @@ use super::catalog::Entry;
 use super::database::{self, Kind};
 use super::day_file::read_state;
 use super::failure::{failed, is_damage};
-use super::folder::index_of;
+use super::folder::{index_of, is_gone};
 use crate::query::functions;
 use crate::record::Record;
 use crate::stores::StoreError;
@@ -36,7 +36,7 @@ impl ReadFile {
     pub fn open(folder: &Path, entry: &Entry, deadline: Instant) -> Result<Option<Self>, StoreError> {
         let path = folder.join(&entry.name);
         let connection = match database::open_read(Kind::Day, &path, Some(deadline)) {
-            Err(_) if !path.exists() => return Ok(None),
+            Err(_) if is_gone(&path) => return Ok(None),
             connection => connection?,
         };
         let prepare = || {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use super::catalog::{Catalog, Entry};
-use super::folder::{Day, bytes_of_day, remove_day};
+use super::folder::{self, Day, bytes_of_day, remove_day};
 use crate::stores::StoreError;
 use crate::stores::leap::Leap;
 
@@ -38,7 +38,7 @@ impl Retention {
         let mut result = Ok(());
         for (entry, day) in entries.iter().zip(days).filter(|(entry, _)| entry.sealed) {
             let path = folder.join(&entry.name);
-            let is_gone = !path.exists();
+            let is_gone = folder::is_gone(&path);
             let over = self.bytes.is_some_and(|most| bytes > most);
             if !over && !is_gone && oldest.is_none_or(|oldest| day.number() >= oldest) {
                 continue;

@@ -175,7 +175,7 @@ impl Store for SqliteStore {
         // Whatever they say: where the disk is full, this makes the room that they need.
         let today = Day::of(self.options.clock.now_ns());
         let removed = self.options.retention.apply(&self.folder, &self.catalog, today, &mut self.leap);
-        self.unsealed.retain(|file| file.path().exists());
+        self.unsealed.retain(|file| !folder::is_gone(file.path()));
         settled.and(sealed).and(removed)
     }
 
