@@ -213,7 +213,7 @@ impl Pipeline {
         }
     }
 
-    /// Lets writers run again, and starts those that have something to write.
+    /// Lets writers run again, and starts those that have something to do.
     fn resume_writers(&self) {
         for outlet in self.outlets().into_iter().flatten() {
             if outlet.resume() {
@@ -406,7 +406,7 @@ fn native_threads() -> usize {
         .count()
 }
 
-/// After `fork()` in the parent: lets threads start again with the next record, at once if work is pending.
+/// After `fork()` in the parent: lets threads start again with the next record, at once if there is something to do.
 pub fn after_fork_in_parent() {
     crate::sinks::compress::come_back();
     let Some(pipeline) = existing() else { return };
@@ -423,9 +423,11 @@ pub fn after_fork_in_parent() {
 /// After `fork()` in the child: forgets the parent's lanes, threads and ids.
 ///
 /// The kernel has wiped the page that says so, and the next call begins anew. What is left are two descriptors of a
-/// backup that the parent is compressing, and signals that end a child though they do not end its parent.
+/// backup that the parent is compressing, duplicates of pipes whose readers wait for the end, and signals that end a
+/// child though they do not end its parent.
 pub fn after_fork_in_child() {
     crate::sinks::compress::forget();
+    crate::sinks::lent::close_inherited();
     super::signals::install_in_child();
 }
 

@@ -8,13 +8,12 @@
 //! and then writes at most PIPE_BUF bytes, which a pipe that polls writable takes whole without blocking. They end with
 //! a record, so that those of other processes on the same pipe do not come into one.
 
-use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
 
 use super::file;
+use super::lent::Duplicate;
 use crate::definition::{Descriptor, SinkPlace};
-use crate::sink::{Lines, Rest, Sink, SinkError};
+use crate::sink::{Lines, Sink, SinkError};
 
 /// See the file head.
 #[derive(Debug)]
@@ -29,7 +28,7 @@ pub struct ConsoleSink {
 struct Lent {
     /// What the number stood for at first. For anything else nothing is meant that comes here.
     place: SinkPlace,
-    duplicate: Option<File>,
+    duplicate: Option<Duplicate>,
 }
 
 /// How long one poll waits before the writer looks at its orders again.
@@ -55,10 +54,10 @@ impl ConsoleSink {
     fn descriptor(&mut self) -> io::Result<i32> {
         let Some(lent) = &mut self.lent else { return Ok(self.number) };
         if let Some(duplicate) = &lent.duplicate {
-            return Ok(duplicate.as_raw_fd());
+            return Ok(duplicate.descriptor());
         }
-        let duplicate = file::duplicate(self.number)?;
-        let descriptor = duplicate.as_raw_fd();
+        let duplicate = Duplicate::new(file::duplicate(self.number)?);
+        let descriptor = duplicate.descriptor();
         if SinkPlace::of(descriptor) != Some(lent.place) {
             return Err(closed());
         }
@@ -95,10 +94,9 @@ impl Sink for ConsoleSink {
         Err(SinkError::from_write(error))
     }
 
-    fn rest(&mut self, rest: Rest) -> bool {
+    fn rest(&mut self) -> bool {
         let Some(lent) = &mut self.lent else { return false };
-        let is_open = SinkPlace::of(self.number) == Some(lent.place);
-        if rest == Rest::Long || !is_open {
+        if SinkPlace::of(self.number) != Some(lent.place) {
             lent.duplicate = None;
         }
         lent.duplicate.is_some()
@@ -107,8 +105,9 @@ impl Sink for ConsoleSink {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::io::Read;
-    use std::os::fd::FromRawFd;
+    use std::os::fd::{AsRawFd, FromRawFd};
 
     use super::*;
     use crate::sink::Mark;

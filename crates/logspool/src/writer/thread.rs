@@ -12,7 +12,7 @@ use crate::chunk::Chunk;
 use crate::clock::{monotonic_ns, wall_ns};
 use crate::durable::Outcome;
 use crate::meters::{ErrorClass, WRITE_SECONDS};
-use crate::sink::{Lines, Rest, Sink, SinkError};
+use crate::sink::{Lines, Sink, SinkError};
 use crate::stats::DropReason;
 
 /// First and longest pause between two tries of a failed write.
@@ -30,8 +30,8 @@ enum Errand {
     Write(Arc<Chunk>, usize),
     /// Syncs.
     Sync,
-    /// Tells the sink that nothing is queued.
-    Rest(Rest),
+    /// Tells the sink that nothing was queued for a while.
+    Rest,
 }
 
 impl Outlet {
@@ -69,7 +69,9 @@ impl Outlet {
     pub fn resume(&self) -> bool {
         let mut waiting = self.lock();
         waiting.leave = false;
-        let start = !waiting.thread_runs && self.has_work(&waiting);
+        // It has to see when the program closes what it has lent, though no record may come any more.
+        let watches = self.definition.is_lent() && !waiting.dead && !self.is_closed();
+        let start = !waiting.thread_runs && (watches || self.has_work(&waiting));
         waiting.thread_runs |= start;
         start
     }
@@ -122,7 +124,7 @@ impl Outlet {
                     rests = self.definition.is_lent();
                 }
                 (Some(sink), Errand::Sync) => self.sync(sink.as_mut()),
-                (Some(sink), Errand::Rest(rest)) => rests = sink.rest(rest),
+                (Some(sink), Errand::Rest) => rests = sink.rest(),
                 (None, _) => self.abandon(DropReason::SinkClosed),
             }
         }
@@ -134,9 +136,6 @@ impl Outlet {
         let mut waiting = self.lock();
         loop {
             if waiting.leave || self.is_done(&waiting) {
-                if rests && waiting.entries.is_empty() {
-                    return Some(Errand::Rest(Rest::Long));
-                }
                 waiting.thread_runs = false;
                 return None;
             }
@@ -170,7 +169,7 @@ impl Outlet {
             };
             let (woken, timeout) = self.changed.wait_timeout(waiting, pause).unwrap_or_else(PoisonError::into_inner);
             if rests && timeout.timed_out() && woken.entries.is_empty() {
-                return Some(Errand::Rest(Rest::Short));
+                return Some(Errand::Rest);
             }
             waiting = woken;
         }
