@@ -29,6 +29,8 @@ struct Lent {
     /// What the number stood for at first. For anything else nothing is meant that comes here.
     place: SinkPlace,
     duplicate: Option<Duplicate>,
+    /// Whether the program had closed its own at the last look, and nothing was written since.
+    was_closed: bool,
 }
 
 /// How long one poll waits before the writer looks at its orders again.
@@ -44,7 +46,7 @@ impl ConsoleSink {
         let place = SinkPlace::of(number).ok_or_else(closed)?;
         let mut sink = Self { number, lent: None };
         if let Descriptor::Duplicate(_) = descriptor {
-            sink.lent = Some(Lent { place, duplicate: None });
+            sink.lent = Some(Lent { place, duplicate: None, was_closed: false });
             sink.descriptor()?;
         }
         Ok(sink)
@@ -53,6 +55,7 @@ impl ConsoleSink {
     /// What to write to.
     fn descriptor(&mut self) -> io::Result<i32> {
         let Some(lent) = &mut self.lent else { return Ok(self.number) };
+        lent.was_closed = false;
         if let Some(duplicate) = &lent.duplicate {
             return Ok(duplicate.descriptor());
         }
@@ -96,9 +99,12 @@ impl Sink for ConsoleSink {
 
     fn rest(&mut self) -> bool {
         let Some(lent) = &mut self.lent else { return false };
-        if SinkPlace::of(self.number) != Some(lent.place) {
+        let is_closed = SinkPlace::of(self.number) != Some(lent.place);
+        // Not at the first look: what was logged right before it was closed may still lie in a lane.
+        if is_closed && lent.was_closed {
             lent.duplicate = None;
         }
+        lent.was_closed = is_closed;
         lent.duplicate.is_some()
     }
 }
@@ -140,5 +146,32 @@ mod tests {
         }
 
         assert_eq!(1, cut);
+    }
+
+    #[test]
+    fn what_comes_after_the_first_look_at_a_closed_pipe_gets_there() {
+        let (mut ends, mut read) = ([0; 2], [0; 100]);
+        // SAFETY: `ends` is a valid place for two descriptors, which belong to nobody else.
+        let (mut reader, writer) = unsafe {
+            assert_eq!(0, libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC));
+            (File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1]))
+        };
+        let number = writer.as_raw_fd();
+        let mut sink = ConsoleSink::open(number, Descriptor::Duplicate(number)).unwrap();
+        assert!(sink.rest());
+        let data = tempfile::tempfile().unwrap();
+        // As when the program closes it, and opens a file; this test keeps the number, since others open files too.
+        // SAFETY: both belong to this test.
+        assert!(unsafe { libc::dup2(data.as_raw_fd(), number) } >= 0);
+
+        for line in [b"first\n", b"other\n"] {
+            assert!(sink.rest());
+            assert_eq!(6, sink.write(Lines { bytes: line, marks: &[], before: 0 }).unwrap());
+            assert_eq!(6, reader.read(&mut read).unwrap());
+            assert_eq!(line, &read[..6]);
+        }
+        assert!(sink.rest());
+        assert!(!sink.rest(), "nothing came for long enough");
+        assert_eq!(0, reader.read(&mut read).unwrap());
     }
 }
