@@ -117,7 +117,7 @@ impl Outlet {
     }
 
     fn write_chunks(&self, mut sink: Option<&mut Box<dyn Sink>>) {
-        let mut rests = self.definition.is_lent();
+        let mut rests = sink.is_some() && self.definition.is_lent();
         while let Some(errand) = self.next_errand(rests) {
             match (&mut sink, errand) {
                 (Some(sink), Errand::Write(chunk, written)) => {
