@@ -61,7 +61,7 @@ impl Flush {
     }
 
     pub(super) fn wait_until(&self, deadline: Option<Instant>) -> bool {
-        self.pipeline.wait(deadline, || self.is_done())
+        self.pipeline.wait_for_threads(deadline, || self.is_done())
     }
 
     fn is_done(&self) -> bool {

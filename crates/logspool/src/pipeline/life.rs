@@ -328,12 +328,24 @@ impl Pipeline {
         }
     }
 
+    /// As [`Self::wait`] for what the native threads do. Where they have left for a fork of another thread, and nothing is
+    /// queued, nobody else starts them again.
+    pub(super) fn wait_for_threads(&'static self, deadline: Option<Instant>, done: impl Fn() -> bool) -> bool {
+        self.wait(deadline, || {
+            let is_done = done();
+            if !is_done {
+                self.ensure_threads();
+            }
+            is_done
+        })
+    }
+
     /// As a flush of all sinks, but what was closed at its own deadline had its time already.
     fn flush_at_end(&'static self, deadline: Option<Instant>) -> bool {
         self.ensure_threads();
         let ticket = self.request();
         let answered = || self.answered.load(Ordering::Acquire) >= ticket;
-        self.wait(deadline, || {
+        self.wait_for_threads(deadline, || {
             let outlets = self.outlets();
             let mut awaited = outlets.iter().flatten().filter(|outlet| !outlet.is_closing());
             let is_flushed = |outlet: &Arc<Outlet>| outlet.flushed_ticket.load(Ordering::Acquire) >= ticket;
