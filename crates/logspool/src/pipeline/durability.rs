@@ -62,7 +62,7 @@ impl DurableWait {
     /// Once it returned something, the wait is over, and counted where the record is not durable. Call without an
     /// interpreter lock.
     pub fn share(&self, share: Duration) -> Option<bool> {
-        if !self.pipeline.is_current() {
+        if self.pipeline.is_parents() {
             return Some(true);
         }
         let until = [Instant::now().checked_add(share), self.deadline].into_iter().flatten().min();
@@ -121,7 +121,8 @@ impl SyncWait {
 
     /// Whether all of it is durable, once it has an outcome.
     pub fn succeeded(&self) -> bool {
-        self.asked.iter().all(|(outlet, number)| outlet.synced(*number) != Some(false))
+        let is_durable = |(outlet, number): &(Arc<Outlet>, u64)| outlet.synced(*number) == Some(true);
+        self.pipeline.is_parents() || self.asked.iter().all(is_durable)
     }
 
     fn wait_until(&self, deadline: Option<Instant>) -> bool {

@@ -85,6 +85,11 @@ impl Pipeline {
         existing().is_some_and(|pipeline| std::ptr::eq(pipeline, self))
     }
 
+    /// Whether it is that of the process that this one was forked from.
+    pub(super) fn is_parents(&self) -> bool {
+        self.process != std::process::id()
+    }
+
     pub(super) fn begin_flush(&'static self, awaited: Awaited) -> Flush {
         self.ensure_threads();
         Flush { pipeline: self, awaited, ticket: self.request() }
