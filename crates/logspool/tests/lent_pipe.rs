@@ -8,8 +8,7 @@ use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::time::Instant;
 
-use line::{DEADLINE, begin, log, route_to};
-use logspool::definition::{Descriptor, SinkDefinition, SinkKind};
+use line::{DEADLINE, begin, lent_sink, log, route_to};
 use logspool::pipeline::{self, Options};
 
 /// Bytes that the pipes here hold.
@@ -25,14 +24,6 @@ fn pipe() -> (File, File) {
         assert_eq!(0, libc::fcntl(ends[0], libc::F_SETFL, libc::O_NONBLOCK));
         (File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1]))
     }
-}
-
-/// As a handler of Python on a stream without a name has it.
-fn lent_sink(writer: &File) -> u32 {
-    let descriptor = writer.as_raw_fd();
-    let definition =
-        SinkDefinition { kind: SinkKind::Console { descriptor }, descriptor: Descriptor::Duplicate(descriptor) };
-    pipeline::open_sink(&definition).unwrap()
 }
 
 /// Everything up to the end of the pipe, which comes when nobody has it open for writing any more.

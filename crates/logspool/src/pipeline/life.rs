@@ -213,6 +213,10 @@ impl Pipeline {
         }
     }
 
+    fn has_writers(&self) -> bool {
+        self.outlets().iter().flatten().any(|outlet| outlet.thread_runs())
+    }
+
     /// Lets writers run again, and starts those that have something to do.
     fn resume_writers(&self) {
         for outlet in self.outlets().into_iter().flatten() {
@@ -391,12 +395,15 @@ pub fn flush_local(timeout: Duration) -> bool {
 pub fn before_fork() {
     crate::sinks::compress::leave();
     let Some(pipeline) = existing() else { return };
-    if !pipeline.collector_runs.load(Ordering::Acquire) {
+    let collects = pipeline.collector_runs.load(Ordering::Acquire);
+    if !collects && !pipeline.has_writers() {
         return;
     }
     let deadline = Instant::now() + LEAVE_DEADLINE;
     // What is queued goes out first, so that nothing waits for threads that come back with the next record.
-    pipeline.begin_flush(Awaited::Local).wait_until(Some(deadline));
+    if collects {
+        pipeline.begin_flush(Awaited::Local).wait_until(Some(deadline));
+    }
     pipeline.have_threads_leave(deadline + LEAVE_DEADLINE);
     await_thread_exit();
 }
@@ -510,7 +517,7 @@ impl Pipeline {
         }
         self.wait(Some(deadline), || {
             !self.collector_runs.load(Ordering::Acquire)
-                && !self.outlets().iter().flatten().any(|outlet| outlet.thread_runs())
+                && !self.has_writers()
                 && !self.spooler.as_ref().is_some_and(Spooler::runs)
         });
     }
