@@ -222,6 +222,9 @@ impl Outlet {
                     if !waits {
                         self.note(&error);
                     }
+                    if self.is_unread() {
+                        self.settle_all();
+                    }
                     if !self.pause(if waits { Duration::ZERO } else { pause }) {
                         return;
                     }
