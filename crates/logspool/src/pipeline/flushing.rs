@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::Pipeline;
-use super::life::existing;
+use super::life::{deadline, existing};
 use crate::definition::SinkKind;
 use crate::writer::Outlet;
 
@@ -50,7 +50,7 @@ impl Flush {
 
     /// Waits at most for `share`. Returns whether everything queued before is written. Call without an interpreter lock.
     pub fn wait(&self, share: Duration) -> bool {
-        self.wait_until(Instant::now().checked_add(share))
+        self.wait_until(deadline(Some(share)))
     }
 
     /// Notes that `timeout` was not enough: what is waited for right behind this flush has less time then.

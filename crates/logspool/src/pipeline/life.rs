@@ -367,7 +367,8 @@ impl Pipeline {
     }
 }
 
-fn deadline(timeout: Option<Duration>) -> Option<Instant> {
+/// The end of a time that begins now. `None`: there is none, or it is beyond what the clock counts.
+pub(super) fn deadline(timeout: Option<Duration>) -> Option<Instant> {
     timeout.and_then(|timeout| Instant::now().checked_add(timeout))
 }
 
