@@ -135,6 +135,54 @@ def test_fork_of_a_program_with_one_thread_is_silent_with_warnings_as_errors(run
     assert queue_folder.left_in(queue_dir) == []
 
 
+FORK_BESIDE_A_PIPE = """\
+import logging, os, sys
+from suite import side
+
+reader, writer = os.pipe()
+stream = os.fdopen(writer, "w")
+handler = logging.StreamHandler(stream)
+handler.setLevel(logging.WARNING)
+logging.basicConfig(handlers=[handler], level=logging.INFO, format="%(message)s")
+side.install()
+log = logging.getLogger("app")
+
+def fork():
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+
+for _ in range(20):
+    log.info("below the handler's level")
+    fork()
+log.warning("first")
+for _ in range(20):
+    fork()
+waits, ends = os.pipe()
+child = os.fork()
+if child == 0:
+    stream.close()
+    os.close(ends)
+    os.read(waits, 1)
+    os._exit(0)
+log.warning("last")
+stream.close()
+with open(reader) as file:
+    sys.stdout.write(file.read())
+os.close(ends)
+os.waitpid(child, 0)
+"""
+
+
+@pytest.mark.every_interpreter
+def test_a_pipe_of_a_program_that_forks_gets_the_last_line_and_ends_and_all_is_silent(run_program, queue_dir):
+    outcome, _ = run_program(FORK_BESIDE_A_PIPE, options=("-W", "error"), deadline_seconds=60)
+
+    assert (outcome.status, outcome.err, outcome.out) == (0, b"", b"first\nlast\n")
+    assert queue_folder.left_in(queue_dir) == []
+
+
 #: Modes of durability, and how many lines a prefork worker logs in each: one sync for each line takes its time.
 LINES_OF = {"process": 500, "memory": 500, "interval": 500, "checkpoint": 120, "sync": 20}
 

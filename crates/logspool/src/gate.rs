@@ -122,6 +122,17 @@ impl<T: Default + Send> PerProcess<T> {
         // SAFETY: made above by this process and never freed; only the holder of the gate is here.
         work(unsafe { &mut *place.value })
     }
+
+    /// In a forked child without a value of its own: shows that of its parent, unless a thread of the parent had it in its
+    /// hands at the fork.
+    pub fn show_inherited(&self, look: impl FnOnce(&T)) {
+        let is_whole = self.0.holder.load(Ordering::Acquire) == 0;
+        let Some(place) = self.0.try_hold().filter(|_| is_whole) else { return };
+        if place.process != std::process::id() && !place.value.is_null() {
+            // SAFETY: made by the parent and never freed; nobody was changing it, and only the holder of the gate is here.
+            look(unsafe { &*place.value });
+        }
+    }
 }
 
 #[cfg(test)]
@@ -163,12 +174,15 @@ mod tests {
     fn a_forked_child_begins_with_a_value_of_its_own() {
         static VALUE: PerProcess<u64> = PerProcess::new();
         VALUE.with(|value| *value = 7);
-        // SAFETY: the child does nothing but atomics, one allocation and `_exit`.
+        // SAFETY: the child does nothing but atomics, two allocations and `_exit`.
         let child = unsafe { libc::fork() };
         if child == 0 {
+            let mut shown = Vec::new();
+            VALUE.show_inherited(|value| shown.push(*value));
             let is_new = VALUE.with(|value| std::mem::replace(value, 8)) == 0 && VALUE.with(|value| *value) == 8;
+            VALUE.show_inherited(|value| shown.push(*value));
             // SAFETY: no preconditions.
-            unsafe { libc::_exit(i32::from(!is_new)) };
+            unsafe { libc::_exit(i32::from(!is_new || shown != [7])) };
         }
         let mut status = -1;
         // SAFETY: a child of ours and a local.

@@ -88,15 +88,6 @@ impl SinkError {
     }
 }
 
-/// How long nothing is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rest {
-    /// For a while: the sink is asked again.
-    Short,
-    /// Until the next write, which may never come: the writer leaves.
-    Long,
-}
-
 /// A destination of finished lines.
 ///
 /// Contract: called from one thread at a time; may block; writes in order; returns how many bytes the
@@ -123,9 +114,9 @@ pub trait Sink: Send {
     /// `sync` will be called now and again: the sink keeps from here on what it needs to make good a failed one.
     fn keep_unsynced(&mut self) {}
 
-    /// Nothing is queued: lets go of what the program itself has let go of. Returns whether to ask again. Asked of sinks
-    /// whose definition [is lent](crate::definition::SinkDefinition::is_lent).
-    fn rest(&mut self, _rest: Rest) -> bool {
+    /// Nothing was queued for a while: lets go of what the program itself has let go of. Returns whether to ask again.
+    /// Asked of sinks whose definition [is lent](crate::definition::SinkDefinition::is_lent).
+    fn rest(&mut self) -> bool {
         false
     }
 

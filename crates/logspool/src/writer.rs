@@ -315,6 +315,9 @@ impl Outlet {
             self.settle(&[chunk.batch], Outcome::Failed);
             return false;
         }
+        if self.is_unread() {
+            self.settle(&[chunk.batch], Outcome::Failed);
+        }
         self.meters.batch_records.observe(&BATCH_RECORDS, chunk.marks.len() as f64);
         let bytes = chunk.bytes.len();
         let order = std::mem::take(&mut waiting.order);

@@ -5,7 +5,7 @@ mod line;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use line::{DEADLINE, begin, file_sink, log, route_to};
+use line::{DEADLINE, begin, file_sink, log, native_threads, route_to};
 use logspool::pipeline::{self, Options};
 
 /// Whether the process has a segment that a later start finds.
@@ -13,14 +13,6 @@ fn has_segment() -> bool {
     let folder = PathBuf::from(format!("/dev/shm/logspool-test-{}", std::process::id()));
     let names = folder.read_dir().map(|entries| entries.flatten().map(|entry| entry.file_name()).collect::<Vec<_>>());
     names.unwrap_or_default().iter().any(|name| name.to_string_lossy().ends_with(".seg"))
-}
-
-/// Native threads of this process.
-fn threads() -> usize {
-    let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
-    let names = tasks.map(|task| std::fs::read_to_string(task.path().join("comm")).unwrap_or_default());
-    // Such a name has no more than 15 bytes, and that of the test's own thread is the test's.
-    names.filter(|name| name.starts_with("logspool")).count()
 }
 
 #[test]
@@ -41,7 +33,7 @@ fn what_is_logged_behind_an_end_that_did_not_come_lies_in_a_segment_again() {
 
     assert_ne!(generation, pipeline::generation());
     let begun = Instant::now();
-    while threads() > 0 {
+    while native_threads() > 0 {
         assert!(begun.elapsed() < DEADLINE, "threads of the first segment are still there");
         std::thread::yield_now();
     }

@@ -8,8 +8,7 @@ use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::time::Instant;
 
-use line::{DEADLINE, begin, log, route_to};
-use logspool::definition::{Descriptor, SinkDefinition, SinkKind};
+use line::{DEADLINE, begin, lent_sink, log, route_to};
 use logspool::pipeline::{self, Options};
 
 /// Bytes that the pipes here hold.
@@ -25,14 +24,6 @@ fn pipe() -> (File, File) {
         assert_eq!(0, libc::fcntl(ends[0], libc::F_SETFL, libc::O_NONBLOCK));
         (File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1]))
     }
-}
-
-/// As a handler of Python on a stream without a name has it.
-fn lent_sink(writer: &File) -> u32 {
-    let descriptor = writer.as_raw_fd();
-    let definition =
-        SinkDefinition { kind: SinkKind::Console { descriptor }, descriptor: Descriptor::Duplicate(descriptor) };
-    pipeline::open_sink(&definition).unwrap()
 }
 
 /// Everything up to the end of the pipe, which comes when nobody has it open for writing any more.
@@ -78,6 +69,65 @@ fn the_reader_of_a_pipe_that_was_closed_sees_the_end() {
 
     assert_eq!("the last line\n", String::from_utf8_lossy(&read_to_end(&mut logged.0)));
     assert_eq!("", String::from_utf8_lossy(&read_to_end(&mut silent.0)));
+}
+
+#[test]
+fn what_is_logged_between_a_fork_and_the_end_goes_to_the_pipe() {
+    begin(Options::default());
+    let (mut reader, writer) = pipe();
+    let route = route_to("forked", lent_sink(&writer));
+    assert!(log(route, 20, "before"));
+    assert!(pipeline::flush(None, Some(DEADLINE)));
+    pipeline::before_fork();
+    pipeline::after_fork_in_parent();
+    assert!(log(route, 20, "last"));
+    let data = tempfile::tempfile().unwrap();
+    // SAFETY: both belong to this test.
+    assert!(unsafe { libc::dup2(data.as_raw_fd(), writer.as_raw_fd()) } >= 0);
+
+    let read = read_to_end(&mut reader);
+
+    assert_eq!("before\nlast\n", String::from_utf8_lossy(&read));
+    assert_eq!(0, data.metadata().unwrap().len());
+}
+
+/// A child that waits, and has nothing open that this test opened but what its sinks have.
+fn fork_child(writer: &File) -> libc::pid_t {
+    pipeline::before_fork();
+    // SAFETY: the child calls what every child calls, and nothing else that takes a lock.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        pipeline::after_fork_in_child();
+        // SAFETY: this child's copy; no preconditions.
+        unsafe {
+            libc::close(writer.as_raw_fd());
+            libc::sleep(DEADLINE.as_secs() as u32);
+            libc::_exit(0);
+        }
+    }
+    pipeline::after_fork_in_parent();
+    child
+}
+
+#[test]
+fn a_forked_child_keeps_no_pipe_open_for_its_parent() {
+    begin(Options::default());
+    // The second one is full, so that its line is on its way yet.
+    for filled in [0, PIPE_BYTES] {
+        let (mut reader, mut writer) = pipe();
+        writer.write_all(&vec![b'x'; filled]).unwrap();
+        let route = route_to(&format!("filled with {filled}"), lent_sink(&writer));
+        assert!(log(route, 20, "the last line"));
+        let child = fork_child(&writer);
+        drop(writer);
+
+        assert_eq!("the last line\n", String::from_utf8_lossy(&read_to_end(&mut reader)[filled..]));
+        // SAFETY: a child of ours.
+        unsafe {
+            libc::kill(child, libc::SIGKILL);
+            libc::waitpid(child, std::ptr::null_mut(), 0);
+        }
+    }
 }
 
 #[test]

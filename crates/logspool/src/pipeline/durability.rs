@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::life::{deadline, existing, options};
 use super::options::{Durability, Options};
 use super::{Pipeline, admission};
 use crate::durable::{Undurable, Wait};
@@ -53,7 +54,7 @@ impl DurableWait {
     pub fn begin(level: u16) -> Option<Self> {
         let (pipeline, lane, position) = admission::last_push()?;
         let undurable = pipeline.undurable()?;
-        let deadline = Instant::now().checked_add(super::life::options().durability_timeout);
+        let deadline = deadline(Some(options().durability_timeout));
         Some(Self { pipeline, undurable, lane, position, level, deadline })
     }
 
@@ -62,10 +63,10 @@ impl DurableWait {
     /// Once it returned something, the wait is over, and counted where the record is not durable. Call without an
     /// interpreter lock.
     pub fn share(&self, share: Duration) -> Option<bool> {
-        if !self.pipeline.is_current() {
+        if self.pipeline.is_parents() {
             return Some(true);
         }
-        let until = [Instant::now().checked_add(share), self.deadline].into_iter().flatten().min();
+        let until = [deadline(Some(share)), self.deadline].into_iter().flatten().min();
         let durable = self.undurable.wait_until(self.lane, self.position, self.level, until, || {
             self.pipeline.ensure_threads();
             wake_collector(&self.pipeline.segment.header().sleeping);
@@ -90,7 +91,7 @@ impl DurableWait {
 /// What was counted as not durable, because its sync had failed for good, is not waited for again. Call without an
 /// interpreter lock.
 pub fn flush_durable(sink: Option<u32>, timeout: Option<Duration>) -> bool {
-    let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    let deadline = deadline(timeout);
     super::flush(sink, timeout)
         && SyncWait::begin(sink).is_none_or(|sync| sync.wait_until(deadline) && sync.succeeded())
 }
@@ -106,7 +107,7 @@ pub struct SyncWait {
 impl SyncWait {
     /// Asks for a sync of one sink, or with `None` of all. `None`: there is nothing to be synced.
     pub fn begin(sink: Option<u32>) -> Option<Self> {
-        let pipeline = super::life::existing()?;
+        let pipeline = existing()?;
         let outlets: Vec<_> = match sink {
             None => pipeline.outlets().into_iter().flatten().collect(),
             Some(sink) => vec![pipeline.outlet(sink)?],
@@ -116,12 +117,13 @@ impl SyncWait {
 
     /// Waits at most for `share`. Returns whether all of it has an outcome. Call without an interpreter lock.
     pub fn wait(&self, share: Duration) -> bool {
-        self.wait_until(Instant::now().checked_add(share))
+        self.wait_until(deadline(Some(share)))
     }
 
     /// Whether all of it is durable, once it has an outcome.
     pub fn succeeded(&self) -> bool {
-        self.asked.iter().all(|(outlet, number)| outlet.synced(*number) != Some(false))
+        let is_durable = |(outlet, number): &(Arc<Outlet>, u64)| outlet.synced(*number) == Some(true);
+        self.pipeline.is_parents() || self.asked.iter().all(is_durable)
     }
 
     fn wait_until(&self, deadline: Option<Instant>) -> bool {

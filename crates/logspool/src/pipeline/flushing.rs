@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::Pipeline;
-use super::life::existing;
+use super::life::{deadline, existing};
 use crate::definition::SinkKind;
 use crate::writer::Outlet;
 
@@ -50,7 +50,7 @@ impl Flush {
 
     /// Waits at most for `share`. Returns whether everything queued before is written. Call without an interpreter lock.
     pub fn wait(&self, share: Duration) -> bool {
-        self.wait_until(Instant::now().checked_add(share))
+        self.wait_until(deadline(Some(share)))
     }
 
     /// How long to wait where `timeout` is allowed for this flush and what was waited for in vain right before it.
@@ -69,7 +69,7 @@ impl Flush {
     }
 
     pub(super) fn wait_until(&self, deadline: Option<Instant>) -> bool {
-        self.pipeline.wait(deadline, || self.is_done())
+        self.pipeline.wait_for_threads(deadline, || self.is_done())
     }
 
     fn is_done(&self) -> bool {
@@ -91,6 +91,11 @@ impl Pipeline {
     /// Whether it is this process's still: who forks between two shares has nothing of its parent's to wait for.
     pub(super) fn is_current(&self) -> bool {
         existing().is_some_and(|pipeline| std::ptr::eq(pipeline, self))
+    }
+
+    /// Whether it is that of the process that this one was forked from.
+    pub(super) fn is_parents(&self) -> bool {
+        self.process != std::process::id()
     }
 
     pub(super) fn begin_flush(&'static self, awaited: Awaited) -> Flush {

@@ -213,7 +213,11 @@ impl Pipeline {
         }
     }
 
-    /// Lets writers run again, and starts those that have something to write.
+    fn has_writers(&self) -> bool {
+        self.outlets().iter().flatten().any(|outlet| outlet.thread_runs())
+    }
+
+    /// Lets writers run again, and starts those that have something to do.
     fn resume_writers(&self) {
         for outlet in self.outlets().into_iter().flatten() {
             if outlet.resume() {
@@ -328,12 +332,24 @@ impl Pipeline {
         }
     }
 
+    /// As [`Self::wait`] for what the native threads do. Where they have left for a fork of another thread, and nothing is
+    /// queued, nobody else starts them again.
+    pub(super) fn wait_for_threads(&'static self, deadline: Option<Instant>, done: impl Fn() -> bool) -> bool {
+        self.wait(deadline, || {
+            let is_done = done();
+            if !is_done {
+                self.ensure_threads();
+            }
+            is_done
+        })
+    }
+
     /// As a flush of all sinks, but what was closed at its own deadline had its time already.
     fn flush_at_end(&'static self, deadline: Option<Instant>) -> bool {
         self.ensure_threads();
         let ticket = self.request();
         let answered = || self.answered.load(Ordering::Acquire) >= ticket;
-        self.wait(deadline, || {
+        self.wait_for_threads(deadline, || {
             let outlets = self.outlets();
             let mut awaited = outlets.iter().flatten().filter(|outlet| !outlet.is_closing());
             let is_flushed = |outlet: &Arc<Outlet>| outlet.flushed_ticket.load(Ordering::Acquire) >= ticket;
@@ -351,7 +367,8 @@ impl Pipeline {
     }
 }
 
-fn deadline(timeout: Option<Duration>) -> Option<Instant> {
+/// The end of a time that begins now. `None`: there is none, or it is beyond what the clock counts.
+pub(super) fn deadline(timeout: Option<Duration>) -> Option<Instant> {
     timeout.and_then(|timeout| Instant::now().checked_add(timeout))
 }
 
@@ -379,12 +396,15 @@ pub fn flush_local(timeout: Duration) -> bool {
 pub fn before_fork() {
     crate::sinks::compress::leave();
     let Some(pipeline) = existing() else { return };
-    if !pipeline.collector_runs.load(Ordering::Acquire) {
+    let collects = pipeline.collector_runs.load(Ordering::Acquire);
+    if !collects && !pipeline.has_writers() {
         return;
     }
     let deadline = Instant::now() + LEAVE_DEADLINE;
     // What is queued goes out first, so that nothing waits for threads that come back with the next record.
-    pipeline.begin_flush(Awaited::Local).wait_until(Some(deadline));
+    if collects {
+        pipeline.begin_flush(Awaited::Local).wait_until(Some(deadline));
+    }
     pipeline.have_threads_leave(deadline + LEAVE_DEADLINE);
     await_thread_exit();
 }
@@ -406,7 +426,7 @@ fn native_threads() -> usize {
         .count()
 }
 
-/// After `fork()` in the parent: lets threads start again with the next record, at once if work is pending.
+/// After `fork()` in the parent: lets threads start again with the next record, at once if there is something to do.
 pub fn after_fork_in_parent() {
     crate::sinks::compress::come_back();
     let Some(pipeline) = existing() else { return };
@@ -423,9 +443,11 @@ pub fn after_fork_in_parent() {
 /// After `fork()` in the child: forgets the parent's lanes, threads and ids.
 ///
 /// The kernel has wiped the page that says so, and the next call begins anew. What is left are two descriptors of a
-/// backup that the parent is compressing, and signals that end a child though they do not end its parent.
+/// backup that the parent is compressing, duplicates of pipes whose readers wait for the end, and signals that end a
+/// child though they do not end its parent.
 pub fn after_fork_in_child() {
     crate::sinks::compress::forget();
+    crate::sinks::lent::close_inherited();
     super::signals::install_in_child();
 }
 
@@ -496,7 +518,7 @@ impl Pipeline {
         }
         self.wait(Some(deadline), || {
             !self.collector_runs.load(Ordering::Acquire)
-                && !self.outlets().iter().flatten().any(|outlet| outlet.thread_runs())
+                && !self.has_writers()
                 && !self.spooler.as_ref().is_some_and(Spooler::runs)
         });
     }

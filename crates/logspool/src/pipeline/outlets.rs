@@ -38,7 +38,7 @@ pub fn define_format(spec: &FormatSpec) -> Option<u32> {
     current()?.segment.define(Table::Formats, |encoder| spec.encode(encoder))
 }
 
-/// Opens a sink. Its writer thread starts with its first record.
+/// Opens a sink. Its writer thread starts with its first record; that of a descriptor which is lent starts now.
 ///
 /// Two handlers on one file, or on one descriptor, share a sink: their lines stay in the order of the calls.
 /// Each `open_sink` wants one [`close_sink`].

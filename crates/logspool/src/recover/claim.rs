@@ -91,14 +91,18 @@ impl<'a> Claim<'a> {
     }
 
     /// See [`Work::close`]. To be asked before the files are removed.
-    pub fn close_to_others(&self) -> bool {
-        self.work.close()
+    pub fn close_to_others(self) -> Option<Self> {
+        self.with_work(Work::close)
     }
 
     /// See [`Work::leave`].
     pub fn leave(self) -> Option<Self> {
+        self.with_work(Work::leave)
+    }
+
+    fn with_work(self, end: impl FnOnce(Work) -> Option<Work>) -> Option<Self> {
         let Self { folder, leftover, segment, generation, work } = self;
-        work.leave().map(|work| Self { folder, leftover, segment, generation, work })
+        end(work).map(|work| Self { folder, leftover, segment, generation, work })
     }
 
     /// Whether this is still the newest generation. Also shows those who wait for a sink that it comes further.

@@ -211,13 +211,13 @@ impl<'a> Delivery<'a> {
             if !self.progress.lacks_spilled(sink, entry.batch) {
                 continue;
             }
-            match spilled.read(self.folder, entry) {
-                Ok(chunk) => {
+            match Damage::in_read(|| spilled.read(self.folder, entry)) {
+                Ok(Some(chunk)) => {
                     self.outputs[at].chunk = chunk;
                     self.append(at, entry.batch);
                     self.pass(at, entry.batch);
                 }
-                Err(error) if Damage::is_told_by(&error) => {
+                Ok(None) => {
                     self.damage.records += u64::from(entry.marks);
                     self.outputs[at].leave_out(entry.marks);
                 }

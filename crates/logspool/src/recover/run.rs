@@ -156,10 +156,11 @@ impl<W: Fn(&Path) -> Want> Recovery<'_, W> {
                 reasons.clear();
             }
         }
-        if !claim.close_to_others() {
-            return Ok(vec![Reason::InWork]);
+        match claim.close_to_others() {
+            Some(claim) => self.remove(claim, given_up),
+            // Whoever leaves last removes it.
+            None => Ok(vec![Reason::InWork]),
         }
-        self.remove(claim, given_up)
     }
 
     /// Whether nothing is left of a dead process but its files.

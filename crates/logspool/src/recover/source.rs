@@ -48,11 +48,12 @@ impl<'a> Source<'a> {
     fn read_blob(&self, number: u64) -> io::Result<Vec<u8>> {
         let file: File = self.folder.open_file(&self.claim.leftover.blob_name(number))?;
         let length = file.metadata()?.len();
-        if length > MAX_BLOB_BYTES as u64 || !self.read.borrow_mut().insert(number) {
+        if length > MAX_BLOB_BYTES as u64 || self.read.borrow().contains(&number) {
             return Err(io::Error::from(ErrorKind::InvalidData));
         }
         let mut values = Vec::new();
         file.take(length).read_to_end(&mut values)?;
+        self.read.borrow_mut().insert(number);
         Ok(values)
     }
 }
@@ -66,11 +67,9 @@ impl Definitions for Source<'_> {
     }
 
     fn blob(&self, number: u64) -> Option<Vec<u8>> {
-        match self.read_blob(number) {
-            Ok(values) => return Some(values),
-            Err(error) if Damage::is_told_by(&error) => {}
-            Err(error) => *self.error.borrow_mut() = Some(error),
-        }
-        None
+        Damage::in_read(|| self.read_blob(number)).unwrap_or_else(|error| {
+            *self.error.borrow_mut() = Some(error);
+            None
+        })
     }
 }

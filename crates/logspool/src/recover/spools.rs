@@ -99,7 +99,8 @@ impl Process<'_> {
             }
         }
         let (name, pid) = (self.name.clone(), 0);
-        if is_empty && self.work.close() && pointer::remove_spools(self.folder.path()).is_ok() {
+        let last = if is_empty { self.work.close() } else { None };
+        if last.is_some() && pointer::remove_spools(self.folder.path()).is_ok() {
             self.report.removed.push(Removed { name, pid, bytes: 0, discarded: 0 });
         } else if !reasons.is_empty() {
             self.report.kept.push(Kept { name, pid, bytes: 0, reasons, retention: Retention::Stay });

@@ -30,9 +30,29 @@ impl Damage {
         self != Self::default()
     }
 
-    /// Whether an error of a read tells of it. Any other one may pass, and what could not be read is still there.
-    pub(super) fn is_told_by(error: &io::Error) -> bool {
-        matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof | ErrorKind::NotFound)
+    /// What a read finds. `None`: what it reads is damaged.
+    ///
+    /// # Errors
+    ///
+    /// One that may pass: what could not be read is still there.
+    pub(super) fn in_read<T>(read: impl Fn() -> io::Result<T>) -> io::Result<Option<T>> {
+        let is_of_disk = |error: &io::Error| matches!(error.raw_os_error(), Some(libc::EIO | libc::EBADMSG));
+        let is_damage = |error: &io::Error| {
+            matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof | ErrorKind::NotFound)
+        };
+        let mut found = read();
+        if found.as_ref().is_err_and(is_of_disk) {
+            found = read();
+            // A disk that says so twice says so for ever, and what lies behind that place would never be delivered.
+            if found.as_ref().is_err_and(is_of_disk) {
+                return Ok(None);
+            }
+        }
+        match found {
+            Ok(found) => Ok(Some(found)),
+            Err(error) if is_damage(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Adds what another part of the same segment lacks.
@@ -200,4 +220,29 @@ fn read_manifest(image: &Image, place: u64, room: u64, reached: &[u64; MAX_LANES
         ranges.push(range);
     }
     Some(Batch { number: image.word(field(offset_of!(ManifestHead, batch))), ranges })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    /// What reads find that end so, and how many of them there were.
+    fn in_reads(results: &[Result<u8, i32>]) -> (Result<Option<u8>, Option<i32>>, usize) {
+        let left = RefCell::new(results.iter());
+        let read = || left.borrow_mut().next().unwrap().map_err(io::Error::from_raw_os_error);
+        let found = Damage::in_read(read).map_err(|error| error.raw_os_error());
+        (found, results.len() - left.into_inner().len())
+    }
+
+    #[test]
+    fn what_a_disk_cannot_read_twice_is_damage_and_what_may_pass_is_not() {
+        assert_eq!((Ok(Some(7)), 1), in_reads(&[Ok(7)]));
+        assert_eq!((Ok(Some(7)), 2), in_reads(&[Err(libc::EIO), Ok(7)]));
+        assert_eq!((Ok(None), 2), in_reads(&[Err(libc::EIO), Err(libc::EBADMSG)]));
+        assert_eq!((Ok(None), 1), in_reads(&[Err(libc::ENOENT)]));
+        assert_eq!((Err(Some(libc::EMFILE)), 1), in_reads(&[Err(libc::EMFILE)]));
+        assert_eq!((Err(Some(libc::ENOMEM)), 2), in_reads(&[Err(libc::EIO), Err(libc::ENOMEM)]));
+    }
 }

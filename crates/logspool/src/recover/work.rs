@@ -187,20 +187,23 @@ impl Work {
         self.with(|entry| entry.steps += 1);
     }
 
-    /// Lets nobody join any more, unless somebody is there. Returns whether this one is alone.
-    pub fn close(&self) -> bool {
-        self.with(|entry| {
+    /// Leaves. The last one gets itself back, and nobody joins any more: what is there can be removed.
+    pub fn close(self) -> Option<Self> {
+        self.leave_unless(|entry| {
             entry.is_closed = entry.users == 1;
             entry.is_closed
         })
-        .unwrap_or_default()
     }
 
     /// Leaves. The last of several gets itself back, once: only it can see what is left when all are done.
     pub fn leave(self) -> Option<Self> {
-        let is_last_of_several = |entry: &mut Entry| entry.users == 1 && std::mem::take(&mut entry.was_shared);
+        self.leave_unless(|entry| entry.users == 1 && std::mem::take(&mut entry.was_shared))
+    }
+
+    fn leave_unless(self, must_stay: impl FnOnce(&mut Entry) -> bool) -> Option<Self> {
+        // One look: of two that leave side by side, one is the last.
         let stays = TABLE.with(|table| {
-            let stays = table.entries.iter_mut().find(|entry| entry.id == self.id).is_some_and(is_last_of_several);
+            let stays = table.entries.iter_mut().find(|entry| entry.id == self.id).is_some_and(must_stay);
             if !stays {
                 table.release(&self);
             }
@@ -262,14 +265,13 @@ mod tests {
         let (_path, folder) = folder();
         let leftover = Leftover { name: NAME.to_owned(), lock: true, ..Leftover::default() };
         let (one, other) = (join(&folder).unwrap(), join(&folder).unwrap());
-        assert!(!one.close());
+        assert!(one.close().is_none(), "another one is still there");
         assert_eq!(Owner::Dead, owner(&folder, &leftover));
 
-        drop(other);
-        assert!(one.close());
+        let last = other.close().expect("of two that are done at once, one removes it");
         assert!(join(&folder).is_none());
         assert_eq!(Owner::Alive, owner(&folder, &leftover));
-        drop(one);
+        drop(last);
         assert!(join(&folder).is_some());
     }
 }

@@ -8,13 +8,12 @@
 //! and then writes at most PIPE_BUF bytes, which a pipe that polls writable takes whole without blocking. They end with
 //! a record, so that those of other processes on the same pipe do not come into one.
 
-use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
 
 use super::file;
+use super::lent::Duplicate;
 use crate::definition::{Descriptor, SinkPlace};
-use crate::sink::{Lines, Rest, Sink, SinkError};
+use crate::sink::{Lines, Sink, SinkError};
 
 /// See the file head.
 #[derive(Debug)]
@@ -29,7 +28,9 @@ pub struct ConsoleSink {
 struct Lent {
     /// What the number stood for at first. For anything else nothing is meant that comes here.
     place: SinkPlace,
-    duplicate: Option<File>,
+    duplicate: Option<Duplicate>,
+    /// Whether the program had closed its own at the last look, and nothing was written since.
+    was_closed: bool,
 }
 
 /// How long one poll waits before the writer looks at its orders again.
@@ -45,7 +46,7 @@ impl ConsoleSink {
         let place = SinkPlace::of(number).ok_or_else(closed)?;
         let mut sink = Self { number, lent: None };
         if let Descriptor::Duplicate(_) = descriptor {
-            sink.lent = Some(Lent { place, duplicate: None });
+            sink.lent = Some(Lent { place, duplicate: None, was_closed: false });
             sink.descriptor()?;
         }
         Ok(sink)
@@ -54,11 +55,12 @@ impl ConsoleSink {
     /// What to write to.
     fn descriptor(&mut self) -> io::Result<i32> {
         let Some(lent) = &mut self.lent else { return Ok(self.number) };
+        lent.was_closed = false;
         if let Some(duplicate) = &lent.duplicate {
-            return Ok(duplicate.as_raw_fd());
+            return Ok(duplicate.descriptor());
         }
-        let duplicate = file::duplicate(self.number)?;
-        let descriptor = duplicate.as_raw_fd();
+        let duplicate = Duplicate::new(file::duplicate(self.number)?);
+        let descriptor = duplicate.descriptor();
         if SinkPlace::of(descriptor) != Some(lent.place) {
             return Err(closed());
         }
@@ -95,20 +97,23 @@ impl Sink for ConsoleSink {
         Err(SinkError::from_write(error))
     }
 
-    fn rest(&mut self, rest: Rest) -> bool {
+    fn rest(&mut self) -> bool {
         let Some(lent) = &mut self.lent else { return false };
-        let is_open = SinkPlace::of(self.number) == Some(lent.place);
-        if rest == Rest::Long || !is_open {
+        let is_closed = SinkPlace::of(self.number) != Some(lent.place);
+        // Not at the first look: what was logged right before it was closed may still lie in a lane.
+        if is_closed && lent.was_closed {
             lent.duplicate = None;
         }
+        lent.was_closed = is_closed;
         lent.duplicate.is_some()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::io::Read;
-    use std::os::fd::FromRawFd;
+    use std::os::fd::{AsRawFd, FromRawFd};
 
     use super::*;
     use crate::sink::Mark;
@@ -141,5 +146,32 @@ mod tests {
         }
 
         assert_eq!(1, cut);
+    }
+
+    #[test]
+    fn what_comes_after_the_first_look_at_a_closed_pipe_gets_there() {
+        let (mut ends, mut read) = ([0; 2], [0; 100]);
+        // SAFETY: `ends` is a valid place for two descriptors, which belong to nobody else.
+        let (mut reader, writer) = unsafe {
+            assert_eq!(0, libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC));
+            (File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1]))
+        };
+        let number = writer.as_raw_fd();
+        let mut sink = ConsoleSink::open(number, Descriptor::Duplicate(number)).unwrap();
+        assert!(sink.rest());
+        let data = tempfile::tempfile().unwrap();
+        // As when the program closes it, and opens a file; this test keeps the number, since others open files too.
+        // SAFETY: both belong to this test.
+        assert!(unsafe { libc::dup2(data.as_raw_fd(), number) } >= 0);
+
+        for line in [b"first\n", b"other\n"] {
+            assert!(sink.rest());
+            assert_eq!(6, sink.write(Lines { bytes: line, marks: &[], before: 0 }).unwrap());
+            assert_eq!(6, reader.read(&mut read).unwrap());
+            assert_eq!(line, &read[..6]);
+        }
+        assert!(sink.rest());
+        assert!(!sink.rest(), "nothing came for long enough");
+        assert_eq!(0, reader.read(&mut read).unwrap());
     }
 }

@@ -1,6 +1,6 @@
 //! Every sink, one file each. To add one: its file, and one line in [`open`].
 //!
-//! Beside them, what the file sinks share: `named` (a file and its path), `torn` (writes that end inside a
+//! Beside them, `lent` (descriptors of the program's), and what the file sinks share: `named` (a file and its path), `torn` (writes that end inside a
 //! record), `unsynced` (what is not durable yet), `schedule`, `calendar` and `expired` (when rotation by time is due, and
 //! what it removes), `compress` (what becomes of backups).
 
@@ -9,6 +9,7 @@ pub(crate) mod compress;
 mod console;
 mod expired;
 mod file;
+pub(crate) mod lent;
 mod named;
 mod null;
 mod rotating;

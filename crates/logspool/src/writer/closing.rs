@@ -115,6 +115,7 @@ impl Outlet {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::time::{Duration, Instant};
 
     use super::*;
     use crate::chunk::Chunk;
@@ -123,7 +124,10 @@ mod tests {
     use crate::segment::Segment;
 
     fn outlet() -> Outlet {
-        let definition = SinkDefinition { kind: SinkKind::Null, descriptor: Descriptor::Open };
+        outlet_of(SinkDefinition { kind: SinkKind::Null, descriptor: Descriptor::Open })
+    }
+
+    fn outlet_of(definition: SinkDefinition) -> Outlet {
         let sink = crate::sinks::open(&definition).unwrap();
         let segment = Arc::new(Segment::in_memory(None).unwrap());
         Outlet::new(1, definition, None, sink, segment, Arc::new(Budget::new(0)))
@@ -158,6 +162,28 @@ mod tests {
         assert!(outlet.answer(7));
         outlet.run(|| ());
         assert!(!outlet.is_closing() && outlet.closed_at().is_some());
+    }
+
+    #[test]
+    fn a_writer_whose_sink_is_gone_leaves() {
+        let descriptor = Descriptor::Duplicate(2);
+        let outlet = outlet_of(SinkDefinition { kind: SinkKind::Console { descriptor: 2 }, descriptor });
+        assert!(outlet.definition.is_lent() && outlet.claim_thread());
+        // Before its thread has begun.
+        outlet.ask_to_leave();
+        outlet.release();
+        let outlet = Arc::new(outlet);
+        let writer = std::thread::spawn({
+            let outlet = outlet.clone();
+            move || outlet.run(|| ())
+        });
+
+        let begun = Instant::now();
+        while !writer.is_finished() {
+            assert!(begun.elapsed() < Duration::from_secs(20), "it is still at work");
+            std::thread::yield_now();
+        }
+        assert!(!outlet.thread_runs());
     }
 
     #[test]

@@ -139,7 +139,12 @@ impl Outlet {
         }
     }
 
-    /// Nothing here will become durable any more.
+    /// Whether it is a pipe that nobody reads: what waits for its next reader may wait for ever, but in a spool.
+    pub(super) fn is_unread(&self) -> bool {
+        self.bell.is_none() && !self.confirms && self.error_number.load(Ordering::Relaxed) == libc::EPIPE
+    }
+
+    /// Nothing that is queued here will become durable, as far as is known.
     pub(super) fn settle_all(&self) {
         if let Some(undurable) = &self.syncs.undurable {
             undurable.forget_sink(Table::Sinks.slot(self.id));

@@ -76,6 +76,23 @@ pub fn duplicate_sink(path: &Path, file: &std::fs::File) -> u32 {
     pipeline::open_sink(&SinkDefinition { kind, descriptor }).unwrap()
 }
 
+/// A sink that writes to a stream of the program's that has no name, as a handler of Python has it.
+#[allow(dead_code, reason = "not every test program has a stream")]
+pub fn lent_sink(writer: &std::fs::File) -> u32 {
+    let number = std::os::fd::AsRawFd::as_raw_fd(writer);
+    let (kind, descriptor) = (SinkKind::Console { descriptor: number }, Descriptor::Duplicate(number));
+    pipeline::open_sink(&SinkDefinition { kind, descriptor }).unwrap()
+}
+
+/// Native threads of this process.
+#[allow(dead_code, reason = "not every test program counts threads")]
+pub fn native_threads() -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let names = tasks.map(|task| std::fs::read_to_string(task.path().join("comm")).unwrap_or_default());
+    // Such a name has no more than 15 bytes, and that of the test's own thread is the test's.
+    names.filter(|name| name.starts_with("logspool")).count()
+}
+
 /// A route from logger `name` to one sink, the message alone on each line.
 #[allow(dead_code, reason = "not every test program has one handler a logger")]
 pub fn route_to(name: &str, sink: u32) -> u32 {

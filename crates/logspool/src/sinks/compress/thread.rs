@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::job::{self, Done, Job};
 use super::live::while_nobody_rotates;
 use super::{Task, forms, scan};
-use crate::gate::Gate;
+use crate::gate::PerProcess;
 use crate::nap::nap;
 use crate::pipeline::spawn;
 
@@ -30,8 +30,8 @@ struct Errand {
     job: Option<Job>,
 }
 
+#[derive(Default)]
 struct State {
-    process: u32,
     waiting: VecDeque<Errand>,
     runs: bool,
     /// A fork is about to happen.
@@ -40,34 +40,11 @@ struct State {
     ends: bool,
 }
 
-#[derive(Clone, Copy)]
-struct Pointer {
-    state: *mut State,
-}
-
-// SAFETY: what it points to is reached by the holder of the gate only.
-unsafe impl Send for Pointer {}
-
-static STATE: Gate<Pointer> = Gate::new(Pointer { state: std::ptr::null_mut() });
-
-/// Runs `work` on the state of this process.
-fn with_state<R>(work: impl FnOnce(&mut State) -> R) -> R {
-    let mut pointer = STATE.hold();
-    let process = std::process::id();
-    // SAFETY: made below and never freed; only the holder of the gate is here. `process` never changes, and the state of
-    // another process is not looked at further.
-    let is_own = unsafe { pointer.state.as_ref() }.is_some_and(|state| state.process == process);
-    if !is_own {
-        let state = State { process, waiting: VecDeque::new(), runs: false, leave: false, ends: false };
-        pointer.state = Box::into_raw(Box::new(state));
-    }
-    // SAFETY: as above.
-    work(unsafe { &mut *pointer.state })
-}
+static STATE: PerProcess<State> = PerProcess::new();
 
 /// Has the backups of a file compressed, soon.
 pub fn request(task: Task) {
-    let starts = with_state(|state| {
+    let starts = STATE.with(|state| {
         state.ends = false;
         if !state.waiting.iter().any(|errand| errand.task.path == task.path && errand.job.is_none()) {
             state.waiting.push_back(Errand { task, is_swept: false, tried: HashSet::new(), job: None });
@@ -81,27 +58,27 @@ pub fn request(task: Task) {
 
 /// Before a fork: has the thread leave, at most for 50 ms.
 pub fn leave() {
-    with_state(|state| state.leave = true);
+    STATE.with(|state| state.leave = true);
     await_leaving();
 }
 
 /// At the end of the process: has the thread leave, so that no sidecar is opened behind it. What was begun is left to the
 /// next process, unless a sink writes again.
 pub fn end() {
-    with_state(|state| state.ends = true);
+    STATE.with(|state| state.ends = true);
     await_leaving();
 }
 
 fn await_leaving() {
     let deadline = Instant::now() + LEAVE_DEADLINE;
-    while with_state(|state| state.runs) && Instant::now() < deadline {
+    while STATE.with(|state| state.runs) && Instant::now() < deadline {
         nap(Duration::from_micros(200));
     }
 }
 
 /// After a fork, in the parent: goes on.
 pub fn come_back() {
-    let starts = with_state(|state| {
+    let starts = STATE.with(|state| {
         state.leave = false;
         state.is_to_start()
     });
@@ -112,16 +89,15 @@ pub fn come_back() {
 
 /// After a fork, in the child: closes the descriptors of what the parent has put aside.
 pub fn forget() {
-    let Some(pointer) = STATE.try_hold() else { return };
-    // SAFETY: as in `with_state`. The parent's thread had left, so nobody was changing it.
-    let Some(state) = (unsafe { pointer.state.as_ref() }) else { return };
-    if state.process == std::process::id() || state.runs {
-        return;
-    }
-    for descriptor in state.waiting.iter().filter_map(|errand| errand.job.as_ref()).flat_map(Job::descriptors) {
-        // SAFETY: this child's copies; the state they belong to is never looked at again here.
-        unsafe { libc::close(descriptor) };
-    }
+    STATE.show_inherited(|state| {
+        if state.runs {
+            return;
+        }
+        for descriptor in state.waiting.iter().filter_map(|errand| errand.job.as_ref()).flat_map(Job::descriptors) {
+            // SAFETY: this child's copies; the state they belong to is never looked at again here.
+            unsafe { libc::close(descriptor) };
+        }
+    });
 }
 
 impl State {
@@ -139,19 +115,19 @@ impl State {
 
 fn start() {
     if !spawn("logspool-pack", run) {
-        with_state(|state| state.runs = false);
+        STATE.with(|state| state.runs = false);
     }
 }
 
 fn is_asked_to_leave() -> bool {
-    with_state(|state| state.is_to_leave())
+    STATE.with(|state| state.is_to_leave())
 }
 
 fn run() {
     take_lowest_priority();
     let mut errand: Option<Errand> = None;
     loop {
-        let next = with_state(|state| {
+        let next = STATE.with(|state| {
             if let Some(errand) = errand.take() {
                 state.waiting.push_front(errand);
             }

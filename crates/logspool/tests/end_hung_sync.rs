@@ -1,0 +1,71 @@
+//! A process that goes on after its end was tried while a sync hung: nothing is called durable before a sync has returned.
+
+mod line;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use line::{DEADLINE, begin, counted, file_sink, log, route_to, sum};
+use logspool::pipeline::{self, Durability, DurableWait, Options, Push, SyncWait};
+use logspool::record::{Head, tag};
+
+static HANGS: AtomicBool = AtomicBool::new(false);
+
+/// In the place of the C library's: hangs, as on a frozen disk.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn fdatasync(descriptor: libc::c_int) -> libc::c_int {
+    while HANGS.load(Ordering::Acquire) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    // SAFETY: the caller's own argument.
+    unsafe { libc::syscall(libc::SYS_fdatasync, descriptor) as libc::c_int }
+}
+
+/// Logs an empty message, and begins to wait until it is durable.
+fn log_and_wait(route: u32) -> DurableWait {
+    let head = Head { len: 0, site: 0, route, level: 20, flags: 0, ticks: 0 };
+    // SAFETY: `push` gives room for the five bytes.
+    let pushed = pipeline::push(head, 5, |place| unsafe {
+        place.write(tag::MESSAGE);
+        place.add(1).cast::<u32>().write_unaligned(0);
+    });
+    assert_eq!(Push::Undurable, pushed);
+    DurableWait::begin(20).unwrap()
+}
+
+#[test]
+fn a_record_whose_sync_hangs_is_not_durable_where_the_end_did_not_come() {
+    begin(Options { durability: Durability::Sync, durability_timeout: DEADLINE, ..Options::default() });
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hung.log");
+    let sink = file_sink(&path);
+    let route = route_to("hung", sink);
+    std::thread::scope(|scope| {
+        let (begun, begins) = std::sync::mpsc::channel();
+        let waits = scope.spawn(move || {
+            assert!(log(route, 20, "durable"));
+            HANGS.store(true, Ordering::Release);
+            let wait = log_and_wait(route);
+            begun.send(()).unwrap();
+            loop {
+                // As a shell that looks after something else in between, most of the time.
+                match wait.share(Duration::ZERO) {
+                    None => std::thread::sleep(Duration::from_millis(1)),
+                    Some(durable) => return durable,
+                }
+            }
+        });
+        begins.recv().unwrap();
+        while sum(counted(sink).written) < 2 {
+            std::thread::yield_now();
+        }
+        let sync = SyncWait::begin(None).unwrap();
+        assert_eq!(0, pipeline::end(Duration::from_millis(200)), "all is written");
+        pipeline::go_on();
+
+        assert!(!waits.join().unwrap(), "its sync hangs");
+        assert!(sync.wait(DEADLINE) && !sync.succeeded());
+        HANGS.store(false, Ordering::Release);
+    });
+    assert_eq!("durable\n\n", std::fs::read_to_string(&path).unwrap());
+}

@@ -1,0 +1,25 @@
+//! A flush that is asked for while another thread forks: the native threads are away, and nothing is queued for which they
+//! come back by themselves.
+
+mod line;
+
+use std::time::Duration;
+
+use line::{DEADLINE, begin, file_sink, log, route_to};
+use logspool::pipeline::{self, Flush, Options};
+
+#[test]
+fn a_flush_that_is_asked_for_while_the_threads_are_away_is_answered() {
+    begin(Options::default());
+    let folder = tempfile::tempdir().unwrap();
+    let route = route_to("flushed", file_sink(&folder.path().join("flushed.log")));
+    assert!(log(route, 20, "all that is logged"));
+    assert!(pipeline::flush(None, Some(DEADLINE)));
+
+    pipeline::before_fork();
+    let flush = Flush::begin(None).unwrap();
+    assert!(!flush.wait(Duration::from_millis(1)), "nobody is there to answer");
+    pipeline::after_fork_in_parent();
+
+    assert!(flush.wait(DEADLINE));
+}
