@@ -26,6 +26,7 @@ mod damage;
 mod defects;
 mod dice;
 mod exhaustive;
+mod heap;
 mod life;
 mod missing;
 mod model;

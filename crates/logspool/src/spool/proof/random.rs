@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use super::heap;
 use super::life::{Violation, run};
 use super::trial::Count;
 
@@ -29,6 +30,10 @@ fn explore(first: u64, wanted: u64) -> Result<(Count, u64), Violation> {
     let (found, shown) = (Mutex::new(None), Mutex::new(Instant::now()));
     let began = Instant::now();
     let work = || {
+        // The ordinary size has the system's memory, which sanitizers watch.
+        if wanted > STATES {
+            heap::use_lists();
+        }
         while states.load(Ordering::Relaxed) < wanted && !stop.load(Ordering::Relaxed) {
             match run_seed(next.fetch_add(1, Ordering::Relaxed)) {
                 Ok(count) => {
