@@ -56,7 +56,7 @@ pub fn scan<D: Disk>(
         let head = Head::parse(bytes, key).filter(|head| head.first >= lowest);
         let Some(head) = head else {
             hole.get_or_insert(offset);
-            offset += ALIGNMENT;
+            offset = window.behind_zeros(offset + ALIGNMENT);
             continue;
         };
         let payload = window.bytes(offset + HEAD_BYTES as u64, head.payload_bytes as usize);
@@ -105,6 +105,14 @@ impl<'a, D: Disk> Window<'a, D> {
         }
         let at = (offset - self.start) as usize;
         Some(&self.buffer[at..at + count])
+    }
+
+    /// The first place from `offset` on where a frame may begin: none begins with zeros, and most of a segment that was
+    /// just begun is nothing else.
+    fn behind_zeros(&self, offset: u64) -> u64 {
+        let loaded = self.buffer.get((offset - self.start) as usize..).unwrap_or_default();
+        let places = loaded.chunks_exact(ALIGNMENT as usize);
+        offset + places.take_while(|place| **place == [0; ALIGNMENT as usize]).count() as u64 * ALIGNMENT
     }
 
     fn load(&mut self, offset: u64, count: usize) {

@@ -23,7 +23,7 @@ fn hunt_crashes() -> Option<(u64, String)> {
     let mut states = 0;
     for seed in 1.. {
         match random::run_seed(seed) {
-            Ok(count) => states += count,
+            Ok(count) => states += count.states,
             Err(violation) => return Some((states, violation.what)),
         }
         if states > STATES {

@@ -2,9 +2,10 @@
 //! pending names.
 
 use super::dice::Dice;
-use super::life::{Plan, Trial, open};
-use super::model::{Attempt, Claims, Ledger, PLAIN, SERVICE};
+use super::life::{Plan, open};
+use super::model::{Claims, Ledger, PLAIN, SERVICE};
 use super::sim_disk::{Faults, Scene};
+use super::trial::{Count, Trials};
 use super::world::{Fate, World, Write};
 use crate::spool::disk::Operation;
 use crate::spool::options::{Options, WhenFull};
@@ -45,7 +46,7 @@ fn plan(when_full: WhenFull, folders: usize) -> Plan {
 }
 
 /// Runs one program and crashes it everywhere; returns how many crash states that were.
-pub fn run_program(index: usize) -> Result<u64, String> {
+pub fn run_program(index: usize) -> Result<Count, String> {
     let (program, when_full, folders) = PROGRAMS[index];
     let plan = plan(when_full, folders);
     let scene = Scene::new(World::default(), Dice::new(index as u64));
@@ -67,12 +68,11 @@ pub fn run_program(index: usize) -> Result<u64, String> {
         match step {
             'a' => {
                 let bytes = 100 + 20 * (ledger.attempts.len() % 3);
-                ledger.attempts.push(Attempt { first: spool.next(), count: 2, bytes });
-                let index = ledger.attempts.len() - 1;
-                let payload = ledger.payload(index);
-                let batch = Batch { first: spool.next(), count: 2, codec: 0, payload: &payload };
+                let first = spool.next();
+                let index = ledger.attempt(first, 2, bytes);
+                let batch = Batch { first, count: 2, codec: 0, payload: &ledger.attempts[index].payload };
                 if let Ok(end) = spool.append(&batch) {
-                    ledger.accepted.insert(batch.first, index);
+                    ledger.accepted.insert(first, index);
                     claim(&|claims| claims.accepted = end);
                 }
             }
@@ -120,9 +120,9 @@ pub fn run_program(index: usize) -> Result<u64, String> {
     crash_everywhere(&plan, &ledger, &states).map_err(|what| format!("{program}: {what}"))
 }
 
-fn crash_everywhere(plan: &Plan, ledger: &Ledger, states: &[(World, Claims)]) -> Result<u64, String> {
+fn crash_everywhere(plan: &Plan, ledger: &Ledger, states: &[(World, Claims)]) -> Result<Count, String> {
     let mut dice = Dice::new(1);
-    let mut count = 0;
+    let mut trials = Trials::new(plan, ledger);
     for (world, claims) in states {
         let namings = namings(&world.pending_names());
         let writes = world.pending_writes();
@@ -132,13 +132,11 @@ fn crash_everywhere(plan: &Plan, ledger: &Ledger, states: &[(World, Claims)]) ->
                 let fate =
                     |_: &Write, index: usize| if kept >> (index % 64) & 1 == 1 { Fate::Kept } else { Fate::Dropped };
                 let image = world.crash_with(naming, fate);
-                count += 1;
-                let mut trial = Trial { plan, ledger, dice: &mut dice };
-                trial.open_on(image, claims, claims.durable)?;
+                trials.open_on(image, claims, claims.durable, &mut dice)?;
             }
         }
     }
-    Ok(count)
+    Ok(trials.count)
 }
 
 /// Every combination of beginnings, one for each folder.
@@ -154,11 +152,13 @@ fn namings(pending: &[u64]) -> Vec<Vec<u64>> {
 
 #[test]
 fn short_programs_keep_their_promises_in_every_crash() {
-    let mut count = 0;
+    let (mut count, mut different) = (0, 0);
     for index in 0..PROGRAMS.len() {
-        count += run_program(index).unwrap_or_else(|what| panic!("{what}"));
+        let counted = run_program(index).unwrap_or_else(|what| panic!("{what}"));
+        count += counted.states;
+        different += counted.different;
     }
-    println!("{count} crash states of {} programs", PROGRAMS.len());
+    println!("{count} crash states of {} programs, {different} of them different", PROGRAMS.len());
     assert!(count > 2_000, "only {count} states: the programs do too little");
 }
 

@@ -4,8 +4,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::dice::Dice;
-use super::model::{Attempt, Claims, Ledger, MAX_COUNT, PLAIN, Reading, SERVICE, Seen, look, observe};
+use super::model::{Attempt, Claims, Expected, Ledger, MAX_COUNT, PLAIN, Reading, SERVICE, observe};
 use super::sim_disk::{Faults, Scene, SimDisk};
+use super::trial::{Count, Trials};
 use super::world::World;
 use crate::spool::error::SpoolError;
 use crate::spool::options::{Options, WhenFull};
@@ -79,7 +80,7 @@ impl Violation {
 }
 
 /// Runs a seed and returns how many crash states were looked at.
-pub fn run(seed: u64) -> Result<u64, Violation> {
+pub fn run(seed: u64) -> Result<Count, Violation> {
     Run::new(seed).live().map_err(|what| Violation { seed, what })
 }
 
@@ -101,7 +102,7 @@ struct Run {
     plain: Reading,
     /// A batch that was refused and is tried again.
     again: Option<usize>,
-    states: u64,
+    count: Count,
 }
 
 impl Run {
@@ -111,10 +112,10 @@ impl Run {
         let scene = Scene::new(World::default(), Dice::new(dice.next()));
         let ledger = Ledger { when_full: plan.options.when_full, ..Ledger::default() };
         let (service, plain) = (Reading::at(0), Reading::at(0));
-        Self { plan, dice, ledger, scene, service, plain, again: None, states: 0 }
+        Self { plan, dice, ledger, scene, service, plain, again: None, count: Count::default() }
     }
 
-    fn live(mut self) -> Result<u64, String> {
+    fn live(mut self) -> Result<Count, String> {
         let mut spool = self.open()?;
         for consumer in [SERVICE, PLAIN] {
             spool.add_consumer(consumer).map_err(|error| error.to_string())?;
@@ -136,7 +137,7 @@ impl Run {
             }
         }
         self.be_done(spool)?;
-        Ok(self.states)
+        Ok(self.count)
     }
 
     fn open(&self) -> Result<Spool<SimDisk>, String> {
@@ -185,15 +186,13 @@ impl Run {
                 let skipped = if self.dice.below(20) == 0 { self.dice.below(3) } else { 0 };
                 let count = 1 + self.dice.below(MAX_COUNT) as u32;
                 let bytes = 8 + self.dice.below(self.plan.max_payload - 7) as usize;
-                self.ledger.attempts.push(Attempt { first: spool.next() + skipped, count, bytes });
-                self.ledger.attempts.len() - 1
+                self.ledger.attempt(spool.next() + skipped, count, bytes)
             }
         };
-        let attempt = self.ledger.attempts[index];
-        let payload = self.ledger.payload(index);
-        match spool.append(&Batch { first: attempt.first, count: attempt.count, codec: 0, payload: &payload }) {
+        let Attempt { first, count, payload } = &self.ledger.attempts[index];
+        match spool.append(&Batch { first: *first, count: *count, codec: 0, payload }) {
             Ok(end) => {
-                self.ledger.accepted.insert(attempt.first, index);
+                self.ledger.accepted.insert(*first, index);
                 self.claim(|claims| claims.accepted = end);
             }
             Err(SpoolError::Disk(_) | SpoolError::Full { .. }) => {
@@ -210,7 +209,7 @@ impl Run {
         for _ in 0..=self.dice.below(4) {
             let Ok(Some(item)) = spool.read(SERVICE) else { break };
             // Without a crash nothing that was accepted may be missing, durable or not.
-            self.service.take(&item, &self.ledger, u64::MAX)?;
+            self.service.take(&item, &self.ledger)?;
         }
         let cursor = self.service.cursor;
         self.claim(|claims| claims.delivered = cursor);
@@ -223,7 +222,7 @@ impl Run {
     fn deliver_plainly(&mut self, spool: &mut Spool<SimDisk>) -> Result<(), String> {
         for _ in 0..=self.dice.below(4) {
             let Ok(Some(item)) = spool.read(PLAIN) else { break };
-            self.plain.take(&item, &self.ledger, u64::MAX)?;
+            self.plain.take(&item, &self.ledger)?;
         }
         // Sometimes the sink has only a part of the last batch.
         let cursor = self.plain.cursor - self.dice.below(2).min(self.plain.cursor);
@@ -237,13 +236,14 @@ impl Run {
     /// Crashes from every state of this life.
     fn look_at_states(&mut self) -> Result<(), String> {
         let states = self.scene.borrow_mut().states.take().unwrap_or_default();
+        let mut trials = Trials::new(&self.plan, &self.ledger);
         for (world, claims) in &states {
             for _ in 0..self.plan.images {
-                self.states += 1;
-                let mut trial = Trial { plan: &self.plan, ledger: &self.ledger, dice: &mut self.dice };
-                trial.look_at(world, claims)?;
+                trials.look_at(world, claims, &mut self.dice)?;
             }
         }
+        self.count.states += trials.count.states;
+        self.count.different += trials.count.different;
         Ok(())
     }
 
@@ -275,9 +275,11 @@ impl Run {
         // What the crash took is seen by a second spool on the same disk.
         let copy = Scene::new(self.scene.borrow().world.clone(), Dice::new(self.dice.next()));
         let mut other = open(&copy, &self.plan).map_err(|error| format!("I4: {error}"))?;
-        let seen =
-            observe(&mut other, &self.ledger, &claims, claims.durable).map_err(|what| format!("next life: {what}"))?;
-        self.ledger.keep_only(&seen.present());
+        let text = |what: String| format!("next life: {what}");
+        let seen = observe(&mut other, &self.ledger, claims.delivered).map_err(text)?;
+        let expected = Expected { ledger: &self.ledger, settled: claims.durable, present: None };
+        expected.judge(&seen, &claims).map_err(text)?;
+        self.ledger.keep_only(&seen.present);
         spool.ack(SERVICE, claims.delivered).map_err(|error| error.to_string())?;
         self.service = Reading::at(claims.delivered);
         let position = spool.add_consumer(PLAIN).map_err(|error| error.to_string())?;
@@ -306,7 +308,7 @@ impl Run {
                 // Each attempt gives a frame and two gaps at most.
                 for _ in 0..=3 * self.ledger.attempts.len() + 3 {
                     match spool.read(consumer).map_err(|error| fail("read", error))? {
-                        Some(item) => reading.take(&item, &self.ledger, u64::MAX)?,
+                        Some(item) => reading.take(&item, &self.ledger)?,
                         None => break,
                     };
                 }
@@ -330,111 +332,5 @@ impl Run {
             }
         }
         Ok(())
-    }
-}
-
-/// One state, to be crashed from.
-pub struct Trial<'a> {
-    pub plan: &'a Plan,
-    pub ledger: &'a Ledger,
-    pub dice: &'a mut Dice,
-}
-
-impl Trial<'_> {
-    fn look_at(&mut self, world: &World, claims: &Claims) -> Result<(), String> {
-        // After a failed sync, what was read from the cache may be gone with the process.
-        let forgets = self.plan.faults.sync > 0 && !self.plan.faults.reads_see_failed;
-        if self.dice.below(5) == 0 {
-            let settled = if forgets { claims.durable } else { claims.accepted };
-            self.open_on(world.clone(), claims, settled).map_err(|what| format!("after a kill: {what}"))
-        } else {
-            let image = world.crash(self.dice);
-            self.open_on(image, claims, claims.durable).map_err(|what| format!("after a power cut: {what}"))
-        }
-    }
-
-    /// Opens on what a crash left; `settled`: what was accepted below must be there.
-    pub fn open_on(&mut self, image: World, claims: &Claims, settled: u64) -> Result<(), String> {
-        let kind = self.dice.below(8);
-        let scene = Scene::new(image, Dice::new(self.dice.next()));
-        // Without faults whoever looks sees what an opening finds.
-        let is_looked_at = kind != 0 && self.plan.folders == 1;
-        let shown = is_looked_at.then(|| look(SimDisk::new(&scene, "first"), self.ledger, claims.delivered));
-        {
-            let scene = &mut *scene.borrow_mut();
-            scene.claims = *claims;
-            if kind == 0 {
-                scene.faults = self.plan.faults;
-            }
-            if kind <= 3 {
-                scene.states = Some(Vec::new());
-            }
-        }
-        let mut spool = open(&scene, self.plan).map_err(|error| format!("I4: {error}"))?;
-        let states = scene.borrow_mut().states.take();
-        let seen = observe(&mut spool, self.ledger, claims, settled)?;
-        if let Some(shown) = shown {
-            self.agrees(&shown?, &seen)?;
-        }
-        match kind {
-            0..=3 => self.crash_again(states.unwrap_or_default(), &scene, &seen, claims, settled),
-            4 | 5 => {
-                drop(spool);
-                let mut again = open(&scene, self.plan).map_err(|error| format!("I4: {error}"))?;
-                let second = observe(&mut again, self.ledger, claims, settled)?;
-                if second.items != seen.items || second.next != seen.next {
-                    return Err(format!("I5: first {seen:?}, then {second:?}"));
-                }
-                Ok(())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Whether a look showed the records that the service was given; what was given up may still be shown.
-    fn agrees(&self, shown: &[usize], seen: &Seen) -> Result<(), String> {
-        let given: Vec<usize> = seen.items[0].iter().filter_map(|(.., index)| *index).collect();
-        let is_same = match self.plan.options.when_full {
-            WhenFull::RefuseNew => shown == given,
-            WhenFull::DropOldest => shown.ends_with(&given),
-        };
-        if is_same { Ok(()) } else { Err(format!("I5: a look shows {shown:?}, an opening gives {given:?}")) }
-    }
-
-    /// Crashes from a state inside the opening, and from the one behind it with what was promised by then.
-    fn crash_again(
-        &mut self,
-        states: Vec<(World, Claims)>,
-        scene: &Rc<RefCell<Scene>>,
-        seen: &Seen,
-        claims: &Claims,
-        settled: u64,
-    ) -> Result<(), String> {
-        let open_again = |image: World| {
-            let scene = Scene::new(image, Dice::new(7));
-            open(&scene, self.plan).map_err(|error| format!("I6, I4: {error}"))
-        };
-        if !states.is_empty() {
-            let (world, _) = &states[self.dice.below(states.len() as u64) as usize];
-            let mut spool = open_again(world.crash(self.dice))?;
-            // A power cut after a kill takes what was never durable.
-            let settled = settled.min(claims.durable);
-            observe(&mut spool, self.ledger, claims, settled).map_err(|what| format!("I6: {what}"))?;
-        }
-        let mut spool = open_again(scene.borrow().world.crash(self.dice))?;
-        let present = seen.present();
-        let known = Ledger {
-            attempts: self.ledger.attempts.clone(),
-            accepted: self
-                .ledger
-                .accepted
-                .iter()
-                .filter(|(_, index)| present.contains(index))
-                .map(|(first, index)| (*first, *index))
-                .collect(),
-            when_full: self.ledger.when_full,
-        };
-        let what = "I6: durable after the first opening";
-        observe(&mut spool, &known, claims, seen.durable).map(|_| ()).map_err(|error| format!("{what}: {error}"))
     }
 }

@@ -14,16 +14,23 @@
 //!
 //! At the end of a run the faults stop: everything must be delivered and given back within a bound.
 //!
+//! A crash state is what a crash left and what had been promised before it. Many states of a life leave the same bytes:
+//! these are opened once (`trial.rs`), and judged for each state. Beside the states that were looked at, the count says
+//! how many of them differ within their lives.
+//!
 //! `LOGSPOOL_CRASH_STATES` sets how many crash states are looked at, `LOGSPOOL_SEED` the first run; a violation names
 //! the seed of its run and what the seed stands for. `defects.rs` plants defects that must be found.
 
+mod content;
 mod damage;
 mod defects;
 mod dice;
 mod exhaustive;
+mod heap;
 mod life;
 mod missing;
 mod model;
 mod random;
 mod sim_disk;
+mod trial;
 mod world;

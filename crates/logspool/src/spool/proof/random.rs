@@ -5,7 +5,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use super::heap;
 use super::life::{Violation, run};
+use super::trial::Count;
 
 /// States of the ordinary test.
 const STATES: u64 = 100_000;
@@ -13,7 +15,7 @@ const STATES: u64 = 100_000;
 const PROGRESS: Duration = Duration::from_secs(10);
 
 /// Runs a seed; a panic is a violation like others.
-pub fn run_seed(seed: u64) -> Result<u64, Violation> {
+pub fn run_seed(seed: u64) -> Result<Count, Violation> {
     std::panic::catch_unwind(AssertUnwindSafe(|| run(seed))).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| text.to_string()));
@@ -22,15 +24,21 @@ pub fn run_seed(seed: u64) -> Result<u64, Violation> {
 }
 
 /// Runs seeds from `first` on until `wanted` states were looked at. Returns states and runs.
-fn explore(first: u64, wanted: u64) -> Result<(u64, u64), Violation> {
-    let (states, next, stop) = (AtomicU64::new(0), AtomicU64::new(first), AtomicBool::new(false));
+fn explore(first: u64, wanted: u64) -> Result<(Count, u64), Violation> {
+    let (states, different) = (AtomicU64::new(0), AtomicU64::new(0));
+    let (next, stop) = (AtomicU64::new(first), AtomicBool::new(false));
     let (found, shown) = (Mutex::new(None), Mutex::new(Instant::now()));
     let began = Instant::now();
     let work = || {
+        // The ordinary size has the system's memory, which sanitizers watch.
+        if wanted > STATES {
+            heap::use_lists();
+        }
         while states.load(Ordering::Relaxed) < wanted && !stop.load(Ordering::Relaxed) {
             match run_seed(next.fetch_add(1, Ordering::Relaxed)) {
                 Ok(count) => {
-                    let done = states.fetch_add(count, Ordering::Relaxed) + count;
+                    different.fetch_add(count.different, Ordering::Relaxed);
+                    let done = states.fetch_add(count.states, Ordering::Relaxed) + count.states;
                     let mut shown = shown.lock().unwrap();
                     if shown.elapsed() > PROGRESS {
                         *shown = Instant::now();
@@ -52,7 +60,10 @@ fn explore(first: u64, wanted: u64) -> Result<(u64, u64), Violation> {
     });
     match found.into_inner().unwrap() {
         Some(violation) => Err(violation),
-        None => Ok((states.into_inner(), next.into_inner() - first)),
+        None => {
+            let count = Count { states: states.into_inner(), different: different.into_inner() };
+            Ok((count, next.into_inner() - first))
+        }
     }
 }
 
@@ -79,8 +90,11 @@ fn random_programs_keep_their_promises_in_every_crash() {
     println!("LOGSPOOL_SEED={seed}");
     let began = Instant::now();
     match explore(seed, wanted) {
-        Ok((states, runs)) => {
-            println!("{states} crash states of {runs} runs in {:.1} s, 0 violations", began.elapsed().as_secs_f64());
+        Ok((Count { states, different }, runs)) => {
+            let seconds = began.elapsed().as_secs_f64();
+            println!(
+                "{states} crash states of {runs} runs in {seconds:.1} s, {different} of them different, 0 violations"
+            );
         }
         Err(violation) => panic!("{}", violation.explain()),
     }

@@ -11,7 +11,7 @@ use super::world::World;
 use crate::spool::disk::{Disk, DiskError, Operation};
 
 /// How a disk fails, in a thousand calls.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Faults {
     /// A write that ends with an error, with any part of it done.
     pub write: u64,
@@ -31,6 +31,13 @@ pub struct Faults {
     pub reads_see_failed: bool,
 }
 
+impl Faults {
+    /// Whether anything fails.
+    pub fn are_none(&self) -> bool {
+        *self == Self { reads_see_failed: self.reads_see_failed, ..Self::default() }
+    }
+}
+
 /// A world, how it fails, and its states so far.
 #[derive(Debug)]
 pub struct Scene {
@@ -41,6 +48,8 @@ pub struct Scene {
     pub claims: Claims,
     /// The states behind every call, with what had been promised by then.
     pub states: Option<Vec<(World, Claims)>>,
+    /// How many changes had been made behind each call, where the world notes them.
+    pub calls: Vec<usize>,
     /// The next call of this kind fails.
     pub fails_next: Option<Operation>,
     ids: u64,
@@ -49,13 +58,25 @@ pub struct Scene {
 impl Scene {
     pub fn new(world: World, dice: Dice) -> Rc<RefCell<Self>> {
         let (faults, claims) = (Faults::default(), Claims::default());
-        Rc::new(RefCell::new(Self { world, faults, dice, claims, states: None, fails_next: None, ids: 0 }))
+        Rc::new(RefCell::new(Self {
+            world,
+            faults,
+            dice,
+            claims,
+            states: None,
+            calls: Vec::new(),
+            fails_next: None,
+            ids: 0,
+        }))
     }
 
     /// Keeps the state as it is now.
     pub fn keep(&mut self) {
         if let Some(states) = &mut self.states {
             states.push((self.world.clone(), self.claims));
+        }
+        if let Some(changes) = &self.world.changes {
+            self.calls.push(changes.len());
         }
     }
 }

@@ -7,13 +7,14 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use super::content::{Content, is_same};
 use super::dice::Dice;
 
 /// Bytes that a disk writes in one piece.
 const SECTOR_BYTES: usize = 512;
 
 /// A write that no sync has made durable.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Write {
     offset: usize,
     bytes: Vec<u8>,
@@ -23,24 +24,75 @@ pub struct Write {
 #[derive(Debug, Clone, Default)]
 pub struct Inode {
     /// What reads see.
-    pub cache: Rc<Vec<u8>>,
-    durable: Rc<Vec<u8>>,
+    pub cache: Rc<Content>,
+    durable: Rc<Content>,
     pending: Vec<Rc<Write>>,
+    /// Reads see what a failed sync has dropped.
+    is_parted: bool,
+}
+
+impl Inode {
+    fn is_same(&self, other: &Self) -> bool {
+        is_same(&self.cache, &other.cache) && is_same(&self.durable, &other.durable) && self.pending == other.pending
+    }
+
+    fn write(&mut self, write: Rc<Write>) {
+        Rc::make_mut(&mut self.cache).put(write.offset, &write.bytes);
+        self.pending.push(write);
+    }
+
+    fn sync(&mut self) {
+        if self.is_parted {
+            let durable = Rc::make_mut(&mut self.durable);
+            for write in self.pending.drain(..) {
+                durable.put(write.offset, &write.bytes);
+            }
+        } else {
+            self.durable = self.cache.clone();
+            self.pending.clear();
+        }
+    }
+
+    /// A file whose bytes are all durable.
+    fn settled(bytes: Rc<Content>) -> Rc<Self> {
+        Rc::new(Self { cache: bytes.clone(), durable: bytes, ..Self::default() })
+    }
+
+    fn is_settled(&self) -> bool {
+        self.pending.is_empty() && Rc::ptr_eq(&self.cache, &self.durable)
+    }
 }
 
 /// An operation on names that no sync has made durable.
-#[derive(Debug, Clone)]
-enum Naming {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Naming {
     Link(Rc<str>, usize),
     Unlink(Rc<str>),
     Rename(Rc<str>, Rc<str>),
 }
 
-/// The names of one folder.
+/// What a call to the disk did.
+#[derive(Debug, Clone)]
+pub enum Change {
+    Folder(Rc<str>),
+    Name(usize, Naming),
+    SyncFolder(usize),
+    Write(usize, Rc<Write>),
+    Sync(usize),
+    /// A sync failed; reads still see what was written.
+    FailSync(usize),
+    /// A sync failed, and reads see what is durable.
+    Forget(usize),
+}
+
+type Names = BTreeMap<Rc<str>, usize>;
+
+/// The names of one folder. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct Folder {
-    pub names: BTreeMap<Rc<str>, usize>,
-    durable: BTreeMap<Rc<str>, usize>,
+    path: Rc<str>,
+    pub names: Rc<Names>,
+    durable: Rc<Names>,
     pending: Vec<Naming>,
 }
 
@@ -49,10 +101,13 @@ pub struct Folder {
 pub struct World {
     pub inodes: Vec<Rc<Inode>>,
     pub folders: Vec<Folder>,
-    pub folder_names: Vec<Rc<str>>,
+    /// No crash is to come: what is durable is not told apart.
+    pub is_last: bool,
+    /// What was done, where somebody wants to know.
+    pub changes: Option<Vec<Change>>,
 }
 
-fn apply(names: &mut BTreeMap<Rc<str>, usize>, naming: &Naming) {
+fn apply(names: &mut Names, naming: &Naming) {
     match naming {
         Naming::Link(name, inode) => {
             names.insert(name.clone(), *inode);
@@ -68,77 +123,97 @@ fn apply(names: &mut BTreeMap<Rc<str>, usize>, naming: &Naming) {
     }
 }
 
-fn put(bytes: &mut Vec<u8>, offset: usize, piece: &[u8]) {
-    if bytes.len() < offset + piece.len() {
-        bytes.resize(offset + piece.len(), 0);
-    }
-    bytes[offset..offset + piece.len()].copy_from_slice(piece);
-}
-
 impl World {
     /// A durable file of these bytes.
     pub fn file(bytes: Vec<u8>) -> Rc<Inode> {
-        let bytes = Rc::new(bytes);
-        Rc::new(Inode { cache: bytes.clone(), durable: bytes, pending: Vec::new() })
+        Inode::settled(Rc::new(Content::new(bytes)))
     }
 
     /// The folder of this path, made where it is missing.
     pub fn folder(&mut self, path: &str) -> usize {
-        if let Some(index) = self.folder_names.iter().position(|name| &**name == path) {
+        if let Some(index) = self.folders.iter().position(|folder| &*folder.path == path) {
             return index;
         }
-        self.folder_names.push(path.into());
-        self.folders.push(Folder::default());
+        self.change(Change::Folder(path.into()));
         self.folders.len() - 1
     }
 
     pub fn create(&mut self, folder: usize, name: &str) -> usize {
-        self.inodes.push(Rc::default());
-        let inode = self.inodes.len() - 1;
-        self.change_name(folder, Naming::Link(name.into(), inode));
+        let inode = self.inodes.len();
+        self.change(Change::Name(folder, Naming::Link(name.into(), inode)));
         inode
     }
 
     pub fn rename(&mut self, folder: usize, from: &str, to: &str) {
-        self.change_name(folder, Naming::Rename(from.into(), to.into()));
+        self.change(Change::Name(folder, Naming::Rename(from.into(), to.into())));
     }
 
     pub fn remove(&mut self, folder: usize, name: &str) {
-        self.change_name(folder, Naming::Unlink(name.into()));
-    }
-
-    fn change_name(&mut self, folder: usize, naming: Naming) {
-        let folder = &mut self.folders[folder];
-        apply(&mut folder.names, &naming);
-        folder.pending.push(naming);
+        self.change(Change::Name(folder, Naming::Unlink(name.into())));
     }
 
     pub fn sync_folder(&mut self, folder: usize) {
-        let folder = &mut self.folders[folder];
-        folder.durable = folder.names.clone();
-        folder.pending.clear();
+        self.change(Change::SyncFolder(folder));
     }
 
     pub fn write(&mut self, inode: usize, offset: u64, bytes: &[u8]) {
-        let inode = Rc::make_mut(&mut self.inodes[inode]);
-        put(Rc::make_mut(&mut inode.cache), offset as usize, bytes);
-        inode.pending.push(Rc::new(Write { offset: offset as usize, bytes: bytes.to_vec() }));
+        let offset = offset as usize;
+        if self.is_last {
+            let inode = Rc::make_mut(&mut self.inodes[inode]);
+            Rc::make_mut(&mut inode.cache).put(offset, bytes);
+        } else {
+            self.change(Change::Write(inode, Rc::new(Write { offset, bytes: bytes.to_vec() })));
+        }
     }
 
     pub fn sync(&mut self, inode: usize) {
-        let inode = Rc::make_mut(&mut self.inodes[inode]);
-        let durable = Rc::make_mut(&mut inode.durable);
-        for write in inode.pending.drain(..) {
-            put(durable, write.offset, &write.bytes);
-        }
+        self.change(Change::Sync(inode));
     }
 
     /// A sync that fails: what was to be written is dropped and counts as written. Reads may still see it.
     pub fn fail_sync(&mut self, inode: usize, reads_see_it: bool) {
-        let inode = Rc::make_mut(&mut self.inodes[inode]);
-        inode.pending.clear();
-        if !reads_see_it {
-            inode.cache = inode.durable.clone();
+        self.change(if reads_see_it { Change::FailSync(inode) } else { Change::Forget(inode) });
+    }
+
+    fn change(&mut self, change: Change) {
+        self.apply(&change);
+        if let Some(changes) = &mut self.changes {
+            changes.push(change);
+        }
+    }
+
+    /// Makes a change that was made in another world.
+    pub fn apply(&mut self, change: &Change) {
+        match change {
+            Change::Folder(path) => self.folders.push(Folder { path: path.clone(), ..Folder::default() }),
+            Change::Name(folder, naming) => {
+                if let Naming::Link(..) = naming {
+                    self.inodes.push(Rc::default());
+                }
+                let folder = &mut self.folders[*folder];
+                apply(Rc::make_mut(&mut folder.names), naming);
+                if !self.is_last {
+                    folder.pending.push(naming.clone());
+                }
+            }
+            Change::SyncFolder(_) | Change::Sync(_) if self.is_last => {}
+            Change::SyncFolder(folder) => {
+                let folder = &mut self.folders[*folder];
+                folder.durable = folder.names.clone();
+                folder.pending.clear();
+            }
+            Change::Write(inode, write) => Rc::make_mut(&mut self.inodes[*inode]).write(write.clone()),
+            Change::Sync(inode) => Rc::make_mut(&mut self.inodes[*inode]).sync(),
+            Change::FailSync(inode) => {
+                let inode = Rc::make_mut(&mut self.inodes[*inode]);
+                inode.pending.clear();
+                inode.is_parted = true;
+            }
+            Change::Forget(inode) => {
+                let inode = Rc::make_mut(&mut self.inodes[*inode]);
+                inode.pending.clear();
+                inode.cache = inode.durable.clone();
+            }
         }
     }
 
@@ -182,23 +257,32 @@ impl World {
         self.folders.iter().map(|folder| folder.pending.len() as u64).collect()
     }
 
+    /// Files that may have a name after a crash.
     fn reachable(&self) -> impl Iterator<Item = usize> {
-        let is_named = |inode: usize| {
-            self.folders.iter().any(|folder| {
-                folder.durable.values().any(|named| *named == inode)
-                    || folder.pending.iter().any(|naming| matches!(naming, Naming::Link(_, made) if *made == inode))
-            })
-        };
-        (0..self.inodes.len()).filter(move |inode| is_named(*inode))
+        let mut is_named = vec![false; self.inodes.len()];
+        for folder in &self.folders {
+            folder.durable.values().for_each(|inode| is_named[*inode] = true);
+            for naming in &folder.pending {
+                if let Naming::Link(_, inode) = naming {
+                    is_named[*inode] = true;
+                }
+            }
+        }
+        (0..is_named.len()).filter(move |inode| is_named[*inode])
     }
 
     /// What is left with so many operations on the names of each folder, and these fates of the pending writes.
     pub fn crash_with(&self, kept_names: &[u64], mut fate: impl FnMut(&Write, usize) -> Fate) -> Self {
-        let mut left = Self { folder_names: self.folder_names.clone(), ..Self::default() };
-        let mut fates = BTreeMap::new();
+        let mut left = Self::default();
+        let mut places = vec![usize::MAX; self.inodes.len()];
         let mut index = 0;
         for inode in self.reachable() {
             let source = &self.inodes[inode];
+            places[inode] = left.inodes.len();
+            if source.is_settled() {
+                left.inodes.push(source.clone());
+                continue;
+            }
             let mut bytes = source.durable.clone();
             for write in &source.pending {
                 let fate = fate(write, index);
@@ -210,25 +294,68 @@ impl World {
                 }
                 let place = Rc::make_mut(&mut bytes);
                 match fate {
-                    Fate::Cut(length) => put(place, write.offset, &write.bytes[..length.min(write.bytes.len())]),
-                    Fate::Zeroed => put(place, write.offset, &vec![0; write.bytes.len()]),
-                    _ => put(place, write.offset, &write.bytes),
+                    Fate::Cut(length) => place.put(write.offset, &write.bytes[..length.min(write.bytes.len())]),
+                    Fate::Zeroed => place.put(write.offset, &vec![0; write.bytes.len()]),
+                    _ => place.put(write.offset, &write.bytes),
                 }
             }
-            left.inodes.push(Rc::new(Inode { cache: bytes.clone(), durable: bytes, pending: Vec::new() }));
-            fates.insert(inode, left.inodes.len() - 1);
+            left.inodes.push(Inode::settled(bytes));
         }
         for (folder, kept) in self.folders.iter().zip(kept_names) {
-            let mut names = folder.durable.clone();
+            let mut names = Names::clone(&folder.durable);
             for naming in &folder.pending[..*kept as usize] {
                 apply(&mut names, naming);
             }
             for inode in names.values_mut() {
-                *inode = fates[inode];
+                *inode = places[*inode];
             }
-            left.folders.push(Folder { durable: names.clone(), names, pending: Vec::new() });
+            let names = Rc::new(names);
+            left.folders.push(Folder { path: folder.path.clone(), durable: names.clone(), names, pending: Vec::new() });
         }
         left
+    }
+
+    /// Equal for equal worlds, mostly different for others.
+    pub fn mark(&self) -> u64 {
+        let mut mark = 0_u64;
+        let mut mix = |word: u64| mark = (mark ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+        for folder in &self.folders {
+            mix(folder.names.len() as u64);
+            for (name, inode) in &*folder.names {
+                for chunk in name.as_bytes().chunks(8) {
+                    let mut word = [0; 8];
+                    word[..chunk.len()].copy_from_slice(chunk);
+                    mix(u64::from_le_bytes(word));
+                }
+                mix(u64::from(self.inodes[*inode].cache.mark()));
+            }
+        }
+        mark
+    }
+
+    /// Whether nothing tells the two apart, neither a reader nor a crash.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let is_same_file = |one: usize, two: usize| {
+            let (one, two) = (&self.inodes[one], &other.inodes[two]);
+            Rc::ptr_eq(one, two) || one.is_same(two)
+        };
+        let are_same = |one: &Names, two: &Names| {
+            one.len() == two.len() && one.iter().zip(two).all(|(a, b)| a.0 == b.0 && is_same_file(*a.1, *b.1))
+        };
+        // Pending operations name files by their places, also such as have no name now.
+        let is_same_to_come = |naming: &Naming| match naming {
+            Naming::Link(_, inode) => is_same_file(*inode, *inode),
+            _ => true,
+        };
+        let is_same_folder = |one: &Folder, two: &Folder| {
+            one.path == two.path
+                && one.pending == two.pending
+                && are_same(&one.names, &two.names)
+                && are_same(&one.durable, &two.durable)
+                && one.pending.iter().all(is_same_to_come)
+        };
+        self.folders.len() == other.folders.len()
+            && self.folders.iter().zip(&other.folders).all(|(one, two)| is_same_folder(one, two))
     }
 }
 
