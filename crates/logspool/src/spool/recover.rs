@@ -135,8 +135,9 @@ impl<D: Disk> Spool<D> {
                             let _ = self.disks[disk].remove(&name);
                         }
                     }
-                    Named::Unfinished => {
-                        // Should it stay, it is in nobody's way.
+                    Named::Unfinished(number) => {
+                        // Should it stay, it is in nobody's way: the next segment has another number.
+                        self.next_segment = self.next_segment.max(number.unwrap_or(0));
                         let _ = self.disks[disk].remove(&name);
                     }
                     Named::Other => {}

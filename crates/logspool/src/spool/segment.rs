@@ -213,8 +213,8 @@ pub enum Named {
     Segment(u64),
     /// A segment that waits to be used again.
     Spare(u64),
-    /// A file that was being made.
-    Unfinished,
+    /// A file that was being made: a segment, or one without a number.
+    Unfinished(Option<u64>),
     /// A segment that was set aside.
     SetAside(u64),
     /// Something else.
@@ -224,15 +224,13 @@ pub enum Named {
 /// Tells what a file is.
 pub fn named(name: &str) -> Named {
     let Some((stem, kind)) = name.rsplit_once('.') else { return Named::Other };
-    if kind == "tmp" {
-        return Named::Unfinished;
-    }
     let is_number = stem.len() == 20 && stem.bytes().all(|byte| byte.is_ascii_digit());
     let number = is_number.then(|| stem.parse().ok()).flatten().filter(|number| *number < MAX_NUMBER);
     match (kind, number) {
         ("seg", Some(number)) => Named::Segment(number),
         ("free", Some(number)) => Named::Spare(number),
         ("aside", Some(number)) => Named::SetAside(number),
+        ("tmp", number) => Named::Unfinished(number),
         _ => Named::Other,
     }
 }
@@ -280,7 +278,8 @@ mod tests {
     fn names_tell_what_a_file_is() {
         assert_eq!(Named::Segment(7), named(&segment_name(7)));
         assert_eq!(Named::Spare(7), named(&spare_name(7)));
-        assert_eq!(Named::Unfinished, named("checkpoint.tmp"));
+        assert_eq!(Named::Unfinished(Some(7)), named(&unfinished_name(7)));
+        assert_eq!(Named::Unfinished(None), named("checkpoint.tmp"));
         assert_eq!(Named::Other, named("7.seg"));
         assert_eq!(Named::Other, named("checkpoint"));
         assert_eq!(Named::Other, named("99999999999999999999.seg"));
