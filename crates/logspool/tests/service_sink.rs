@@ -142,16 +142,16 @@ fn acks_may_come_in_any_order_and_only_so_many_chunks_are_on_their_way() {
     let service = Service::start("tcp://127.0.0.1:0");
     service.set(Answer::Hold);
     let (sink, route) = open(&service.address);
-    log_many(route, 0..8000);
-    service.wait("a full window", |arrivals| arrivals.len() == 8);
+    log_many(route, 0..15_000);
+    service.wait("a full window", |arrivals| arrivals.len() == 24);
 
     assert!(!pipeline::flush(Some(sink), Some(Duration::from_millis(100))));
-    assert_eq!(8, service.arrivals().len());
-    assert_eq!((0, 8000), (written(sink), queued(sink)));
+    assert_eq!(24, service.arrivals().len());
+    assert_eq!((0, 15_000), (written(sink), queued(sink)));
     service.release();
     assert!(pipeline::flush(Some(sink), Some(DEADLINE)));
-    assert_eq!((0..8000).collect::<Vec<_>>(), numbers(&service.messages()));
-    assert_eq!(8000, written(sink));
+    assert_eq!((0..15_000).collect::<Vec<_>>(), numbers(&service.messages()));
+    assert_eq!(15_000, written(sink));
     assert!(pipeline::close_sink(sink, DEADLINE));
 }
 
