@@ -1,8 +1,8 @@
 //! Every sink, one file each. To add one: its file, and one line in [`open`].
 //!
-//! Beside them, `lent` (descriptors of the program's), and what the file sinks share: `named` (a file and its path), `torn` (writes that end inside a
-//! record), `unsynced` (what is not durable yet), `schedule`, `calendar` and `expired` (when rotation by time is due, and
-//! what it removes), `compress` (what becomes of backups).
+//! Beside them, `lent` (descriptors of the program's), and what the file sinks share: `named` (a file and its path),
+//! `torn` (writes that end inside a record), `unsynced` (what is not durable yet), `schedule`, `calendar` and `expired`
+//! (when rotation by time is due, and what it removes), `compress` (what becomes of backups).
 
 mod calendar;
 pub(crate) mod compress;
