@@ -346,7 +346,6 @@ impl Pipeline {
 
     /// As a flush of all sinks, but what was closed at its own deadline had its time already.
     fn flush_at_end(&'static self, deadline: Option<Instant>) -> bool {
-        self.ensure_threads();
         let ticket = self.request();
         let answered = || self.answered.load(Ordering::Acquire) >= ticket;
         self.wait_for_threads(deadline, || {
