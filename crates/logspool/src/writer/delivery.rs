@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::entries::Entry;
 use super::{Order, Outlet, TEXT, Waiting};
 use crate::chunk::Chunk;
 use crate::clock::{monotonic_ns, wall_ns};
@@ -51,7 +52,7 @@ impl Outlet {
                 return Errand::Leave;
             }
             let position = waiting.taken;
-            let Some(entry) = waiting.entries.get(position).filter(|_| has_room && waiting.may_take()) else {
+            let Some(entry) = waiting.next_to_take().filter(|_| has_room) else {
                 return Errand::Carry;
             };
             if let Some(chunk) = &entry.heap {
@@ -119,6 +120,8 @@ impl Outlet {
         };
         self.writing_since.store(since, Ordering::Relaxed);
         match carried.next {
+            // One that waited here with batches at hand would send one chunk for each wait.
+            Next::Answer if courier.has_room() && self.lock().next_to_take().is_some() => {}
             Next::Answer => courier.wait(ANSWER_WAIT),
             Next::Idle => self.rest(None, courier.has_room(), pace),
             Next::Gathers(until) | Next::Away(until) => self.rest(Some(until), courier.has_room(), pace),
@@ -137,7 +140,7 @@ impl Outlet {
     /// Waits until then, for another batch, or until somebody begins to wait for everything.
     fn rest(&self, until: Option<Instant>, has_room: bool, pace: Pace) {
         let waiting = self.lock();
-        let has_more = has_room && waiting.entries.get(waiting.taken).is_some() && waiting.may_take();
+        let has_more = has_room && waiting.next_to_take().is_some();
         let hurries = pace == Pace::Gather && self.notify.load(Ordering::Relaxed);
         if has_more || hurries || self.is_over(&waiting) {
             return;
@@ -157,6 +160,11 @@ impl Waiting {
     fn may_take(&self) -> bool {
         self.taken == 0 || self.entries.get(self.taken).is_none_or(|entry| entry.order == Order::default())
     }
+
+    /// The next batch, if it may go now.
+    fn next_to_take(&self) -> Option<&Entry> {
+        self.entries.get(self.taken).filter(|_| self.may_take())
+    }
 }
 
 /// The number that stands for an error in the statistics, also where the system gave none.
@@ -174,6 +182,7 @@ pub(super) fn error_number(error: &io::Error) -> i32 {
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
+    use std::sync::atomic::AtomicUsize;
 
     use super::*;
     use crate::definition::{Descriptor, SinkDefinition, SinkKind};
@@ -266,5 +275,65 @@ mod tests {
                 head.stream[0].load(Ordering::Relaxed)
             )
         );
+    }
+
+    /// Sends each batch as it is carried. They arrive together, after somebody has waited for the answer.
+    struct Distant {
+        taken: usize,
+        sent: usize,
+        arrived: usize,
+        sent_at_wait: Arc<AtomicUsize>,
+    }
+
+    impl Courier for Distant {
+        fn stream(&self) -> Option<Stream> {
+            None
+        }
+        fn has_room(&self) -> bool {
+            self.taken == self.sent
+        }
+        fn take(&mut self, _: Lines<'_>) {
+            self.taken += 1;
+        }
+        fn carry(&mut self, _: Pace) -> Carried {
+            self.sent = self.taken;
+            if self.sent_at_wait.load(Ordering::Relaxed) == 0 {
+                return Carried { arrived: 0, error: None, next: Next::Answer };
+            }
+            Carried {
+                arrived: self.sent - std::mem::replace(&mut self.arrived, self.sent),
+                error: None,
+                next: Next::Idle,
+            }
+        }
+        fn wait(&self, _: Duration) {
+            self.sent_at_wait.store(self.sent, Ordering::Relaxed);
+        }
+    }
+
+    impl Sink for Distant {
+        fn write(&mut self, _: Lines<'_>) -> Result<usize, SinkError> {
+            unreachable!("it is a courier")
+        }
+        fn courier(&mut self) -> Option<&mut dyn Courier> {
+            Some(self)
+        }
+    }
+
+    #[test]
+    fn no_answer_is_waited_for_while_batches_at_hand_may_go() {
+        let segment = Arc::new(Segment::in_memory(None).unwrap());
+        let sent_at_wait = Arc::default();
+        let sink = Box::new(Distant { taken: 0, sent: 0, arrived: 0, sent_at_wait: Arc::clone(&sent_at_wait) });
+        let definition = SinkDefinition { kind: SinkKind::Null, descriptor: Descriptor::Open };
+        let outlet = Outlet::new(1, definition, None, sink, segment, Arc::new(Budget::new(0)));
+        for batch in 1..=5 {
+            outlet.push(chunk(batch), 0);
+        }
+        outlet.close_when_written(1);
+        outlet.answer(1);
+        outlet.run(|| ());
+
+        assert_eq!(5, sent_at_wait.load(Ordering::Relaxed));
     }
 }
