@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import signal
 import subprocess
 import sys
 import time
@@ -91,6 +92,8 @@ def main() -> None:
         raise fail(f"unknown: {', '.join(unknown)} (parts: {', '.join(PARTS)})", 2)
     if options.rounds < 1:
         raise fail("--rounds has to be 1 or more", 2)
+    # Whoever stops it finds no server, load or store left behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     step("building the service, senders and calibrators for release")
     ground = Ground(build(), QUICK if options.quick else Sizes())
     try:

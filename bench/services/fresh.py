@@ -51,8 +51,9 @@ def _probed(ground: Ground, kind: str, rate: float) -> Round:
             sent = load.finish()
         counts = counting.in_store(store, "logger = 'native'").figures(int(sent["records"]))
         there = counting.in_store(store, "logger = 'probe'")
-    if there.distinct != probes:
-        raise Wrong(f"{kind}: {there.distinct} of {probes} probes are stored")
+    asked = sum(map(len, times.values()))
+    if there.distinct != asked:
+        raise Wrong(f"{kind}: {there.distinct} of {asked} probes are stored")
     offered = {"offered": sent["records"] / sent["sent"], "late_ms": sent["latest"] * 1e3, **counts}
     return {row(kind, name): {**_points(times[key]), **offered} for key, name in (("trace", TRACE), ("word", WORD))}
 
@@ -76,10 +77,10 @@ PART = Part(
     most_rounds=2,
     question="A sender of chunks first measures what the service takes with this store, then sends half of that at a "
     "steady pace. Meanwhile a program logs a marker by SocketHandler, asks for it over HTTP every 2 ms until it is "
-    "found, and goes on after a moment; the time of the last question counts. `load late` is by how much the sender "
-    "fell behind its pace at worst.",
+    "found, and goes on after a moment; the time of the last question counts. First come those by trace ids, then "
+    "those by words, for 20 s at most. `load late` is by how much the sender fell behind its pace at worst.",
     work=(
-        (TRACE, "both stores have an index of traces; that of SQLite lags, and what it has not reached is searched"),
+        (TRACE, "both stores have an index of traces; that of SQLite lags, and the service knows the traces it lacks"),
         (WORD, "SQLite has an index of words, PostgreSQL none: it reads what came in the last 5 s"),
     ),
 )

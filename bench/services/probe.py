@@ -3,7 +3,7 @@
     python probe.py TCP_PORT HTTP_PORT COUNT
 
 Prints `ready`, waits for a line, and prints one JSON object with the milliseconds of each marker: those that were asked
-for by the id of a trace, and those by a word of the message.
+for by the id of a trace, and then those by a word of the message. COUNT is of both.
 """
 
 import http.client
@@ -54,13 +54,15 @@ def main() -> None:
     sys.stdin.readline()
     found: dict[str, list[float]] = {"trace": [], "word": []}
     for number in range(count):
-        kind = "word" if number % 2 and sum(found["word"]) < WORDS_MILLISECONDS else "trace"
+        kind = "trace" if number < (count + 1) // 2 else "word"
         marker = f"marker{uuid.uuid4().hex}"
         logger.info("a probe says %s", marker, extra={"trace_id": marker})
         # A moment, not `5s`: a question that took longer than that would look behind the marker.
         since = datetime.now(timezone.utc) - timedelta(seconds=5)
         question = {"trace": {"q": f"trace_id={marker}"}, "word": {"q": marker, "since": since.isoformat()}}[kind]
         found[kind].append(find(connection, question))
+        if sum(found["word"]) > WORDS_MILLISECONDS:
+            break
         time.sleep(random.random() * APART_SECONDS)
     print(json.dumps(found), flush=True)
 

@@ -202,6 +202,35 @@ fn check(answers: &SqliteAnswers, all: &[Record<'static>], state: &str) {
 }
 
 #[test]
+fn records_of_a_trace_are_found_each_once_while_the_index_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let hand = Hand::at(TODAY);
+    let mut chance = Chance(2);
+    let mut all: Vec<_> = (0..700).map(|number| chance.record(number)).collect();
+    let mut store = open(folder.path(), &hand);
+    write(&mut store, &all);
+    close(store);
+
+    let of_traces: Vec<_> = QUERIES.into_iter().filter(|text| text.contains("trace_id")).collect();
+    let mut store = open_with(folder.path(), &hand, Indexing::Background);
+    for part in 1..40 {
+        hand.set(TODAY + part / 20 * DAY);
+        let more: Vec<_> = (0..300).map(|_| chance.record(all.len())).collect();
+        write(&mut store, &more);
+        all.extend(more);
+        if part % 13 == 0 {
+            indexed(&store.answers());
+        }
+        for text in &of_traces {
+            let query = query(text);
+            assert!(expected(&all, &query) == records(&store.answers(), &query), "part {part}: {text}");
+        }
+    }
+    indexed(&store.answers());
+    check(&store.answers(), &all, "all of an index");
+}
+
+#[test]
 fn answers_are_those_of_a_scan_without_an_index_with_half_of_one_and_with_all_of_it() {
     let folder = tempfile::tempdir().unwrap();
     let hand = Hand::at(TODAY);

@@ -28,6 +28,7 @@ mod insert;
 mod merge;
 mod plan;
 mod read_file;
+mod recent;
 mod retention;
 mod sources;
 mod store;

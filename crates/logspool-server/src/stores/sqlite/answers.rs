@@ -9,6 +9,7 @@ use super::folder::bytes_of_day;
 use super::merge::Merge;
 use super::plan::Key;
 use super::read_file::ReadFile;
+use super::recent::Recent;
 use crate::query::{Query, Stage, plan};
 use crate::stores::{Answers, Found, Next, StoreError};
 
@@ -20,6 +21,8 @@ const DEADLINE: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone)]
 pub struct SqliteAnswers {
     folder: PathBuf,
+    /// What the writer tells, if it is in this process.
+    recent: Recent,
     deadline: Duration,
 }
 
@@ -47,11 +50,11 @@ impl SqliteAnswers {
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, StoreError> {
         let folder = folder.into();
         Catalog::open_read(&folder)?;
-        Ok(Self::of(&folder))
+        Ok(Self::of(&folder, Recent::default()))
     }
 
-    pub(super) fn of(folder: &Path) -> Self {
-        Self { folder: folder.to_owned(), deadline: DEADLINE }
+    pub(super) fn of(folder: &Path, recent: Recent) -> Self {
+        Self { folder: folder.to_owned(), recent, deadline: DEADLINE }
     }
 
     /// The same, with another time after which a query ends with an error; 30 seconds by itself.
@@ -104,7 +107,7 @@ impl Answers for SqliteAnswers {
         let limit = query.limit.unwrap_or(u64::MAX);
         let counting = Counting { folder: &self.folder, query: &query, deadline };
         match &query.stage {
-            None => Merge::new(&self.folder, files, &query, deadline).run(limit, each),
+            None => Merge::new(&self.folder, &self.recent, files, &query, deadline).run(limit, each),
             Some(Stage::CountBy(field)) => {
                 let counts = counting.run::<Option<String>>(&files, Key::Value(field))?;
                 counts::tell_values(counts, limit, each);

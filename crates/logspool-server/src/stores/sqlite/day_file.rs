@@ -12,6 +12,7 @@ use super::catalog::{Catalog, Entry};
 use super::database::{self, Kind};
 use super::failure::failed;
 use super::folder::Day;
+use super::recent::Recent;
 use super::transaction;
 use crate::delivery::Delivery;
 use crate::stores::{StoreError, Written};
@@ -114,8 +115,19 @@ impl DayFile {
     }
 
     /// Writes batches in one transaction.
-    pub fn write(&mut self, deliveries: &[Arc<Delivery>], now_ns: i64) -> rusqlite::Result<Written> {
-        transaction::write(&mut self.connection, deliveries, now_ns)
+    pub fn write(
+        &mut self,
+        deliveries: &[Arc<Delivery>],
+        now_ns: i64,
+        recent: Option<&Recent>,
+    ) -> rusqlite::Result<Written> {
+        let sequence = self.sequence;
+        let tell = |stored| {
+            if let Some(recent) = recent {
+                recent.add(sequence, stored);
+            }
+        };
+        transaction::write(&mut self.connection, deliveries, now_ns, tell)
     }
 
     /// Ends the writing to it, and tells the catalog what it holds, once.

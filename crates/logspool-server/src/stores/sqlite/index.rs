@@ -29,6 +29,8 @@ pub(super) struct Index {
     index: Connection,
     path: PathBuf,
     name: String,
+    /// The last record that it has, once a step was made.
+    reached: i64,
 }
 
 /// How it stands after a step.
@@ -79,7 +81,7 @@ impl Index {
             }
         }
         let index = database::open(Kind::Index, &path)?;
-        Ok(Some(Self { file, index, path, name: entry.name.clone() }))
+        Ok(Some(Self { file, index, path, name: entry.name.clone(), reached: 0 }))
     }
 
     /// Indexes the next records.
@@ -100,6 +102,11 @@ impl Index {
                 Err(failed("index", &self.path, &error))
             }
         })
+    }
+
+    /// The last record that it has, as far as it has gone on since it was opened; else 0.
+    pub fn reached(&self) -> i64 {
+        self.reached
     }
 
     fn go_on(&mut self) -> Result<Progress, Fault> {
@@ -125,9 +132,16 @@ impl Index {
                 if let Some(trace) = row.get_ref(5)?.as_str_or_null().ok().flatten() {
                     by_trace.execute(params![trace, to])?;
                 }
-                // The words as queries know them, not as FTS5 does: it is only to split them at spaces.
-                if let Some(phrase) = row.get_ref(4)?.as_str().ok().and_then(Phrase::new) {
-                    words.execute(params![to, phrase.words.join(" ")])?;
+                // The words as queries know them. Of ASCII alone FTS5 knows the same; of all else it is only to split them
+                // at spaces.
+                match row.get_ref(4)?.as_str() {
+                    Ok(message) if message.is_ascii() => drop(words.execute(params![to, message])?),
+                    Ok(message) => {
+                        if let Some(phrase) = Phrase::new(message) {
+                            words.execute(params![to, phrase.words.join(" ")])?;
+                        }
+                    }
+                    Err(_) => {}
                 }
             }
         }
@@ -136,6 +150,7 @@ impl Index {
             transaction.execute("UPDATE progress SET indexed_to = ?", [to])?;
             transaction.commit()?;
         }
+        self.reached = to;
         Ok(match (count < STEP_RECORDS, sealed) {
             (false, _) => Progress::More,
             (true, false) => Progress::UpToDate,

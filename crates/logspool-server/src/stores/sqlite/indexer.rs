@@ -10,11 +10,16 @@ use std::time::{Duration, Instant};
 use super::catalog::{Catalog, Entry};
 use super::failure::failed_io;
 use super::index::{Index, Progress};
+use super::recent::Recent;
 use crate::stores::StoreError;
 
-/// How often it looks for new records. Chosen: what it has not reached is found without it, so all that matters is that
-/// its steps are not too small.
+/// How often it looks for new records while few come. Chosen: what it has not reached is found without it, so all that
+/// matters is that its steps are not too small.
 const ROUND: Duration = Duration::from_secs(1);
+
+/// The same while so many come that the last round had several steps. Chosen: a step or two at the rates where it still
+/// keeps up; what a query for words has to read grows by as many.
+const BUSY_ROUND: Duration = Duration::from_millis(100);
 
 /// How far the thread stands back. Chosen: it gets a tenth of a processor that others want, so that it never stands.
 const NICE: i32 = 10;
@@ -29,13 +34,15 @@ pub(super) struct Indexer {
 
 impl Indexer {
     /// Starts it for a folder.
-    pub fn start(folder: &Path) -> Result<Self, StoreError> {
+    pub fn start(folder: &Path, recent: Recent) -> Result<Self, StoreError> {
         let (stop, stopped) = channel();
         let mut work = Work {
             folder: folder.to_owned(),
+            recent,
             stopped,
             open: HashMap::new(),
             finished: HashSet::new(),
+            is_busy: false,
             last_error: String::new(),
         };
         let thread = thread::Builder::new()
@@ -56,11 +63,14 @@ impl Drop for Indexer {
 
 struct Work {
     folder: PathBuf,
+    recent: Recent,
     stopped: Receiver<()>,
     /// By the sequence of the file.
     open: HashMap<i64, Index>,
     /// Files of which there is no more to do: a damaged one is looked at again by the next service.
     finished: HashSet<i64>,
+    /// Whether the last round had several steps.
+    is_busy: bool,
     last_error: String,
 }
 
@@ -71,6 +81,7 @@ impl Work {
             tracing::debug!("the index is made at the usual priority: {error}");
         }
         loop {
+            self.is_busy = false;
             match self.round() {
                 Ok(()) => self.last_error.clear(),
                 Err(error) => {
@@ -81,7 +92,7 @@ impl Work {
                     }
                 }
             }
-            if self.is_stopped_after(ROUND) {
+            if self.is_stopped_after(if self.is_busy { BUSY_ROUND } else { ROUND }) {
                 return;
             }
         }
@@ -111,10 +122,15 @@ impl Work {
         };
         loop {
             let began = Instant::now();
-            let is_finished = match index.step()? {
+            let progress = index.step()?;
+            self.recent.forget(entry.sequence, index.reached());
+            let is_finished = match progress {
                 // Where there is one processor, the writer gets its part of it.
-                Progress::More if self.is_stopped_after(began.elapsed() / 4) => return Ok(()),
-                Progress::More => continue,
+                Progress::More if self.is_stopped_after(began.elapsed() / 16) => return Ok(()),
+                Progress::More => {
+                    self.is_busy = true;
+                    continue;
+                }
                 Progress::UpToDate => false,
                 Progress::Finished => index.finish()?,
                 Progress::Damaged => true,

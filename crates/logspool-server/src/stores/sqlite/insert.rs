@@ -4,6 +4,7 @@ use rusqlite::{CachedStatement, Connection, params};
 
 use super::database::{COLUMN_COUNT, COLUMNS};
 use super::failure::is_of_a_record;
+use super::recent::Stored;
 use super::transaction::Rollup;
 use crate::batch::Row;
 
@@ -45,6 +46,7 @@ pub(super) struct Inserter<'a> {
     rollup: Rollup<'a>,
     range: Option<(i64, i64)>,
     counts: Counts,
+    stored: Stored,
 }
 
 impl<'a> Inserter<'a> {
@@ -60,6 +62,7 @@ impl<'a> Inserter<'a> {
             rollup: Rollup::new(),
             range: None,
             counts: Counts::default(),
+            stored: Stored::default(),
         })
     }
 
@@ -74,12 +77,13 @@ impl<'a> Inserter<'a> {
         match self.care {
             Care::None if group.len() == GROUP => {
                 execute(&mut self.many, &group)?;
-                group.iter().for_each(|row| self.count(row));
+                let last = self.connection.last_insert_rowid();
+                (last - group.len() as i64 + 1..).zip(&group).for_each(|(id, row)| self.count(id, row));
             }
             Care::None => {
                 for row in &group {
                     execute(&mut self.one, std::slice::from_ref(row))?;
-                    self.count(row);
+                    self.count(self.connection.last_insert_rowid(), row);
                 }
             }
             Care::EachRecord => {
@@ -96,7 +100,7 @@ impl<'a> Inserter<'a> {
     fn insert_or_quarantine(&mut self, row: &Row<'a>) -> rusqlite::Result<()> {
         // A statement of one record that is refused leaves nothing of it.
         match execute(&mut self.one, std::slice::from_ref(row)) {
-            Ok(()) => self.count(row),
+            Ok(()) => self.count(self.connection.last_insert_rowid(), row),
             Err(error) if is_of_a_record(&error) => {
                 let sql = "INSERT INTO quarantine(received_ns, reason, record) VALUES(?, ?, ?)";
                 let insert = params![self.now_ns, error.to_string(), as_json(row)];
@@ -108,7 +112,8 @@ impl<'a> Inserter<'a> {
         Ok(())
     }
 
-    fn count(&mut self, row: &Row<'a>) {
+    fn count(&mut self, id: i64, row: &Row<'a>) {
+        self.stored.push(id, row.trace_id);
         *self.rollup.entry((row.time_ns.div_euclid(MINUTE_NS), row.logger, row.level)).or_default() += 1;
         let (oldest, newest) = self.range.unwrap_or((row.time_ns, row.time_ns));
         self.range = Some((oldest.min(row.time_ns), newest.max(row.time_ns)));
@@ -116,9 +121,9 @@ impl<'a> Inserter<'a> {
     }
 
     /// Writes what is left, and what is told of the records beside themselves.
-    pub fn finish(mut self) -> rusqlite::Result<Counts> {
+    pub fn finish(mut self) -> rusqlite::Result<(Counts, Stored)> {
         self.insert_group()?;
-        let Some((oldest, newest)) = self.range else { return Ok(self.counts) };
+        let Some((oldest, newest)) = self.range else { return Ok((self.counts, self.stored)) };
         let sql = "INSERT INTO rollup VALUES(?, ?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count";
         let mut add = self.connection.prepare_cached(sql)?;
         // In the order of the table: neighbours share a page.
@@ -131,7 +136,7 @@ impl<'a> Inserter<'a> {
                    max_time_ns = max(ifnull(max_time_ns, ?2), ?2)";
         let stored = self.counts.stored.cast_signed();
         self.connection.prepare_cached(sql)?.execute(params![oldest, newest, stored])?;
-        Ok(self.counts)
+        Ok((self.counts, self.stored))
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use super::catalog::Entry;
 use super::read_file::ReadFile;
+use super::recent::Recent;
 use super::sources::Sources;
 use crate::query::Query;
 use crate::record::Record;
@@ -14,6 +15,7 @@ use crate::stores::{Found, Next, StoreError, UNREAD};
 #[derive(Debug)]
 pub(super) struct Merge<'a> {
     folder: &'a Path,
+    recent: &'a Recent,
     query: &'a Query,
     deadline: Instant,
     open: Vec<Sources>,
@@ -24,12 +26,12 @@ pub(super) struct Merge<'a> {
 
 impl<'a> Merge<'a> {
     /// Records of these files.
-    pub fn new(folder: &'a Path, files: Vec<Entry>, query: &'a Query, deadline: Instant) -> Self {
+    pub fn new(folder: &'a Path, recent: &'a Recent, files: Vec<Entry>, query: &'a Query, deadline: Instant) -> Self {
         // Of a file that is written it is not known what it has.
         let newest = |entry: &Entry| entry.range.map_or(i64::MAX, |(_, newest)| newest);
         let mut waiting: Vec<_> = files.into_iter().map(|entry| (newest(&entry), entry)).collect();
         waiting.sort_by_key(|(newest, entry)| (*newest, entry.sequence));
-        Self { folder, query, deadline, open: Vec::new(), waiting }
+        Self { folder, recent, query, deadline, open: Vec::new(), waiting }
     }
 
     /// Hands the records out.
@@ -76,7 +78,7 @@ impl<'a> Merge<'a> {
         if let Some((_, entry)) = self.waiting.pop()
             && let Some(file) = ReadFile::open(self.folder, &entry, self.deadline)?
         {
-            self.open.push(Sources::of(file, self.query));
+            self.open.push(Sources::of(file, self.query, self.recent));
         }
         Ok(())
     }

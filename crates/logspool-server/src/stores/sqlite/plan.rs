@@ -98,6 +98,10 @@ pub(super) enum Piece {
     ByTime,
     /// Records after the end of the index.
     Tail(i64),
+    /// Records after the first, up to the second.
+    Between(i64, i64),
+    /// Records with these numbers.
+    Listed(Vec<i64>),
     /// Records of a trace before it.
     Trace(String),
     /// Records with words before it.
@@ -114,6 +118,15 @@ impl Piece {
         match self {
             Self::ByTime => sql.push(" FROM records WHERE TRUE"),
             Self::Tail(end) => sql.push(" FROM records WHERE id > ").bind(Parameter::Int(*end)),
+            Self::Between(after, to) => sql
+                .push(" FROM records WHERE id > ")
+                .bind(Parameter::Int(*after))
+                .push(" AND id <= ")
+                .bind(Parameter::Int(*to)),
+            Self::Listed(ids) => sql
+                .push(" FROM records WHERE id IN (SELECT value FROM json_each(")
+                .bind(Parameter::Text(serde_json::to_string(ids).unwrap_or_default()))
+                .push("))"),
             Self::Trace(trace) => sql
                 .push(" FROM ix.by_trace CROSS JOIN records ON id = record WHERE of_trace = ")
                 .bind(Parameter::Text(trace.clone())),

@@ -11,6 +11,7 @@ use super::database::COLUMNS;
 use super::folder::index_of;
 use super::plan::{Page, Piece, Statement, Way, may_have_level};
 use super::read_file::{ReadFile, record, tell_damage, text_bytes};
+use super::recent::Recent;
 use crate::query::Query;
 use crate::record::Record;
 use crate::stores::StoreError;
@@ -60,9 +61,9 @@ enum Kind {
 
 impl Sources {
     /// Plans how the file is read.
-    pub fn of(file: ReadFile, query: &Query) -> Self {
+    pub fn of(file: ReadFile, query: &Query, recent: &Recent) -> Self {
         let kinds = match file.indexed_to {
-            Some(end) => by_index(&file.connection, query, end).unwrap_or_else(|error| {
+            Some(end) => by_index(&file, query, end, recent).unwrap_or_else(|error| {
                 tell_damage(&index_of(&file.path), &error);
                 None
             }),
@@ -173,12 +174,20 @@ fn pages(piece: &Piece, query: &Query) -> Kind {
 }
 
 /// The sources that an index gives, which goes up to a record; `None`: it is of no use here.
-fn by_index(connection: &Connection, query: &Query, end: i64) -> rusqlite::Result<Option<Vec<Kind>>> {
+fn by_index(file: &ReadFile, query: &Query, end: i64, recent: &Recent) -> rusqlite::Result<Option<Vec<Kind>>> {
+    let connection = &file.connection;
     let mut kinds = Vec::new();
-    let piece = match Way::of(&query.filter) {
+    let pieces = match Way::of(&query.filter) {
         Way::Time => return Ok(None),
-        Way::Trace(trace) => Piece::Trace(trace),
-        Way::Words(words) => Piece::Words(words),
+        Way::Trace(trace) => {
+            let tail = match recent.find(file.sequence, &trace, end) {
+                Some(found) if found.records.len() > MOST_LISTED => return Ok(None),
+                Some(found) => vec![Piece::Between(end, found.after), Piece::Listed(found.records)],
+                None => vec![Piece::Tail(end)],
+            };
+            [vec![Piece::Trace(trace)], tail].concat()
+        }
+        Way::Words(words) => vec![Piece::Words(words), Piece::Tail(end)],
         Way::Logger(logger) => {
             let levels = levels(connection, &logger)?;
             if levels.len() > MOST_LEVELS {
@@ -192,7 +201,7 @@ fn by_index(connection: &Connection, query: &Query, end: i64) -> rusqlite::Resul
             }));
         }
     };
-    for piece in [piece, Piece::Tail(end)] {
+    for piece in pieces {
         match list(connection, &piece, query)? {
             Some(list) => kinds.push(list),
             None => return Ok(None),

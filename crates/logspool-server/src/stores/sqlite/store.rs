@@ -9,6 +9,7 @@ use super::day_file::{DayFile, Stream, state_of};
 use super::failure::{failed, is_damage};
 use super::folder::{self, Day, Lock, needs_log};
 use super::indexer::Indexer;
+use super::recent::Recent;
 use super::{Indexing, Options};
 use crate::delivery::Delivery;
 use crate::stores::leap::Leap;
@@ -30,6 +31,7 @@ pub struct SqliteStore {
     /// Files that are written no more, and not put away yet.
     unsealed: Vec<DayFile>,
     leap: Leap,
+    recent: Recent,
     indexer: Option<Indexer>,
     /// The last field: the folder is let go of when all else is closed.
     _lock: Lock,
@@ -68,8 +70,9 @@ impl SqliteStore {
                 Err(error) => return Err(error),
             }
         }
+        let recent = Recent::default();
         let indexer = match options.indexing {
-            Indexing::Background => Some(Indexer::start(&folder)?),
+            Indexing::Background => Some(Indexer::start(&folder, recent.clone())?),
             Indexing::Off => None,
         };
         let mut store = Self {
@@ -82,6 +85,7 @@ impl SqliteStore {
             half_made: None,
             unsealed,
             leap: Leap::default(),
+            recent,
             indexer,
             _lock: lock,
         };
@@ -91,7 +95,7 @@ impl SqliteStore {
 
     /// What answers queries; it lives on its own.
     pub fn answers(&self) -> SqliteAnswers {
-        SqliteAnswers::of(&self.folder)
+        SqliteAnswers::of(&self.folder, self.recent.clone())
     }
 
     /// Sees to it that the file is that of today, and that queries find it.
@@ -156,7 +160,9 @@ impl Store for SqliteStore {
 
     fn write(&mut self, deliveries: &[Arc<Delivery>]) -> Result<Written, StoreError> {
         self.settle()?;
-        self.file.write(deliveries, self.options.clock.now_ns()).map_err(|error| {
+        // Nobody would forget them where there is no index.
+        let recent = self.indexer.is_some().then_some(&self.recent);
+        self.file.write(deliveries, self.options.clock.now_ns(), recent).map_err(|error| {
             let path = self.file.path();
             if is_damage(&error) {
                 self.damaged = true;

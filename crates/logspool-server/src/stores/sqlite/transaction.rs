@@ -7,6 +7,7 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use super::failure::is_of_a_record;
 use super::insert::{Care, Inserter};
+use super::recent::Stored;
 use crate::delivery::{Chunk, Delivery, Outcome};
 use crate::stores::Written;
 use crate::stores::watermark::{Verdict, Watermark, judge};
@@ -14,14 +15,15 @@ use crate::stores::watermark::{Verdict, Watermark, judge};
 /// Writes batches in one transaction.
 ///
 /// It is made without care for records that the store cannot take, for there are hardly ever any; when one turns up,
-/// all is taken back and made again with care.
+/// all is taken back and made again with care. Before the commit `tell` gets what is stored by it.
 pub(super) fn write(
     connection: &mut Connection,
     deliveries: &[Arc<Delivery>],
     now_ns: i64,
+    tell: impl Fn(Stored),
 ) -> rusqlite::Result<Written> {
-    match attempt(connection, deliveries, now_ns, Care::None) {
-        Err(error) if is_of_a_record(&error) => attempt(connection, deliveries, now_ns, Care::EachRecord),
+    match attempt(connection, deliveries, now_ns, Care::None, &tell) {
+        Err(error) if is_of_a_record(&error) => attempt(connection, deliveries, now_ns, Care::EachRecord, &tell),
         written => written,
     }
 }
@@ -31,6 +33,7 @@ fn attempt(
     deliveries: &[Arc<Delivery>],
     now_ns: i64,
     care: Care,
+    tell: &impl Fn(Stored),
 ) -> rusqlite::Result<Written> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let mut written = Written::default();
@@ -58,8 +61,10 @@ fn attempt(
             }
         });
     }
-    let counts = inserter.finish()?;
+    let (counts, stored) = inserter.finish()?;
     (written.stored, written.quarantined) = (counts.stored, counts.quarantined);
+    // Not after it: who sees the commit must find it there.
+    tell(stored);
     transaction.commit()?;
     Ok(written)
 }

@@ -1,0 +1,219 @@
+//! Traces of the newest records, in memory: of what the index has not reached yet, the records of a trace are found
+//! without reading it.
+//!
+//! It only narrows down, and what it finds is looked at again. It knows the traces of all records of one file after a
+//! certain one, also of some whose transaction failed. It forgets what the index has, and the oldest where there are
+//! too many.
+
+use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Most records that are remembered. Chosen: 32 MiB, and some 5 ms for a look through all of them.
+const MOST: usize = 4 << 20;
+
+/// Bits of a trace's hash beside the number of its record. So one record in 16 million is looked at in vain.
+const HASH_BITS: u32 = 24;
+
+/// Records with a trace that were stored by one transaction.
+#[derive(Debug, Default)]
+pub(super) struct Stored {
+    first: i64,
+    last: i64,
+    /// Number and hash, in order.
+    traces: Vec<u64>,
+}
+
+/// What is known of the records of a trace after the end of an index.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    /// Nothing is known of the records up to this one.
+    pub after: i64,
+    /// Records that may be of the trace.
+    pub records: Vec<i64>,
+}
+
+/// See the file head. Shared by those that write, index and read.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Recent(Arc<Mutex<Traces>>);
+
+#[derive(Debug, Default)]
+struct Traces {
+    /// Of which file; the first has 1.
+    sequence: i64,
+    after: i64,
+    stored: VecDeque<Stored>,
+    /// How many there are in all of `stored`.
+    records: usize,
+}
+
+impl Stored {
+    /// Notes the next record.
+    pub fn push(&mut self, record: i64, trace: Option<&str>) {
+        if self.last == 0 {
+            self.first = record;
+        }
+        self.last = record;
+        if let Some(trace) = trace {
+            self.traces.push(packed(record, trace));
+        }
+    }
+}
+
+impl Recent {
+    /// Takes the records of a transaction that is about to be committed.
+    pub fn add(&self, sequence: i64, stored: Stored) {
+        if stored.last == 0 {
+            return;
+        }
+        let mut traces = self.lock();
+        if traces.sequence != sequence {
+            *traces = Traces { sequence, after: stored.first - 1, ..Traces::default() };
+        }
+        // Numbers of a transaction that failed are given again.
+        while traces.stored.back().is_some_and(|last| last.first >= stored.first) {
+            traces.drop_newest();
+        }
+        traces.records += stored.traces.len();
+        traces.stored.push_back(stored);
+        while traces.records > MOST {
+            traces.drop_oldest();
+        }
+    }
+
+    /// Forgets the records up to one that the index has.
+    pub fn forget(&self, sequence: i64, indexed_to: i64) {
+        let mut traces = self.lock();
+        while traces.sequence == sequence && traces.stored.front().is_some_and(|oldest| oldest.last <= indexed_to) {
+            traces.drop_oldest();
+        }
+    }
+
+    /// The records of a trace after one, in a file that was opened before; `None`: nothing is known of that file.
+    pub fn find(&self, sequence: i64, trace: &str, after: i64) -> Option<Found> {
+        let traces = self.lock();
+        if traces.sequence != sequence {
+            return None;
+        }
+        let hash = packed(0, trace);
+        let mut records = Vec::new();
+        for stored in traces.stored.iter().filter(|stored| stored.last > after) {
+            let found = stored.traces.iter().filter(|packed| **packed & ((1 << HASH_BITS) - 1) == hash);
+            records.extend(found.map(|packed| (packed >> HASH_BITS).cast_signed()).filter(|record| *record > after));
+        }
+        Some(Found { after: traces.after.max(after), records })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Traces> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Traces {
+    fn drop_newest(&mut self) {
+        let newest = self.stored.pop_back();
+        self.records -= newest.map_or(0, |newest| newest.traces.len());
+    }
+
+    fn drop_oldest(&mut self) {
+        if let Some(oldest) = self.stored.pop_front() {
+            self.after = oldest.last;
+            self.records -= oldest.traces.len();
+        }
+    }
+}
+
+/// The number of a record and the hash of its trace. Numbers leave 2⁴⁰ to a file: a million a second for twelve days.
+fn packed(record: i64, trace: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    trace.hash(&mut hasher);
+    record.cast_unsigned() << HASH_BITS | hasher.finish() >> (u64::BITS - HASH_BITS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Records from one on, each with the trace that is its number, divided by two.
+    fn stored(records: impl Iterator<Item = i64>) -> Stored {
+        let mut stored = Stored::default();
+        records.for_each(|record| stored.push(record, Some(&(record / 2).to_string())));
+        stored
+    }
+
+    fn found(recent: &Recent, trace: &str, after: i64) -> (i64, Vec<i64>) {
+        let found = recent.find(7, trace, after).unwrap();
+        (found.after, found.records)
+    }
+
+    #[test]
+    fn records_of_a_trace_are_found_after_the_end_of_an_index() {
+        let recent = Recent::default();
+        recent.add(7, stored(101..=110));
+        recent.add(7, stored(111..=120));
+
+        assert_eq!((100, vec![108, 109]), found(&recent, "54", 0));
+        assert_eq!((108, vec![109]), found(&recent, "54", 108));
+        assert_eq!((109, vec![]), found(&recent, "54", 109));
+        assert_eq!((100, vec![]), found(&recent, "none", 100));
+        assert_eq!(None, recent.find(6, "54", 0));
+    }
+
+    #[test]
+    fn what_the_index_has_is_forgotten_in_whole_transactions() {
+        let recent = Recent::default();
+        recent.add(7, stored(1..=10));
+        recent.add(7, stored(11..=20));
+        recent.forget(6, 20);
+        recent.forget(7, 9);
+        assert_eq!((0, vec![8, 9]), found(&recent, "4", 0));
+        recent.forget(7, 15);
+        assert_eq!((10, vec![]), found(&recent, "4", 0));
+        assert_eq!((15, vec![16, 17]), found(&recent, "8", 15));
+        recent.forget(7, 20);
+        assert_eq!((20, vec![]), found(&recent, "8", 0));
+        assert_eq!(0, recent.lock().records);
+    }
+
+    #[test]
+    fn numbers_of_a_transaction_that_failed_are_given_again() {
+        let recent = Recent::default();
+        recent.add(7, stored(1..=10));
+        recent.add(7, stored(11..=14));
+        let mut again = Stored::default();
+        again.push(11, None);
+        again.push(12, Some("5"));
+        recent.add(7, again);
+
+        assert_eq!((0, vec![10, 12]), found(&recent, "5", 0));
+        assert_eq!((0, vec![]), found(&recent, "6", 0));
+        assert_eq!(11, recent.lock().records);
+    }
+
+    #[test]
+    fn another_file_begins_anew_and_without_traces_nothing_is_kept() {
+        let recent = Recent::default();
+        recent.add(6, stored(1..=10));
+        let mut plain = Stored::default();
+        (5..=9).for_each(|record| plain.push(record, None));
+        recent.add(7, plain);
+        recent.add(7, Stored::default());
+
+        assert_eq!((4, vec![]), found(&recent, "3", 0));
+        assert_eq!(0, recent.lock().records);
+    }
+
+    #[test]
+    fn the_oldest_are_forgotten_where_there_are_too_many() {
+        let recent = Recent::default();
+        let half = MOST as i64 / 2;
+        recent.add(7, stored(1..=half));
+        recent.add(7, stored(half + 1..=2 * half));
+        assert_eq!((0, vec![2, 3]), found(&recent, "1", 0));
+        recent.add(7, stored(2 * half + 1..=2 * half + 1));
+
+        let (after, records) = found(&recent, "1", 0);
+        assert!(after == half && records.iter().all(|record| *record > half));
+        assert_eq!(MOST / 2 + 1, recent.lock().records);
+    }
+}
