@@ -17,6 +17,7 @@ import sys
 import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -199,6 +200,9 @@ STEPS: dict[str, Callable[[int], Iterator[Command]]] = {
     "suite": suite,
 }
 
+#: Steps whose commands have a processor each and nothing in common: as many at a time as there are processors.
+SIDE_BY_SIDE = ("fuzz",)
+
 
 def run(command: Command, log: Path) -> None:
     """Run a command with its output on the terminal and in a log; note what came of it."""
@@ -295,18 +299,24 @@ def run_step(name: str, seed: int, folder: Path, facts: dict[str, object], go_on
     log.parent.mkdir(parents=True, exist_ok=True)
     log.unlink(missing_ok=True)
     planned = list(STEPS[name](seed))
-    for command in planned[len(done) :]:
-        command.commit, command.processor = str(facts["commit"]), str(facts["processor"])
-        run(command, log)
-        done.append(command)
+    width = (os.cpu_count() or 1) if name in SIDE_BY_SIDE else 1
+    for first in range(len(done), len(planned), width):
+        group = planned[first : first + width]
+        for command in group:
+            command.commit, command.processor = str(facts["commit"]), str(facts["processor"])
+        with ThreadPoolExecutor(width) as threads:
+            list(threads.map(run, group, [log] * len(group)))
+        done += group
         kept = {"step": name, "seed": seed, **{key: facts[key] for key in ("date", "commit", "processor")}}
         kept |= {"planned": len(planned), "commands": [asdict(each) for each in done]}
         text = json.dumps(kept, indent=1).replace(f"{ROOT}/", "").replace(str(Path.home()), "~")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text + "\n")
         write_summary(path.parent)
-        if command.code:
-            raise terminal.fail(f"{name}: {' '.join(command.words)} ended with {command.code}; see {log}", command.code)
+        for command in group:
+            if command.code:
+                text = f"{name}: {' '.join(command.words)} ended with {command.code}; see {log}"
+                raise terminal.fail(text, command.code)
 
 
 def main() -> None:

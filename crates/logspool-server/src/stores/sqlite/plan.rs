@@ -1,7 +1,7 @@
 //! How a file is searched: which index narrows a query down, and the statements that read it.
 //!
-//! An index goes up to a record, its *end*; what came later, the *tail*, is read as it lies. What an index finds is
-//! asked the whole filter again, so it may find too much, but never too little.
+//! An index goes up to a record, its *end*; what came later, the *tail*, is read as it lies, but where the writer knows
+//! its traces. What an index finds is asked the whole filter again, so it may find too much, but never too little.
 
 use rusqlite::types::Value;
 

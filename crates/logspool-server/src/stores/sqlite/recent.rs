@@ -74,6 +74,9 @@ impl Recent {
         while traces.stored.back().is_some_and(|last| last.first >= stored.first) {
             traces.drop_newest();
         }
+        if stored.traces.is_empty() {
+            return;
+        }
         traces.records += stored.traces.len();
         traces.stored.push_back(stored);
         while traces.records > MOST {
