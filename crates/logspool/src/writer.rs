@@ -329,6 +329,7 @@ impl Outlet {
             heap: Some(Arc::new(chunk)),
             place: None,
             spool_end: None,
+            is_loaded: false,
             order,
         });
         self.publish_fronts(&waiting);

@@ -3,9 +3,9 @@
 //! Three parts follow each other: `front`, what the writer has in its hands or is given next; the *backlog*, which lies
 //! in the spool and takes no memory; `rest`, what came later. Without a backlog `front` and `rest` are one queue.
 //!
-//! Invariants: an entry has its chunk on the heap or a place in an overflow file, or both; those of `rest` that have a
-//! place come before those that have none; nothing of `front` has neither a place nor a copy in the spool while there
-//! is a backlog.
+//! Invariants: an entry has its chunk on the heap or a place in an overflow file, or both, but for one that a courier has
+//! taken and the spool has a copy of; those of `rest` that have a place come before those that have none; nothing of
+//! `front` has neither a place nor a copy in the spool while there is a backlog.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -33,6 +33,8 @@ pub struct Entry {
     pub place: Option<Place>,
     /// The number behind it in the spool.
     pub spool_end: Option<u64>,
+    /// Whether it came back from there.
+    pub is_loaded: bool,
     /// What has to be noted before it goes to a sink that numbers its records.
     pub order: Order,
 }
@@ -210,9 +212,7 @@ impl Entries {
             None if self.backlog.chunks == 0 => self.pop_rest()?,
             None => return None,
             Some(entry) => {
-                if entry.place.is_none() {
-                    self.loaded_bytes -= entry.bytes;
-                }
+                self.loaded_bytes -= if entry.is_loaded { entry.bytes } else { 0 };
                 entry
             }
         };
@@ -224,9 +224,7 @@ impl Entries {
     pub fn remove(&mut self, position: usize) -> Option<Entry> {
         let entry = if position < self.front.len() {
             let entry = self.front.remove(position)?;
-            if entry.place.is_none() {
-                self.loaded_bytes -= entry.bytes;
-            }
+            self.loaded_bytes -= if entry.is_loaded { entry.bytes } else { 0 };
             entry
         } else if self.backlog.chunks == 0 {
             let position = position - self.front.len();
@@ -277,8 +275,8 @@ impl Entries {
 
     /// Notes that the chunk of a batch lies in the spool, in front of number `end`. One that the writer has in its hands,
     /// as one of the first `hands` of all, stays at hand; any other is in the backlog from here on, and its place in the
-    /// overflow file is free.
-    pub fn note_spooled(&mut self, batch: u64, end: u64, hands: usize) -> Spooled {
+    /// overflow file is free. So is that of the first `taken`, which a courier has: only a recoverer reads them again.
+    pub fn note_spooled(&mut self, batch: u64, end: u64, hands: usize, taken: usize) -> Spooled {
         if self.backlog.chunks == 0
             && self.front.len() < hands
             && self.rest.front().is_some_and(|entry| entry.batch == batch)
@@ -292,6 +290,10 @@ impl Entries {
             entry.spool_end = Some(end);
             take(&mut self.queued, entry.counts);
             add(&mut self.spooled, entry.counts);
+            if at < taken && entry.place.take().is_some() {
+                entry.heap = None;
+                self.overflow_bytes -= entry.bytes as u64;
+            }
             return Spooled::AtHand;
         }
         if self.rest.front().is_none_or(|entry| entry.batch != batch) {
@@ -327,6 +329,7 @@ impl Entries {
             heap: Some(Arc::new(chunk)),
             place: None,
             spool_end: Some(end),
+            is_loaded: true,
             order,
         });
     }

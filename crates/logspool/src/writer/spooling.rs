@@ -286,8 +286,8 @@ impl Outlet {
             let Ok(entry) = place.read_entry() else { break };
             let end = spool.append(&entry, place.records())?;
             let mut waiting = self.lock();
-            let hands = waiting.hands();
-            match waiting.entries.note_spooled(batch, end, hands) {
+            let (hands, taken) = (waiting.hands(), waiting.taken);
+            match waiting.entries.note_spooled(batch, end, hands, taken) {
                 Spooled::Away => {}
                 Spooled::AtHand => spool.pass(end),
                 Spooled::Gone => {
