@@ -26,7 +26,7 @@ assert logspool.flush(60)
 
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("after", ["next start", "recover"])
-@pytest.mark.parametrize("weather", ["fair", "slow", "restarted"])
+@pytest.mark.parametrize("weather", ["fair", "slow", "restarted", "away"])
 def test_each_accepted_record_of_a_killed_client_is_stored_once(start_service, queue_dir, tmp_path, weather, after):
     seed = int(os.environ.get("LOGSPOOL_SEED", random.SystemRandom().randrange(1 << 32)))
     moments = random.Random(seed)
@@ -42,22 +42,27 @@ def test_each_accepted_record_of_a_killed_client_is_stored_once(start_service, q
         assert 0 == done.returncode, f"seed {seed}: {done.stderr}"
 
     accepted = {}
-    # Six tests share the rounds.
-    for turn in range(max(3, KILLS // 6)):
+    is_long = weather == "away"
+    # Six tests share the rounds, and the two long ones a few more.
+    for turn in range(max(3, KILLS // (24 if is_long else 6))):
         name = f"c{turn}"
-        # Installed, and alone.
-        with clients.Client(listen, name, variables, [{}, None][turn % 2]) as client:
+        # Installed, and alone. What waits for a second goes to the spool, also what is on its way.
+        options = {"spool_dir": str(tmp_path / "spool")} if is_long else [{}, None][turn % 2]
+        with clients.Client(listen, name, variables, options, pause=1e-5 if is_long else 0.0) as client:
             client.wait_accepted(1)
-            if weather == "slow":
+            if weather in ("slow", "away"):
                 service.process.send_signal(signal.SIGSTOP)
             elif weather == "restarted":
                 service.stop(signal.SIGKILL)
-            threading.Event().wait(moments.uniform(0, 0.3))
+            threading.Event().wait(moments.uniform(1, 3) if is_long else moments.uniform(0, 0.3))
+            if is_long and moments.random() < 0.5:
+                service.process.send_signal(signal.SIGCONT)
+                threading.Event().wait(moments.uniform(0, 0.1))
             if weather == "restarted" and moments.random() < 0.5:
                 service = start_service("--listen", listen, folder=folder)
                 threading.Event().wait(moments.uniform(0, 0.1))
         accepted[name] = client.accepted
-        if weather == "slow":
+        if weather in ("slow", "away"):
             service.process.send_signal(signal.SIGCONT)
         elif service.process.poll() is not None:
             service = start_service("--listen", listen, folder=folder)
