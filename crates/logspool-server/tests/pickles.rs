@@ -184,6 +184,35 @@ fn a_list_in_itself_and_a_deep_one_end() {
 }
 
 #[test]
+fn a_dict_that_is_its_own_key_ends() {
+    let pickle = pickle::read(b"(dp0\ng0\nI2\ns.", Limits::default()).unwrap();
+    let Value::Map(pairs) = pickle.value() else { panic!("{:?}", pickle.value()) };
+    assert_eq!(vec![("...".into(), Value::Int(2))], pairs);
+
+    // The same within a class, as a key of which a list stands that holds it.
+    let frame = b"ccollections\nOrderedDict\n(tRp0\n((lp1\ng0\natI3\nsg0\nI4\ns.";
+    let pickle = pickle::read(frame, Limits::default()).unwrap();
+    assert!(count(&pickle.value()) < 100, "{:?}", pickle.value());
+}
+
+#[test]
+fn what_is_too_deep_is_counted_too() {
+    // A list of many, and one that refers to it as often, as deep as is shown.
+    let mut frame = b"](".to_vec();
+    frame.extend(vec![b'N'; 4000]);
+    frame.extend(b"eq\x000");
+    frame.extend(vec![b']'; 31]);
+    frame.push(b'(');
+    frame.extend(b"h\x00".repeat(4000));
+    frame.push(b'e');
+    frame.extend(vec![b'a'; 30]);
+    frame.push(b'.');
+    let pickle = pickle::read(&frame, Limits::default()).unwrap();
+
+    assert!(count(&pickle.value()) <= Limits::default().items + 32, "{}", count(&pickle.value()));
+}
+
+#[test]
 fn calls_of_calls_end() {
     // f()()()...: each is the function of the next.
     let mut frame = b"cm\nf\n".to_vec();

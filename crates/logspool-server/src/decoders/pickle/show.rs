@@ -60,10 +60,10 @@ impl<'a> Pickle<'a> {
     }
 
     fn show(&self, id: Id, depth: usize, left: &mut Left) -> Value<'a> {
-        let Some((items, deeper)) = left.items.checked_sub(1).zip(depth.checked_sub(1)) else {
-            return Value::text(BEYOND);
-        };
+        // Also what is too deep is counted: a memo may refer many times to a list of much of that.
+        let Some(items) = left.items.checked_sub(1) else { return Value::text(BEYOND) };
         left.items = items;
+        let Some(deeper) = depth.checked_sub(1) else { return Value::text(BEYOND) };
         match self.node(id) {
             Node::None => Value::Null,
             Node::Bool(value) => Value::Bool(*value),
@@ -92,7 +92,9 @@ impl<'a> Pickle<'a> {
     pub(super) fn show_map(&self, pairs: &[(Id, Id)], deeper: usize, left: &mut Left) -> Value<'a> {
         let mut values = Vec::new();
         for (key, value) in pairs {
-            let key = match self.show(*key, 1, left) {
+            // Also a dict may be a key, even of itself.
+            let is_leaf = !matches!(self.node(*key), Node::Items(_) | Node::Map(_) | Node::Object(_));
+            let key = match self.show(*key, if is_leaf { 1 } else { deeper.min(1) }, left) {
                 Value::Text(key) => key,
                 // A tuple.
                 Value::List(_) | Value::Map(_) => Cow::Borrowed(BEYOND),
