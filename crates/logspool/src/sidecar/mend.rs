@@ -9,12 +9,12 @@
 //!   torn one; its owner's recovery goes on behind them.
 //! - The owner's segment notes where it stands, and only then the intent is taken back.
 
+use std::cell::Cell;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::mem::offset_of;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::intent::Intent;
 use super::shared_file::{is_appending, seek_behind};
@@ -28,18 +28,20 @@ use crate::segment::layout::{Header, MAGIC, MAJOR, SINKS, SinkHead, Table};
 /// Chosen: more than other programs write in the moment of an append; beyond it lines may stand twice.
 const SEARCH_BYTES: u64 = 1024 * 1024;
 
-/// Lines that were torn by a kill and ended by this process. An atomic outside `stats`: it belongs to no sink of this
-/// process.
-static TORN: AtomicU64 = AtomicU64::new(0);
+thread_local! {
+    /// Lines that were torn by a kill and ended by this thread: a recovery is the work of one, and others may go on
+    /// beside it.
+    static TORN: Cell<u64> = const { Cell::new(0) };
+}
 
-/// Lines that were torn by a kill and ended by this process, because their rest could not be told.
+/// Lines that were torn by a kill and ended by this thread, because their rest could not be told.
 pub fn torn_lines() -> u64 {
-    TORN.load(Ordering::Relaxed)
+    TORN.get()
 }
 
 /// Notes a torn line.
 pub(crate) fn count_torn() {
-    TORN.fetch_add(1, Ordering::Relaxed);
+    TORN.set(TORN.get() + 1);
 }
 
 /// How much of the intended bytes is in the file.
