@@ -211,10 +211,7 @@ impl Entries {
         let entry = match self.front.pop_front() {
             None if self.backlog.chunks == 0 => self.pop_rest()?,
             None => return None,
-            Some(entry) => {
-                self.loaded_bytes -= if entry.is_loaded { entry.bytes } else { 0 };
-                entry
-            }
+            Some(entry) => entry,
         };
         self.forget(&entry);
         Some(entry)
@@ -223,9 +220,7 @@ impl Entries {
     /// Takes off the entry that so many others are in front of, where it is at hand.
     pub fn remove(&mut self, position: usize) -> Option<Entry> {
         let entry = if position < self.front.len() {
-            let entry = self.front.remove(position)?;
-            self.loaded_bytes -= if entry.is_loaded { entry.bytes } else { 0 };
-            entry
+            self.front.remove(position)?
         } else if self.backlog.chunks == 0 {
             let position = position - self.front.len();
             let entry = self.rest.remove(position)?;
@@ -255,6 +250,9 @@ impl Entries {
         take(if entry.spool_end.is_some() { &mut self.spooled } else { &mut self.queued }, entry.counts);
         if entry.place.is_some() {
             self.overflow_bytes -= entry.bytes as u64;
+        }
+        if entry.is_loaded {
+            self.loaded_bytes -= entry.bytes;
         }
     }
 

@@ -179,14 +179,11 @@ fn by_index(file: &ReadFile, query: &Query, end: i64, recent: &Recent) -> rusqli
     let mut kinds = Vec::new();
     let pieces = match Way::of(&query.filter) {
         Way::Time => return Ok(None),
-        Way::Trace(trace) => {
-            let tail = match recent.find(file.sequence, &trace, end) {
-                Some(found) if found.records.len() > MOST_LISTED => return Ok(None),
-                Some(found) => vec![Piece::Between(end, found.after), Piece::Listed(found.records)],
-                None => vec![Piece::Tail(end)],
-            };
-            [vec![Piece::Trace(trace)], tail].concat()
-        }
+        Way::Trace(trace) => match recent.find(file.sequence, &trace, end) {
+            Some(found) if found.records.len() > MOST_LISTED => return Ok(None),
+            Some(found) => vec![Piece::Trace(trace), Piece::Between(end, found.after), Piece::Listed(found.records)],
+            None => vec![Piece::Trace(trace), Piece::Tail(end)],
+        },
         Way::Words(words) => vec![Piece::Words(words), Piece::Tail(end)],
         Way::Logger(logger) => {
             let levels = levels(connection, &logger)?;
