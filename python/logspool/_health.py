@@ -137,17 +137,13 @@ def _not_durable(stats: _stats.Stats) -> list[str]:
             f"{calls} calls returned before their record was durable since the process began (mend: look how busy the "
             "disk is; a longer durability_timeout waits longer)"
         )
-    if records:
+    # Without an error left, a later sync has made good what failed.
+    if errors := [f"{name}: {sink.sync_error}" for name, sink in stats.sinks.items() if sink.sync_error]:
         reasons.append(
             f"{records} written records could not be synced since the process began, and a power cut may take them: "
-            f"{_last_sync_error(stats)} (mend: look what the system says about the disk)"
+            f"{'; '.join(errors)} (mend: look what the system says about the disk)"
         )
     return reasons
-
-
-def _last_sync_error(stats: _stats.Stats) -> str:
-    errors = [f"{name}: {sink.sync_error}" for name, sink in stats.sinks.items() if sink.sync_error]
-    return "; ".join(errors)
 
 
 def _beyond_cap(stats: _stats.Stats) -> list[str]:

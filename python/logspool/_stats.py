@@ -58,7 +58,7 @@ class SinkCount:
         dropped: records given up, by reason: "sink_closed", "rejected", "overflow_full", "unrenderable",
             "unreadable", "deadline".
         uncertain: records whose write had an unknown outcome; 0, that is decided at recovery.
-        not_durable: records among the written ones whose sync failed for good.
+        not_durable: records among the written ones whose sync failed; `sync_error` says whether that was made good.
     """
 
     accepted_for_sink: int
@@ -79,7 +79,7 @@ class SinkStats(Mapping[str, SinkCount]):
         bytes_written: bytes handed to the system.
         errors: failed writes.
         error: error of the last write, empty when it went well.
-        sync_error: error of the last sync that failed for good, empty when none did.
+        sync_error: error of the last sync that failed, empty when none did or a later one made it good.
         stuck: whether its writer has not come back for 20 ms, or for 5 s from a sync; a service: whether it has
             confirmed nothing for 5 s.
         closed: whether nothing is written to it any more.

@@ -275,8 +275,9 @@ report("failing.json")
 os.remove(flag)
 seconds = until(lambda: stats_view.snapshot().waiting() == 0, 60)
 log.info("last 0 end")
-logspool.flush(30)
-report("mended.json", seconds=seconds)
+# What was written before the disk failed, and not synced, has to be there as well.
+durable = logspool.flush(30, level="durable")
+report("mended.json", seconds=seconds, durable=durable)
 """
 )
 
@@ -311,6 +312,7 @@ def test_a_disk_that_fails_in_the_middle_and_is_mended_gets_every_record(run_pro
     assert any(os.strerror(number) in reason for reason in failing["reasons"])
     assert mended["seconds"] is not None
     assert mended["seconds"] < BACK_SECONDS
+    assert mended["durable"]
     _waited_in_vain(mode, _report(folder, "well.json"), failing, _records(mode) // 2)
     _exact(mended)
     _is_well(mode, mended)

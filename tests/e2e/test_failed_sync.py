@@ -47,10 +47,10 @@ def run(folder, queue_dir, program: str, *options: str) -> list[str]:
     return ran.stdout.split()
 
 
-def failing(folder, queue_dir, which: str) -> tuple[list[str], list[str]]:
-    """Run the program with the syncs `which` failing. Return what it printed and its lines."""
+def failing(folder, queue_dir, which: str, program: str = PROGRAM) -> tuple[list[str], list[str]]:
+    """Run a program with the syncs `which` failing. Return what it printed and its lines."""
     inject = ("-e", "trace=fdatasync", "-e", f"inject=fdatasync:error=EIO:when={which}")
-    printed = run(folder, queue_dir, PROGRAM, *inject)
+    printed = run(folder, queue_dir, program, *inject)
     return printed, (folder / "app.log").read_text().splitlines()
 
 
@@ -71,6 +71,33 @@ def test_syncs_that_fail_for_good_are_counted_and_raise_nothing(tmp_path, queue_
 
     assert printed == ["6", "6", "degraded", "True"]
     assert lines == EXPECTED
+
+
+UNTIL_MADE_GOOD = (
+    PROGRAM
+    + """\
+def error():
+    return "".join(sink.sync_error for sink in logspool.stats().sinks.values())
+
+failed = error()
+ends = time.monotonic() + 30
+while error() and time.monotonic() < ends:
+    time.sleep(0.01)
+print("Input/output" in failed, error() or "none", logspool.flush(level="durable"))
+print(any("power cut" in reason for reason in logspool.health().reasons))
+"""
+)
+
+
+def test_a_disk_that_fails_for_a_while_gets_what_it_has_not_taken(tmp_path, queue_dir):
+    # Both syncs of the last record, and two more tries.
+    printed, lines = failing(tmp_path, queue_dir, "10..13", UNTIL_MADE_GOOD)
+
+    assert printed == ["1", "1", "degraded", "True", "True", "none", "True", "False"]
+    assert lines == EXPECTED, "what was written again stands where it stood"
+    calls = [line for line in (tmp_path / "trace").read_text().splitlines() if "fdatasync" in line]
+    assert sum("EIO" in line for line in calls) == 4
+    assert "EIO" not in calls[-1]
 
 
 ROTATING = """\

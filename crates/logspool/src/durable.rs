@@ -62,7 +62,7 @@ pub struct Share {
 pub enum Outcome {
     /// It is durable there.
     Durable,
-    /// It was given up, or a sync failed for good.
+    /// It was given up, or its sync failed.
     Failed,
 }
 

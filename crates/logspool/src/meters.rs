@@ -108,7 +108,7 @@ pub struct SinkMeters {
     pub write_seconds: Histogram<{ WRITE_SECONDS.len() }>,
     /// Duration of each sync.
     pub sync_seconds: Histogram<{ WRITE_SECONDS.len() }>,
-    /// Written records whose sync failed for good.
+    /// Written records whose sync failed, be it made good later or not.
     pub not_durable: [AtomicU64; LEVEL_CLASSES],
     /// Records of each chunk.
     pub batch_records: Histogram<{ BATCH_RECORDS.len() }>,
@@ -125,7 +125,7 @@ pub struct SinkReading {
     pub write_seconds: HistogramCounts,
     /// Duration of each sync; their number.
     pub sync_seconds: HistogramCounts,
-    /// Written records whose sync failed for good.
+    /// Written records whose sync failed, be it made good later or not.
     pub not_durable: PerLevel,
     /// Records of each chunk.
     pub batch_records: HistogramCounts,

@@ -162,7 +162,7 @@ fn sinks(page: &mut Page, snapshot: &Snapshot) {
         let name = sink.definition.kind.to_string();
         page.histogram("sync_duration_seconds", ("sink", &name), &sink.reading.sync_seconds);
     }
-    page.family("not_durable_records", "counter", "Written records whose sync failed for good.");
+    page.family("not_durable_records", "counter", "Written records whose sync failed, be it made good or not.");
     for sink in all {
         let name = sink.definition.kind.to_string();
         for (level, count) in LEVEL_NAMES.iter().zip(sink.reading.not_durable) {

@@ -88,6 +88,21 @@ impl SinkError {
     }
 }
 
+/// A sync that failed: nobody knows what of it is on the disk.
+#[derive(Debug)]
+pub struct SyncError {
+    /// What the system said.
+    pub error: io::Error,
+    /// Whether no later sync can make it good: the sink has not kept, or not all of it, what it would write again.
+    pub is_final: bool,
+}
+
+impl From<SyncError> for io::Error {
+    fn from(failed: SyncError) -> Self {
+        failed.error
+    }
+}
+
 /// A destination of finished lines.
 ///
 /// Contract: called from one thread at a time; may block; writes in order; returns how many bytes the
@@ -106,8 +121,8 @@ pub trait Sink: Send {
     ///
     /// # Errors
     ///
-    /// It failed for good: nobody knows what of it is durable. The sink has tried what can be tried, and goes on.
-    fn sync(&mut self) -> io::Result<()> {
+    /// A [`SyncError`]. The sink has tried what can be tried now, and goes on.
+    fn sync(&mut self) -> Result<(), SyncError> {
         Ok(())
     }
 

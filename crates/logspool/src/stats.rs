@@ -147,7 +147,7 @@ pub struct SinkSnapshot {
     pub counts: SinkCounts,
     /// Error of the last write, empty when it went well.
     pub error: String,
-    /// Error of the last sync that failed for good, empty when none did.
+    /// Error of the last sync that failed, empty when none did or a later one made it good.
     pub sync_error: String,
     /// Whether the writer has not come back for 20 ms, or 5 s from a sync.
     pub stuck: bool,

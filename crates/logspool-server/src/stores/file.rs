@@ -77,7 +77,8 @@ impl FileStore {
             self.written += self.sink.write(lines).map_err(SinkError::into_io_error)?;
         }
         // Nobody knows what of it is on the disk then: all of it is written again.
-        self.sink.sync().inspect_err(|_| self.written = 0)
+        self.sink.sync().inspect_err(|_| self.written = 0)?;
+        Ok(())
     }
 }
 
@@ -109,6 +110,8 @@ impl Store for FileStore {
 mod tests {
     use std::sync::Mutex;
 
+    use logspool::sink::SyncError;
+
     use super::*;
     use crate::batch::{Arrival, Batch};
     use crate::record::Record;
@@ -122,17 +125,21 @@ mod tests {
 
     struct OnDisk(Arc<Mutex<Disk>>);
 
+    fn failed() -> SyncError {
+        SyncError { error: io::Error::other("of the disk"), is_final: true }
+    }
+
     impl Sink for OnDisk {
         fn write(&mut self, lines: Lines<'_>) -> Result<usize, SinkError> {
             self.0.lock().unwrap().text.push_str(str::from_utf8(lines.bytes).unwrap());
             Ok(lines.bytes.len())
         }
 
-        fn sync(&mut self) -> io::Result<()> {
+        fn sync(&mut self) -> Result<(), SyncError> {
             let mut disk = self.0.lock().unwrap();
             let text = disk.text.clone();
             disk.synced.push(text);
-            if disk.synced.len() == 1 { Err(io::Error::other("of the disk")) } else { Ok(()) }
+            if disk.synced.len() == 1 { Err(failed()) } else { Ok(()) }
         }
     }
 

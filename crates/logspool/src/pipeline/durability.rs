@@ -88,8 +88,8 @@ impl DurableWait {
 
 /// As [`super::flush`], but waits until everything is durable.
 ///
-/// What was counted as not durable, because its sync had failed for good, is not waited for again. Call without an
-/// interpreter lock.
+/// What was counted as not durable, because its sync failed, is tried once more where it was kept; what was not kept is
+/// not waited for again. Call without an interpreter lock.
 pub fn flush_durable(sink: Option<u32>, timeout: Option<Duration>) -> bool {
     let deadline = deadline(timeout);
     super::flush(sink, timeout)

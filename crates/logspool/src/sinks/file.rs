@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use super::unsynced::Unsynced;
 use crate::definition::Descriptor;
 use crate::sidecar::{Identity, SharedFile};
-use crate::sink::{Lines, Sink, SinkError};
+use crate::sink::{Lines, Sink, SinkError, SyncError};
 
 /// See the file head.
 #[derive(Debug)]
@@ -89,7 +89,7 @@ impl Sink for FileSink {
         Ok(count)
     }
 
-    fn sync(&mut self) -> io::Result<()> {
+    fn sync(&mut self) -> Result<(), SyncError> {
         self.unsynced.sync(&self.file, &self.path)
     }
 

@@ -12,7 +12,7 @@ use super::file;
 use super::unsynced::Unsynced;
 use crate::definition::Descriptor;
 use crate::sidecar::{Identity, Origin, SharedFile};
-use crate::sink::{Lines, SinkError};
+use crate::sink::{Lines, SinkError, SyncError};
 
 /// See the file head.
 #[derive(Debug)]
@@ -91,7 +91,7 @@ impl NamedFile {
     /// # Errors
     ///
     /// As there.
-    pub fn sync(&mut self) -> io::Result<()> {
+    pub fn sync(&mut self) -> Result<(), SyncError> {
         self.unsynced.sync(&self.file, Path::new(&self.path))
     }
 

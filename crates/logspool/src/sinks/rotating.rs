@@ -26,7 +26,7 @@ use super::wrong_kind;
 use crate::definition::{RotationRules, SinkDefinition, SinkKind};
 use crate::sidecar::SharedFile;
 use crate::sidecar::steps::{Step as Reached, reach};
-use crate::sink::{Lines, Sink, SinkError};
+use crate::sink::{Lines, Sink, SinkError, SyncError};
 
 /// See the file head.
 #[derive(Debug)]
@@ -254,7 +254,7 @@ impl Sink for RotatingFileSink {
         self.file.turns()
     }
 
-    fn sync(&mut self) -> io::Result<()> {
+    fn sync(&mut self) -> Result<(), SyncError> {
         self.file.sync()
     }
 

@@ -28,7 +28,7 @@ use super::wrong_kind;
 use crate::definition::{RotationRules, SinkDefinition, SinkKind};
 use crate::sidecar::SharedFile;
 use crate::sidecar::steps::{Step, reach};
-use crate::sink::{Lines, Mark, Sink, SinkError};
+use crate::sink::{Lines, Mark, Sink, SinkError, SyncError};
 
 /// See the file head.
 #[derive(Debug)]
@@ -228,7 +228,7 @@ impl Sink for TimedRotatingFileSink {
         self.file.turns()
     }
 
-    fn sync(&mut self) -> io::Result<()> {
+    fn sync(&mut self) -> Result<(), SyncError> {
         self.file.sync()
     }
 

@@ -3,8 +3,8 @@
 //! A failed fdatasync is final for that file description: the kernel has marked the pages as clean, so a second one
 //! would succeed without anything on the disk. So the bytes that were written since the last sync are kept here with
 //! their places; after a failure they are written again through a new description of the same file and synced through
-//! that one, once, and later syncs go through it too. The descriptor that lines are written to stays as it is: it may
-//! share its position with the program's own.
+//! that one, at once and with each later sync until one succeeds, and later syncs go through it too. The descriptor that
+//! lines are written to stays as it is: it may share its position with the program's own.
 //!
 //! What cannot be synced (a FIFO, a terminal, a device) is durable when it is written: there is no disk behind it.
 //! A file that has a new name is only there after a power cut when its folder was synced too.
@@ -15,6 +15,14 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use crate::sink::SyncError;
+
+/// Bytes that are kept beyond a sync that failed, at most.
+///
+/// Chosen: twice what is written between two syncs, so that one burst on a failing disk is not given up; each further
+/// sync writes all of it again.
+const MOST_KEPT: usize = 8 * 1024 * 1024;
+
 /// See the file head.
 #[derive(Debug, Default)]
 pub struct Unsynced {
@@ -22,6 +30,8 @@ pub struct Unsynced {
     keeps: bool,
     /// Where bytes lie in the file, and what they are.
     pieces: Vec<(u64, Vec<u8>)>,
+    /// Whether `pieces` are of a sync that failed: no other sync says anything about them before they are written again.
+    failed: bool,
     /// What is synced instead of the descriptor that is written to.
     through: Option<File>,
     /// Why a file that was left could not be synced.
@@ -60,13 +70,20 @@ impl Unsynced {
     ///
     /// # Errors
     ///
-    /// What the system said the second time, or about a file that was left before. Nobody knows then what of it is on
-    /// the disk, and no later sync tells.
-    pub fn sync(&mut self, file: &File, path: &Path) -> io::Result<()> {
+    /// What the system said the second time, or about a file that was left before. Final is what concerns such a file,
+    /// and what is not kept or no longer.
+    pub fn sync(&mut self, file: &File, path: &Path) -> Result<(), SyncError> {
         let earlier = self.failure.take();
         let now = self.sync_file(file, path);
-        self.pieces.clear();
-        earlier.map_or(now, Err)
+        let kept: usize = self.pieces.iter().map(|(_, piece)| piece.len()).sum();
+        self.failed = now.is_err() && self.keeps && kept <= MOST_KEPT;
+        if !self.failed {
+            self.pieces.clear();
+        }
+        match earlier {
+            Some(error) => Err(SyncError { error, is_final: true }),
+            None => now.map_err(|error| SyncError { error, is_final: !self.failed }),
+        }
     }
 
     /// Another file is gone over to: what this one has is synced before.
@@ -77,6 +94,7 @@ impl Unsynced {
             self.failure = Some(error);
         }
         self.pieces.clear();
+        self.failed = false;
         self.through = None;
         self.is_folder_synced = false;
         self.cannot = false;
@@ -86,20 +104,21 @@ impl Unsynced {
         if self.cannot {
             return Ok(());
         }
-        let described = self.through.as_ref().unwrap_or(file);
-        let synced = if std::mem::take(&mut self.left) { sync_all_files(described) } else { described.sync_data() };
-        match synced {
-            Ok(()) => {}
-            Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOTSUP)) => {
-                self.cannot = true;
-                return Ok(());
+        if self.failed {
+            self.write_again(file)?;
+        } else {
+            match self.sync_written(file) {
+                Ok(()) => {}
+                Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOTSUP)) => {
+                    self.cannot = true;
+                    return Ok(());
+                }
+                Err(error) if !self.keeps => {
+                    self.through = open_anew(file).ok();
+                    return Err(error);
+                }
+                Err(_) => self.write_again(file)?,
             }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return self.sync_file(file, path),
-            Err(error) if !self.keeps => {
-                self.through = open_anew(file).ok();
-                return Err(error);
-            }
-            Err(_) => self.write_again(file)?,
         }
         if !self.is_folder_synced {
             sync_folder(path)?;
@@ -108,23 +127,46 @@ impl Unsynced {
         Ok(())
     }
 
+    fn sync_written(&mut self, file: &File) -> io::Result<()> {
+        let described = self.through.as_ref().unwrap_or(file);
+        let others = std::mem::take(&mut self.left);
+        loop {
+            let synced = if others { sync_all_files(described) } else { described.sync_data() };
+            match synced {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                synced => return synced,
+            }
+        }
+    }
+
     fn write_again(&mut self, file: &File) -> io::Result<()> {
         let anew = open_anew(file)?;
         // Replaced first: the old description is not asked again, whatever comes now.
         let anew = &*self.through.insert(anew);
-        let end = anew.metadata()?.len();
-        // What somebody has cut off meanwhile is not wanted any more.
-        for (start, piece) in self.pieces.iter().filter(|(start, piece)| start + piece.len() as u64 <= end) {
+        for (start, piece) in self.pieces.iter().filter(|(start, piece)| is_still_there(anew, *start, piece)) {
             anew.write_all_at(piece, *start)?;
         }
         anew.sync_data()
     }
 }
 
+/// Whether a piece of a file is as it was written, or has come back from the disk as zeros, wholly or in part. What
+/// somebody has cut off since is not wanted any more, and other bytes are others'.
+fn is_still_there(file: &File, start: u64, piece: &[u8]) -> bool {
+    let mut found = vec![0; piece.len()];
+    match file.read_exact_at(&mut found, start) {
+        Ok(()) => found.iter().zip(piece).all(|(found, written)| found == written || *found == 0),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => false,
+        // It may not be read, or the disk does not give it back.
+        Err(_) => file.metadata().is_ok_and(|metadata| start + piece.len() as u64 <= metadata.len()),
+    }
+}
+
 /// Another description of an open file, whatever its name is by now. It does not append: so `pwrite` writes at its
-/// offset.
+/// offset. It reads where the file may be read.
 fn open_anew(file: &File) -> io::Result<File> {
-    OpenOptions::new().write(true).open(format!("/proc/self/fd/{}", file.as_raw_fd()))
+    let name = format!("/proc/self/fd/{}", file.as_raw_fd());
+    OpenOptions::new().read(true).write(true).open(&name).or_else(|_| OpenOptions::new().write(true).open(&name))
 }
 
 /// Syncs a file with all others of its file system: those that were left lie there too, under whatever names.
@@ -193,6 +235,49 @@ mod tests {
     }
 
     #[test]
+    fn bytes_that_others_wrote_where_ours_were_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let mut file = OpenOptions::new().append(true).create(true).open(&path).unwrap();
+        let mut unsynced = Unsynced::default();
+        unsynced.keep();
+        file.write_all(b"ours\n").unwrap();
+        unsynced.note(&mut file, b"ours\n");
+        file.set_len(0).unwrap();
+        file.write_all(b"theirs\n").unwrap();
+
+        unsynced.write_again(&file).unwrap();
+        assert_eq!("theirs\n", std::fs::read_to_string(&path).unwrap());
+    }
+
+    #[test]
+    fn what_could_not_be_synced_is_written_again_with_the_next_sync_and_kept_no_longer_than_it_has_to_be() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let mut file = OpenOptions::new().append(true).create(true).open(&path).unwrap();
+        let mut unsynced = Unsynced::default();
+        unsynced.keep();
+        file.write_all(b"first\n").unwrap();
+        unsynced.note(&mut file, b"first\n");
+        // The folder of a name that is not there is left out; a name that has one below a file cannot be opened either.
+        let nowhere = File::open("/dev/null").unwrap();
+        unsynced.failed = true;
+        assert!(unsynced.sync(&nowhere, &path).is_err_and(|failed| !failed.is_final));
+        file.write_all(b"second\n").unwrap();
+        unsynced.note(&mut file, b"second\n");
+        OpenOptions::new().write(true).open(&path).unwrap().write_all_at(&[0; 13], 0).unwrap();
+
+        unsynced.sync(&file, &path).unwrap();
+        assert_eq!("first\nsecond\n", std::fs::read_to_string(&path).unwrap());
+        assert!(!unsynced.failed && unsynced.pieces.is_empty());
+
+        unsynced.note(&mut file, &vec![b'x'; MOST_KEPT + 1]);
+        unsynced.failed = true;
+        assert!(unsynced.sync(&nowhere, &path).is_err_and(|failed| failed.is_final));
+        assert!(!unsynced.failed && unsynced.pieces.is_empty());
+    }
+
+    #[test]
     fn what_cannot_be_synced_counts_as_durable() {
         let (_reader, writer) = io::pipe().unwrap();
         let mut file = File::from(std::os::fd::OwnedFd::from(writer));
@@ -213,7 +298,8 @@ mod tests {
         let file = File::create(&path).unwrap();
         let mut unsynced = Unsynced { failure: Some(io::Error::from_raw_os_error(libc::EIO)), ..Unsynced::default() };
 
-        assert_eq!(Some(libc::EIO), unsynced.sync(&file, &path).unwrap_err().raw_os_error());
+        let failed = unsynced.sync(&file, &path).unwrap_err();
+        assert_eq!((Some(libc::EIO), true), (failed.error.raw_os_error(), failed.is_final));
         assert!(unsynced.sync(&file, &path).is_ok());
     }
 }

@@ -13,7 +13,7 @@ use super::named::NamedFile;
 use super::torn::Torn;
 use crate::definition::Descriptor;
 use crate::sidecar::SharedFile;
-use crate::sink::{Lines, Sink, SinkError};
+use crate::sink::{Lines, Sink, SinkError, SyncError};
 
 /// See the file head.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl Sink for WatchedFileSink {
         self.file.turns()
     }
 
-    fn sync(&mut self) -> io::Result<()> {
+    fn sync(&mut self) -> Result<(), SyncError> {
         self.file.sync()
     }
 

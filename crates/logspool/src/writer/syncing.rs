@@ -13,7 +13,7 @@ use crate::clock::monotonic_ns;
 use crate::durable::{Outcome, Undurable};
 use crate::meters::WRITE_SECONDS;
 use crate::segment::layout::{LEVEL_CLASSES, Table};
-use crate::sink::Sink;
+use crate::sink::{Sink, SyncError};
 
 /// Bytes that are written and not synced, at most: they are kept in memory for the case that the sync fails.
 ///
@@ -25,6 +25,11 @@ const MOST_BYTES: usize = 4 * 1024 * 1024;
 ///
 /// Chosen: a few syncs of a common disk; half shares a sync among fewer calls, double shows in their time.
 const MOST_NS: u64 = 5_000_000;
+
+/// How long after a sync that failed the next one is tried, where the sink has kept what it is for.
+///
+/// Chosen: a disk that is back is noticed as soon as by its writes; each try writes what is kept again.
+const RETRY_NS: u64 = 1_000_000_000;
 
 /// A sync that has not come back for so long shows as a sink that is stuck. Chosen: as for a service that is silent.
 const STUCK_NS: u64 = super::SILENT_NS;
@@ -73,6 +78,10 @@ pub(super) struct Unsynced {
     requested: u64,
     answered: u64,
     failed: u64,
+    /// When a sync that failed is tried again, 0 where there is nothing to be made good.
+    retry_at: u64,
+    /// Whether one has failed that no other makes good.
+    is_lost: bool,
 }
 
 /// When the next sync is due.
@@ -103,16 +112,20 @@ impl Outlet {
         if unsynced.requested > unsynced.answered || unsynced.bytes >= MOST_BYTES {
             return Due::Now;
         }
-        if unsynced.batches.is_empty() {
-            return Due::Never;
+        let retry = (unsynced.retry_at > 0).then_some(unsynced.retry_at);
+        let next = match self.syncs.rule {
+            _ if unsynced.batches.is_empty() => None,
+            rule if rule == SyncRule::Always || self.syncs.has_waiters() => {
+                Some(if waiting.entries.is_empty() { now } else { unsynced.since + MOST_NS })
+            }
+            SyncRule::Every(interval) => Some(unsynced.since + interval.as_nanos() as u64),
+            SyncRule::Asked | SyncRule::Always => None,
+        };
+        match retry.into_iter().chain(next).min() {
+            Some(then) if now >= then => Due::Now,
+            Some(then) => Due::At(then),
+            None => Due::Never,
         }
-        if self.syncs.rule == SyncRule::Always || self.syncs.has_waiters() {
-            let late = unsynced.since + MOST_NS;
-            return if waiting.entries.is_empty() || now >= late { Due::Now } else { Due::At(late) };
-        }
-        let SyncRule::Every(interval) = self.syncs.rule else { return Due::Never };
-        let then = unsynced.since + interval.as_nanos() as u64;
-        if now >= then { Due::Now } else { Due::At(then) }
     }
 
     /// Takes note that a batch is written.
@@ -161,6 +174,7 @@ impl Outlet {
                 requested: taken.requested,
                 answered: taken.answered,
                 failed: taken.failed,
+                is_lost: taken.is_lost,
                 ..Unsynced::default()
             };
             (asked, taken)
@@ -169,29 +183,37 @@ impl Outlet {
         self.syncing_since.store(start, Ordering::Relaxed);
         let result = sink.sync();
         self.syncing_since.store(0, Ordering::Relaxed);
-        let outcome = match &result {
-            Ok(()) => Outcome::Durable,
-            Err(error) => {
-                self.sync_error.store(error.raw_os_error().unwrap_or(libc::EIO), Ordering::Relaxed);
-                for (counter, count) in self.meters.not_durable.iter().zip(unsynced.counts) {
-                    counter.fetch_add(count, Ordering::Relaxed);
-                }
-                Outcome::Failed
-            }
-        };
         let end = monotonic_ns();
         self.meters.sync_seconds.observe(&WRITE_SECONDS, end.saturating_sub(start) as f64 / 1e9);
+        let outcome = if result.is_ok() { Outcome::Durable } else { Outcome::Failed };
+        if outcome == Outcome::Failed {
+            for (counter, count) in self.meters.not_durable.iter().zip(unsynced.counts) {
+                counter.fetch_add(count, Ordering::Relaxed);
+            }
+        }
+        self.note_synced(result, asked, end);
         self.settle(&unsynced.batches, outcome);
+    }
+
+    fn note_synced(&self, result: Result<(), SyncError>, asked: u64, end: u64) {
         let mut waiting = self.lock();
         // The disk was waited for, not a write.
         waiting.finished_at = waiting.finished_at.max(end);
-        waiting.unsynced.answered = waiting.unsynced.answered.max(asked);
-        if outcome == Outcome::Failed {
-            waiting.unsynced.failed = asked;
+        let unsynced = &mut waiting.unsynced;
+        match result {
+            Ok(()) if !unsynced.is_lost => self.sync_error.store(0, Ordering::Relaxed),
+            Ok(()) => {}
+            Err(failed) => {
+                self.sync_error.store(failed.error.raw_os_error().unwrap_or(libc::EIO), Ordering::Relaxed);
+                unsynced.failed = asked;
+                unsynced.is_lost |= failed.is_final;
+                unsynced.retry_at = if failed.is_final { 0 } else { end + RETRY_NS };
+            }
         }
+        unsynced.answered = unsynced.answered.max(asked);
     }
 
-    /// The error of the last sync that failed for good.
+    /// The error of the last sync that failed and was not made good.
     pub fn sync_error(&self) -> Option<String> {
         match self.sync_error.load(Ordering::Relaxed) {
             0 => None,
@@ -208,7 +230,7 @@ impl Outlet {
     /// Whether something is written and its sync still to come.
     pub fn is_unsynced(&self) -> bool {
         let unsynced = &self.lock().unsynced;
-        !unsynced.batches.is_empty() || unsynced.requested > unsynced.answered
+        !unsynced.batches.is_empty() || unsynced.retry_at > 0 || unsynced.requested > unsynced.answered
     }
 
     /// Asks for a sync of everything that is written by now. Returns its number, for [`Outlet::synced`], and whether a
@@ -266,12 +288,12 @@ mod tests {
     use crate::durable::{Share, Wait};
     use crate::overflow::Budget;
     use crate::segment::Segment;
-    use crate::sink::{Lines, SinkError};
+    use crate::sink::{Lines, SinkError, SyncError};
 
     /// A sink whose syncs end when and as the test says.
     struct Scripted {
         begun: Sender<usize>,
-        results: Receiver<io::Result<()>>,
+        results: Receiver<Result<(), SyncError>>,
         written: usize,
     }
 
@@ -281,7 +303,7 @@ mod tests {
             Ok(lines.bytes.len())
         }
 
-        fn sync(&mut self) -> io::Result<()> {
+        fn sync(&mut self) -> Result<(), SyncError> {
             self.begun.send(self.written).unwrap();
             self.results.recv_timeout(DEADLINE).unwrap()
         }
@@ -291,7 +313,11 @@ mod tests {
         outlet: Outlet,
         undurable: Arc<Undurable>,
         begun: Receiver<usize>,
-        results: Sender<io::Result<()>>,
+        results: Sender<Result<(), SyncError>>,
+    }
+
+    fn failed(is_final: bool) -> Result<(), SyncError> {
+        Err(SyncError { error: io::Error::from_raw_os_error(libc::EIO), is_final })
     }
 
     const DEADLINE: Duration = Duration::from_secs(20);
@@ -384,7 +410,7 @@ mod tests {
         stage.push(1);
         stage.runs(|| {
             stage.begun.recv_timeout(DEADLINE).unwrap();
-            stage.results.send(Err(io::Error::from_raw_os_error(libc::EIO))).unwrap();
+            stage.results.send(failed(true)).unwrap();
             assert!(!stage.wait(1));
             stage.push(2);
             stage.begun.recv_timeout(DEADLINE).unwrap();
@@ -394,6 +420,33 @@ mod tests {
 
         assert_eq!([0, 0, 1, 0, 0, 0], stage.outlet.reading().not_durable);
         assert_eq!(2, stage.outlet.counts().written[2], "both are written");
+        assert!(stage.outlet.sync_error().is_some(), "no later sync says that the first is on the disk");
+    }
+
+    #[test]
+    fn a_sync_that_failed_is_tried_again_until_it_is_made_good_though_nothing_is_written() {
+        let stage = stage(SyncRule::Asked, Wait::Checkpoint(1));
+        stage.push(1);
+        stage.undurable.begin();
+        stage.runs(|| {
+            for _ in 0..2 {
+                stage.results.send(failed(false)).unwrap();
+            }
+            assert!(!stage.wait(1), "no call is kept waiting for a disk that fails");
+            assert!(stage.outlet.sync_error().is_some() && stage.outlet.is_unsynced());
+            for _ in 0..2 {
+                stage.begun.recv_timeout(DEADLINE).unwrap();
+            }
+            stage.results.send(Ok(())).unwrap();
+            let end = Instant::now() + DEADLINE;
+            while stage.outlet.is_unsynced() && Instant::now() < end {
+                std::thread::yield_now();
+            }
+            assert!(!stage.outlet.is_unsynced());
+        });
+
+        assert_eq!(None, stage.outlet.sync_error());
+        assert_eq!([0, 0, 1, 0, 0, 0], stage.outlet.reading().not_durable, "that it was late stays counted");
     }
 
     #[test]
@@ -417,7 +470,7 @@ mod tests {
         let stage = stage(SyncRule::Asked, Wait::Checkpoint(100));
         stage.push(1);
         stage.runs(|| {
-            let mut results = VecDeque::from([Err(io::Error::from_raw_os_error(libc::EIO)), Ok(())]);
+            let mut results = VecDeque::from([failed(true), Ok(())]);
             for expected in [false, true] {
                 let (number, _) = stage.outlet.request_sync().unwrap();
                 stage.begun.recv_timeout(DEADLINE).unwrap();
