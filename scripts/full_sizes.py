@@ -86,7 +86,11 @@ def cargo_test(*names: str, **variables: str) -> Command:
 def faults(seed: int) -> Iterator[Command]:
     """Kills, forks, frozen outputs and write errors, with the package."""
     full = {"LOGSPOOL_FAULTS": "full", "LOGSPOOL_SEED": str(seed)}
-    yield pytest(interpreters.running(), "faults", "tests/e2e", "-m", "not quiet", "--timeout=3600", **full)
+    # Thousands of kills, a third of an hour of their own.
+    kills = "tests/e2e/test_killed_at_calls.py"
+    others = ["tests/e2e", f"--ignore={kills}", "-m", "not quiet", "--timeout=3600"]
+    yield pytest(interpreters.running(), "faults", *others, **full)
+    yield pytest(interpreters.running(), "faults-kills", kills, "--timeout=3600", **full)
     yield pytest(interpreters.running(), "faults-quiet", "tests/e2e", "-m", "quiet", LOGSPOOL_TEST_WORKERS="0", **full)
 
 
