@@ -2,7 +2,7 @@
 //!
 //! 1. The newest checkpoint of all folders counts; without one the segments alone tell.
 //! 2. Every segment is scanned. What a segment holds from the first number of a later one on is not believed (see
-//!    `segment.rs`), but for what the last one was to take over; there, of two frames that overlap the one in the later
+//!    `segment.rs`, also for what is in several), but for what the last one was to take over; there, of two frames that overlap the one in the later
 //!    segment counts: the other one is what a failed append left.
 //! 3. A first checkpoint of this life is made durable, in a file of its own.
 //! 4. Whatever the last segment of the former life holds is read into memory, written into a new segment and synced:
@@ -248,14 +248,16 @@ pub(super) fn believed<D: Disk>(disks: &[D], found: Vec<Found<D>>) -> (VecDeque<
     let last_first = found.last().map_or(u64::MAX, |segment| segment.header.first);
     let mut segments = VecDeque::new();
     let mut damages = Vec::new();
-    let mut bound = u64::MAX;
+    let mut bounds = Bounds::default();
     let mut taken_over = Taken::default();
     // From the newest to the oldest: what is believed ends where any later segment begins.
     for Found { disk, file, bytes, header } in found.into_iter().rev() {
         let key = Key::new(&header.id);
+        let bound = bounds.of(&header);
+        let may_be_taken = bounds.lowest >= last_first;
         // What the last one was to take over is asked for; a frame across its beginning is not its own.
         let is_believed = |head: &Head| {
-            if head.first < last_first { head.end() <= bound } else { bound >= last_first && taken_over.take(head) }
+            if head.first < last_first { head.end() <= bound } else { may_be_taken && taken_over.take(head) }
         };
         let scanned = scan(&disks[disk], &file, key, header.first, is_believed);
         let end = scanned.runs.last().map_or(header.first, |run| run.end);
@@ -268,7 +270,7 @@ pub(super) fn believed<D: Disk>(disks: &[D], found: Vec<Found<D>>) -> (VecDeque<
             let damage = Damage { bytes: tail.bytes.min(MAX_TAIL_BYTES), ..tail };
             damages.push(Damaged { number: header.number, damage, end: bound });
         }
-        bound = bound.min(header.first);
+        bounds.add(&header);
         segments.push_front(Segment {
             number: header.number,
             disk,
@@ -285,6 +287,39 @@ pub(super) fn believed<D: Disk>(disks: &[D], found: Vec<Found<D>>) -> (VecDeque<
         });
     }
     (segments, damages)
+}
+
+/// Where what is believed of a segment ends.
+struct Bounds {
+    /// The lowest first record of all later segments.
+    lowest: u64,
+    /// The same of those that take over something else than the latest of these.
+    others: u64,
+    /// What that one takes over, by its life and first record, and the lowest number that a part of it begins with.
+    takes_over: (u64, u64),
+    begins: u64,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { lowest: u64::MAX, others: u64::MAX, takes_over: (u64::MAX, u64::MAX), begins: u64::MAX }
+    }
+}
+
+impl Bounds {
+    /// The number from which on the segment is not believed that was made before all that were added.
+    fn of(&self, header: &Header) -> u64 {
+        if self.takes_over == (header.epoch, header.first) { self.others.min(self.begins) } else { self.lowest }
+    }
+
+    fn add(&mut self, header: &Header) {
+        let takes_over = (header.epoch, header.first);
+        if self.takes_over != takes_over {
+            *self = Self { lowest: self.lowest, others: self.lowest, takes_over, begins: u64::MAX };
+        }
+        self.lowest = self.lowest.min(header.first);
+        self.begins = self.begins.min(header.begins);
+    }
 }
 
 /// The numbers from the last segment's first one on that later segments have.

@@ -4,6 +4,7 @@
 //! then the first frame. The order that makes it safe to give back: a checkpoint that passes it is durable, and only
 //! then the name goes. One file is kept in reserve, so that frames whose sync failed find a place on a full disk.
 
+use super::checkpoint::State;
 use super::defect::Defect;
 use super::disk::{Disk, DiskError};
 use super::error::SpoolError;
@@ -20,6 +21,13 @@ const ZERO_BYTES: usize = 1024 * 1024;
 
 /// Files that wait to be used again: the reserve, and one for the next segment.
 pub(super) const MAX_SPARES: usize = 2;
+
+/// Where a segment stands among the numbers; see [`Header`].
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    first: u64,
+    begins: u64,
+}
 
 impl<D: Disk> Spool<D> {
     /// Makes the segment that takes frames from number `first` on.
@@ -44,10 +52,11 @@ impl<D: Disk> Spool<D> {
             }
         }
         self.make_epoch_durable()?;
-        let made = match self.make_segment(first, 1) {
+        let place = Place { first, begins: first };
+        let made = match self.make_segment(place, 1) {
             Err(error) if error.is_full() && self.options.when_full == WhenFull::DropOldest => {
                 self.drop_oldest()?;
-                self.make_segment(first, 1)
+                self.make_segment(place, 1)
             }
             made => made,
         };
@@ -56,10 +65,11 @@ impl<D: Disk> Spool<D> {
         Ok(())
     }
 
-    /// Makes the segment that takes frames whose sync failed; the reserve is for it.
-    pub(super) fn begin_reserved(&mut self, first: u64) -> Result<(), SpoolError> {
+    /// Makes a segment that takes frames whose sync failed; the reserve is for it. They are all those from `first` on,
+    /// and those of them that no other such segment has begin with `begins`.
+    pub(super) fn begin_reserved(&mut self, first: u64, begins: u64) -> Result<(), SpoolError> {
         self.make_epoch_durable()?;
-        Ok(self.make_segment(first, 0)?)
+        Ok(self.make_segment(Place { first, begins }, 0)?)
     }
 
     /// No segment is made in an epoch that another life could have too: the order of segments would not be certain.
@@ -78,20 +88,20 @@ impl<D: Disk> Spool<D> {
     }
 
     /// Tries one folder after the other, in each a spare file first; `keep` of the spares are left alone.
-    fn make_segment(&mut self, first: u64, keep: usize) -> Result<(), DiskError> {
+    fn make_segment(&mut self, place: Place, keep: usize) -> Result<(), DiskError> {
         let mut failed = None;
         for offset in 0..self.disks.len() {
             let disk = (self.preferred + offset) % self.disks.len();
             let spare = self.spares.iter().position(|spare| spare.disk == disk);
             let spare = spare.filter(|_| self.spares.len() > keep).map(|index| self.spares.swap_remove(index));
             let tried = match spare {
-                Some(spare) => self.use_again(spare, first).or_else(|error| {
+                Some(spare) => self.use_again(spare, place).or_else(|error| {
                     self.note(&error);
-                    self.use_new(disk, first)
+                    self.use_new(disk, place)
                 }),
                 None => {
                     self.remove_spares(keep);
-                    self.use_new(disk, first)
+                    self.use_new(disk, place)
                 }
             };
             match tried {
@@ -125,24 +135,33 @@ impl<D: Disk> Spool<D> {
         true
     }
 
-    fn use_new(&mut self, disk: usize, first: u64) -> Result<(), DiskError> {
+    fn use_new(&mut self, disk: usize, place: Place) -> Result<(), DiskError> {
         let number = self.next_number();
         let file = self.fill_with_zeros(disk, number)?;
-        self.put_to_use(disk, number, file, &unfinished_name(number), first)
+        self.put_to_use(disk, number, file, &unfinished_name(number), place)
     }
 
-    fn use_again(&mut self, spare: Spare, first: u64) -> Result<(), DiskError> {
+    fn use_again(&mut self, spare: Spare, place: Place) -> Result<(), DiskError> {
         let number = self.next_number();
         let file = self.disks[spare.disk].open(&spare_name(spare.number))?;
-        self.put_to_use(spare.disk, number, file, &spare_name(spare.number), first)
+        self.put_to_use(spare.disk, number, file, &spare_name(spare.number), place)
     }
 
     /// Gives a file of zeros or of old frames its header and its name. A file that fails here is never used.
-    fn put_to_use(&mut self, disk: usize, number: u64, file: D::File, name: &str, first: u64) -> Result<(), DiskError> {
+    fn put_to_use(
+        &mut self,
+        disk: usize,
+        number: u64,
+        file: D::File,
+        name: &str,
+        place: Place,
+    ) -> Result<(), DiskError> {
         let folder = &self.disks[disk];
+        let Place { first, begins } = place;
         let id = Id(folder.random_id());
         let bytes = self.options.segment_bytes;
-        let header = Header { stream: self.state.stream, epoch: self.state.epoch, number, first, id, bytes };
+        let State { stream, epoch, .. } = self.state;
+        let header = Header { stream, epoch, number, first, begins, id, bytes };
         let made = folder
             .write_at(&file, &header.encode(), 0)
             .and_then(|()| folder.sync_data(&file))

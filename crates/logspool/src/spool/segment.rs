@@ -19,10 +19,12 @@
 //! | 48..56 | number of the first record |
 //! | 56..72 | id of the segment, new for each use of the file |
 //! | 72..80 | bytes of the file |
-//! | 80..88 | zeros |
+//! | 80..88 | number that its own frames begin with; zeros count as the number of the first record |
 //!
-//! A segment that begins at number N says that everything below N was durable before its name was: what earlier
-//! segments hold from N on is what a failed sync left there, and is believed by nobody who has this one.
+//! A segment whose first record is N says that everything below N was durable before its name was: what earlier
+//! segments hold from N on is what a failed sync left there, and is believed by nobody who has this one. Where one was
+//! too small for all that had to be taken over from N on, several of one life have N as their first record. Each of
+//! them begins with a number of its own then: up to there the ones before it are believed.
 
 use super::disk::{Disk, DiskError, read_patiently};
 use super::frame::{HEAD_BYTES, Head, Key};
@@ -52,8 +54,10 @@ pub struct Header {
     pub epoch: u64,
     /// Its place in the order of segments.
     pub number: u64,
-    /// Number of its first record.
+    /// Number of its first record, or of what it takes over together with others.
     pub first: u64,
+    /// Number that its own frames begin with.
+    pub begins: u64,
     /// The segment, in this use of the file.
     pub id: Id,
     /// Bytes of the file.
@@ -72,6 +76,7 @@ impl Header {
         put_u64(&mut bytes, 48, self.first);
         bytes[56..72].copy_from_slice(&self.id.0);
         put_u64(&mut bytes, 72, self.bytes);
+        put_u64(&mut bytes, 80, self.begins);
         let crc = crc_of(&bytes);
         put_u32(&mut bytes, 12, crc);
         bytes.copy_within(..USED_BYTES, COPY_BYTES);
@@ -92,6 +97,7 @@ impl Header {
             epoch: u64_at(bytes, 32),
             number: u64_at(bytes, 40),
             first: u64_at(bytes, 48),
+            begins: u64_at(bytes, 80).max(u64_at(bytes, 48)),
             id: Id::at(bytes, 56),
             bytes: u64_at(bytes, 72),
         })
@@ -261,7 +267,8 @@ mod tests {
 
     #[test]
     fn a_header_is_read_from_either_copy() {
-        let header = Header { stream: Id([1; 16]), epoch: 2, number: 3, first: 4, id: Id([5; 16]), bytes: 1 << 20 };
+        let (stream, id) = (Id([1; 16]), Id([5; 16]));
+        let header = Header { stream, epoch: 2, number: 3, first: 4, begins: 9, id, bytes: 1 << 20 };
         let bytes = header.encode();
         let mut first_bad = bytes;
         first_bad[20] ^= 1;

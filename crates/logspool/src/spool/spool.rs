@@ -252,7 +252,7 @@ impl<D: Disk> Spool<D> {
         while let Some(first) = self.unsynced.front().map(|frame| frame.head.first) {
             // A segment that an earlier round filled holds nothing of the rest.
             self.is_writing = false;
-            self.begin_reserved(self.takes_over_from.unwrap_or(first))?;
+            self.begin_reserved(self.takes_over_from.unwrap_or(first), first)?;
             if Defect::FreeTailBeforeCopy.is_planted() {
                 self.let_go_of_copied();
             }

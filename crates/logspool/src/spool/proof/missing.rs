@@ -21,7 +21,11 @@ fn options() -> Options {
 type Shared = Rc<RefCell<Scene>>;
 
 fn open(scene: &Shared) -> Spool<SimDisk> {
-    Spool::open(vec![SimDisk::new(scene, "only")], options()).unwrap()
+    open_with(scene, options())
+}
+
+fn open_with(scene: &Shared, options: Options) -> Spool<SimDisk> {
+    Spool::open(vec![SimDisk::new(scene, "only")], options).unwrap()
 }
 
 fn append(spool: &mut Spool<SimDisk>, first: u64) {
@@ -176,6 +180,24 @@ fn a_disk_that_cannot_be_read_is_asked_again_and_then_given_up() {
     assert!((0..2).all(|_| spool.read(CONSUMER).is_err()));
     let item = spool.read(CONSUMER).unwrap();
     assert!(matches!(item, Some(Item::Gap { from: 0, reason: GapReason::Lost, .. })), "{item:?}");
+}
+
+#[test]
+fn what_took_several_segments_to_take_over_is_there_when_others_follow() {
+    let scene = Scene::new(World::default(), Dice::new(1));
+    let large = Options { segment_bytes: 8192, max_bytes: 20 * 8192, ..options() };
+    let mut spool = open_with(&scene, large);
+    spool.add_consumer(CONSUMER).unwrap();
+    spool.checkpoint().unwrap();
+    (0..20).for_each(|first| append(&mut spool, first));
+    drop(spool);
+    let mut spool = open(&scene);
+    assert_eq!(4, segments(&scene).len(), "one after the other holds a part of it");
+    (20..23).for_each(|first| append(&mut spool, first));
+    drop(spool);
+
+    let mut spool = open(&scene);
+    assert_eq!(((0..23).collect(), vec![]), read_all(&mut spool));
 }
 
 #[test]

@@ -69,8 +69,9 @@ fn explore(first: u64, wanted: u64) -> Result<(Count, u64), Violation> {
 
 /// Runs that broke a promise once. 1753317566549487: a batch that was refused lay across the one that took its numbers.
 /// 10983: a crash came between two segments that were to take over from the same files. 120271500: a segment was given
-/// back whose frames had a copy, which no sync had made durable.
-const ONCE_BROKEN: [u64; 4] = [1_753_317_566_549_487, 10_983, 120_271_500, 5_001_773];
+/// back whose frames had a copy, which no sync had made durable. 1520262000: the second of two segments that took over
+/// from the same files made the first one unbelievable, once another was begun.
+const ONCE_BROKEN: [u64; 5] = [1_753_317_566_549_487, 10_983, 120_271_500, 5_001_773, 1_520_262_000];
 
 #[test]
 fn programs_that_broke_a_promise_once_keep_it() {
