@@ -2,8 +2,8 @@
 //!
 //! 1. The newest checkpoint of all folders counts; without one the segments alone tell.
 //! 2. Every segment is scanned. What a segment holds from the first number of a later one on is not believed (see
-//!    `segment.rs`, also for what is in several), but for what the last one was to take over; there, of two frames that overlap the one in the later
-//!    segment counts: the other one is what a failed append left.
+//!    `segment.rs`, also for what several take over), but for what the last one was to take over; there, of two frames
+//!    that overlap the one in the later segment counts: the other one is what a failed append left.
 //! 3. A first checkpoint of this life is made durable, in a file of its own.
 //! 4. Whatever the last segment of the former life holds is read into memory, written into a new segment and synced:
 //!    its pages may lie in the cache alone, and a sync that failed in the former life would not fail again.

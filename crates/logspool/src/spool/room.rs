@@ -24,7 +24,7 @@ pub(super) const MAX_SPARES: usize = 2;
 
 /// Where a segment stands among the numbers; see [`Header`].
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct Start {
     first: u64,
     begins: u64,
 }
@@ -52,11 +52,11 @@ impl<D: Disk> Spool<D> {
             }
         }
         self.make_epoch_durable()?;
-        let place = Place { first, begins: first };
-        let made = match self.make_segment(place, 1) {
+        let start = Start { first, begins: first };
+        let made = match self.make_segment(start, 1) {
             Err(error) if error.is_full() && self.options.when_full == WhenFull::DropOldest => {
                 self.drop_oldest()?;
-                self.make_segment(place, 1)
+                self.make_segment(start, 1)
             }
             made => made,
         };
@@ -69,7 +69,7 @@ impl<D: Disk> Spool<D> {
     /// and those of them that no other such segment has begin with `begins`.
     pub(super) fn begin_reserved(&mut self, first: u64, begins: u64) -> Result<(), SpoolError> {
         self.make_epoch_durable()?;
-        Ok(self.make_segment(Place { first, begins }, 0)?)
+        Ok(self.make_segment(Start { first, begins }, 0)?)
     }
 
     /// No segment is made in an epoch that another life could have too: the order of segments would not be certain.
@@ -88,20 +88,20 @@ impl<D: Disk> Spool<D> {
     }
 
     /// Tries one folder after the other, in each a spare file first; `keep` of the spares are left alone.
-    fn make_segment(&mut self, place: Place, keep: usize) -> Result<(), DiskError> {
+    fn make_segment(&mut self, start: Start, keep: usize) -> Result<(), DiskError> {
         let mut failed = None;
         for offset in 0..self.disks.len() {
             let disk = (self.preferred + offset) % self.disks.len();
             let spare = self.spares.iter().position(|spare| spare.disk == disk);
             let spare = spare.filter(|_| self.spares.len() > keep).map(|index| self.spares.swap_remove(index));
             let tried = match spare {
-                Some(spare) => self.use_again(spare, place).or_else(|error| {
+                Some(spare) => self.use_again(spare, start).or_else(|error| {
                     self.note(&error);
-                    self.use_new(disk, place)
+                    self.use_new(disk, start)
                 }),
                 None => {
                     self.remove_spares(keep);
-                    self.use_new(disk, place)
+                    self.use_new(disk, start)
                 }
             };
             match tried {
@@ -135,16 +135,16 @@ impl<D: Disk> Spool<D> {
         true
     }
 
-    fn use_new(&mut self, disk: usize, place: Place) -> Result<(), DiskError> {
+    fn use_new(&mut self, disk: usize, start: Start) -> Result<(), DiskError> {
         let number = self.next_number();
         let file = self.fill_with_zeros(disk, number)?;
-        self.put_to_use(disk, number, file, &unfinished_name(number), place)
+        self.put_to_use(disk, number, file, &unfinished_name(number), start)
     }
 
-    fn use_again(&mut self, spare: Spare, place: Place) -> Result<(), DiskError> {
+    fn use_again(&mut self, spare: Spare, start: Start) -> Result<(), DiskError> {
         let number = self.next_number();
         let file = self.disks[spare.disk].open(&spare_name(spare.number))?;
-        self.put_to_use(spare.disk, number, file, &spare_name(spare.number), place)
+        self.put_to_use(spare.disk, number, file, &spare_name(spare.number), start)
     }
 
     /// Gives a file of zeros or of old frames its header and its name. A file that fails here is never used.
@@ -154,10 +154,10 @@ impl<D: Disk> Spool<D> {
         number: u64,
         file: D::File,
         name: &str,
-        place: Place,
+        start: Start,
     ) -> Result<(), DiskError> {
         let folder = &self.disks[disk];
-        let Place { first, begins } = place;
+        let Start { first, begins } = start;
         let id = Id(folder.random_id());
         let bytes = self.options.segment_bytes;
         let State { stream, epoch, .. } = self.state;
