@@ -189,8 +189,23 @@ fn sync_folder(path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
+    use std::path::PathBuf;
+
+    use tempfile::TempDir;
 
     use super::*;
+
+    /// A file in a folder of its own, with a line that is kept until it is durable.
+    fn with_line(line: &[u8]) -> (TempDir, PathBuf, File, Unsynced) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let mut file = OpenOptions::new().append(true).create(true).open(&path).unwrap();
+        let mut unsynced = Unsynced::default();
+        unsynced.keep();
+        file.write_all(line).unwrap();
+        unsynced.note(&mut file, line);
+        (folder, path, file, unsynced)
+    }
 
     #[test]
     fn what_was_written_is_written_again_at_its_place_behind_the_back_of_others() {
@@ -221,13 +236,7 @@ mod tests {
 
     #[test]
     fn what_somebody_has_cut_off_is_not_brought_back() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("log");
-        let mut file = OpenOptions::new().append(true).create(true).open(&path).unwrap();
-        let mut unsynced = Unsynced::default();
-        unsynced.keep();
-        file.write_all(b"gone\n").unwrap();
-        unsynced.note(&mut file, b"gone\n");
+        let (_folder, path, file, mut unsynced) = with_line(b"gone\n");
         file.set_len(0).unwrap();
 
         unsynced.write_again(&file).unwrap();
@@ -236,13 +245,7 @@ mod tests {
 
     #[test]
     fn bytes_that_others_wrote_where_ours_were_stay() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("log");
-        let mut file = OpenOptions::new().append(true).create(true).open(&path).unwrap();
-        let mut unsynced = Unsynced::default();
-        unsynced.keep();
-        file.write_all(b"ours\n").unwrap();
-        unsynced.note(&mut file, b"ours\n");
+        let (_folder, path, mut file, mut unsynced) = with_line(b"ours\n");
         file.set_len(0).unwrap();
         file.write_all(b"theirs\n").unwrap();
 
@@ -252,14 +255,8 @@ mod tests {
 
     #[test]
     fn what_could_not_be_synced_is_written_again_with_the_next_sync_and_kept_no_longer_than_it_has_to_be() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("log");
-        let mut file = OpenOptions::new().append(true).create(true).open(&path).unwrap();
-        let mut unsynced = Unsynced::default();
-        unsynced.keep();
-        file.write_all(b"first\n").unwrap();
-        unsynced.note(&mut file, b"first\n");
-        // The folder of a name that is not there is left out; a name that has one below a file cannot be opened either.
+        let (_folder, path, mut file, mut unsynced) = with_line(b"first\n");
+        // What cannot be written to, as a disk that takes nothing back.
         let nowhere = File::open("/dev/null").unwrap();
         unsynced.failed = true;
         assert!(unsynced.sync(&nowhere, &path).is_err_and(|failed| !failed.is_final));
