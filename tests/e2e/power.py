@@ -1,4 +1,4 @@
-"""A disk whose power can be cut: an ext4 image on a loop device, and its shutdown without a last write."""
+"""A disk whose power can be cut and that can be frozen: an ext4 image on a loop device."""
 
 import contextlib
 import fcntl
@@ -14,6 +14,9 @@ import pytest
 #: EXT4_IOC_SHUTDOWN, `_IOR('X', 125, __u32)`, and its flag for "write nothing any more, not even the journal".
 _SHUTDOWN = 2 << 30 | 4 << 16 | ord("X") << 8 | 125
 _NO_LOG_FLUSH = 2
+
+#: FIFREEZE and FITHAW, `_IOWR('X', 119, int)` and `_IOWR('X', 120, int)`.
+_FREEZE, _THAW = (3 << 30 | 4 << 16 | ord("X") << 8 | number for number in (119, 120))
 
 _IMAGE_BYTES = 64 * 1024 * 1024
 _TOOLS = ("mkfs.ext4", "losetup", "mount", "umount")
@@ -39,9 +42,20 @@ class Disk:
 
     def cut(self) -> None:
         """Let nothing reach the disk any more that was not there already."""
+        self._ask(_SHUTDOWN, _NO_LOG_FLUSH)
+
+    def freeze(self) -> None:
+        """Let everybody who writes to it wait, as while a snapshot is taken."""
+        self._ask(_FREEZE, 0)
+
+    def thaw(self) -> None:
+        """Let those that wait go on."""
+        self._ask(_THAW, 0)
+
+    def _ask(self, request: int, argument: int) -> None:
         folder = os.open(self.mount, os.O_RDONLY)
         try:
-            fcntl.ioctl(folder, _SHUTDOWN, struct.pack("I", _NO_LOG_FLUSH))
+            fcntl.ioctl(folder, request, struct.pack("I", argument))
         finally:
             os.close(folder)
 
@@ -60,9 +74,9 @@ def disk(folder: Path):
     """Give a disk that is plugged in, or skip the test with the reason."""
     missing = [tool for tool in _TOOLS if not shutil.which(tool, path=f"{os.environ['PATH']}:/usr/sbin:/sbin")]
     if os.geteuid() != 0:
-        pytest.skip("cutting the power of a disk needs root: it mounts a loop device")
+        pytest.skip("a disk of its own needs root: it mounts a loop device")
     if missing:
-        pytest.skip(f"cutting the power of a disk needs {', '.join(missing)}")
+        pytest.skip(f"a disk of its own needs {', '.join(missing)}")
     os.environ["PATH"] += ":/usr/sbin:/sbin"
     made = Disk(folder)
     try:
