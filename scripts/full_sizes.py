@@ -88,9 +88,9 @@ def faults(seed: int) -> Iterator[Command]:
     full = {"LOGSPOOL_FAULTS": "full", "LOGSPOOL_SEED": str(seed)}
     # Thousands of kills, a third of an hour of their own.
     kills = "tests/e2e/test_killed_at_calls.py"
+    yield pytest(interpreters.running(), "faults-kills", kills, "--timeout=3600", **full)
     others = ["tests/e2e", f"--ignore={kills}", "-m", "not quiet", "--timeout=3600"]
     yield pytest(interpreters.running(), "faults", *others, **full)
-    yield pytest(interpreters.running(), "faults-kills", kills, "--timeout=3600", **full)
     yield pytest(interpreters.running(), "faults-quiet", "tests/e2e", "-m", "quiet", LOGSPOOL_TEST_WORKERS="0", **full)
 
 

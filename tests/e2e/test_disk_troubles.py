@@ -24,6 +24,8 @@ TIMEOUT_SECONDS = 0.02
 #: Within which a sink is back after its trouble is mended.
 BACK_SECONDS = 5.0
 SECONDS = 120
+#: How long a disk stays full: longer than any pause between two tries to write may be.
+FULL_SECONDS = 30 if fixtures.faults_full() else 3
 
 _PRELUDE = """\
 import json, logging, os, shutil, subprocess, sys, time
@@ -49,11 +51,14 @@ def until(condition, seconds):
         time.sleep(0.01)
     return time.monotonic() - began
 
-def burst(begin, end):
+def burst(begin, end, seconds=0.0):
+    began = time.monotonic()
     for number in range(begin, end):
         log.info("main %d end", number)
         if not number % 100:
             time.sleep(0.001)
+        if (early := began + (number - begin) / (end - begin) * seconds - time.monotonic()) > 0:
+            time.sleep(early)
 
 HERE, COUNT = sys.argv[1], int(sys.argv[2])
 HALF = COUNT // 2
@@ -135,7 +140,7 @@ with open(filler, "wb", buffering=0) as file:
                 pass
         except OSError:
             pass
-burst(0, HALF)
+burst(0, HALF, float(sys.argv[3]))
 until(lambda: logspool.health().status == "failing", 30)
 # The sink fails with the first lines already; the collector may be behind.
 until(lambda: (found := stats_view.snapshot()).written() + found.waiting() == 1 + HALF, 30)
@@ -163,6 +168,7 @@ def test_a_disk_that_was_full_gets_every_record_within_seconds_of_having_room(ru
         FULL_DISK,
         str(disk),
         str(_records(mode)),
+        str(FULL_SECONDS),
         deadline_seconds=SECONDS,
         OPTIONS=_options(mode, **spool),
     )
