@@ -36,11 +36,13 @@ log.setLevel(1)
 log.addHandler(handler)
 logspool.install(durability=sys.argv[2], checkpoint_every=int(sys.argv[3]), sync_interval=float(sys.argv[4]))
 burst = int(sys.argv[5])
+# No other file on the disk has this text.
+name = os.path.basename(sys.argv[1])
 number = 0
 while True:
     if number % burst == 0:
         sys.stdin.readline()
-    log.info("record %d end", number)
+    log.info("record %d of %s", number, name)
     # Told to somebody who outlives the power cut, once the call has returned.
     os.write(1, b"%d\\n" % number)
     number += 1
@@ -70,7 +72,7 @@ def _kept(log):
     """Return how many records are in the file; nothing may be missing in between."""
     text = log.read_text() if log.exists() else ""
     kept = text[: text.rfind("\n") + 1].splitlines()
-    assert kept == [f"record {number} end" for number in range(len(kept))]
+    assert kept == [f"record {number} of {log.name}" for number in range(len(kept))]
     return len(kept)
 
 
@@ -124,7 +126,7 @@ def test_a_power_cut_takes_the_last_interval_at_most(tmp_path):
                     for end in range(burst, 4 * burst, burst):
                         _log(program)
                         _returned_calls(program.stdout.fileno(), burst)
-                        last = f"record {end - 1} end".encode()
+                        last = f"record {end - 1} of {log.name}\n".encode()
                         until(lambda last=last: disk.holds(last), SYNCED_SECONDS, "the last record is on the disk")
                     _log(program)
                     _returned_calls(program.stdout.fileno(), burst)
