@@ -82,6 +82,8 @@ pub(super) struct Unsynced {
     retry_at: u64,
     /// Whether one has failed that no other makes good.
     is_lost: bool,
+    /// Whether one has begun and not come back.
+    is_under_way: bool,
 }
 
 /// When the next sync is due.
@@ -175,6 +177,7 @@ impl Outlet {
                 answered: taken.answered,
                 failed: taken.failed,
                 is_lost: taken.is_lost,
+                is_under_way: true,
                 ..Unsynced::default()
             };
             (asked, taken)
@@ -200,6 +203,7 @@ impl Outlet {
         // The disk was waited for, not a write.
         waiting.finished_at = waiting.finished_at.max(end);
         let unsynced = &mut waiting.unsynced;
+        unsynced.is_under_way = false;
         match result {
             Ok(()) if !unsynced.is_lost => self.sync_error.store(0, Ordering::Relaxed),
             Ok(()) => {}
@@ -227,10 +231,11 @@ impl Outlet {
         since != 0 && now.saturating_sub(since) > STUCK_NS
     }
 
-    /// Whether something is written and its sync still to come.
+    /// Whether something is written and its sync has not come back.
     pub fn is_unsynced(&self) -> bool {
         let unsynced = &self.lock().unsynced;
-        !unsynced.batches.is_empty() || unsynced.retry_at > 0 || unsynced.requested > unsynced.answered
+        let is_to_come = !unsynced.batches.is_empty() || unsynced.retry_at > 0;
+        is_to_come || unsynced.is_under_way || unsynced.requested > unsynced.answered
     }
 
     /// Asks for a sync of everything that is written by now. Returns its number, for [`Outlet::synced`], and whether a
@@ -383,6 +388,7 @@ mod tests {
         stage.runs(|| {
             assert_eq!(1, stage.begun.recv_timeout(DEADLINE).unwrap());
             assert!(!stage.look(1), "it is written, and its sync is under way");
+            assert!(stage.outlet.is_unsynced(), "an end would wait for it");
             for batch in 2..=5 {
                 stage.push(batch);
             }
