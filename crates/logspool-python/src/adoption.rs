@@ -751,6 +751,11 @@ impl FormatParts {
         }
     }
 
+    /// Whether the attributes of a record are passed as keywords, whose names have to be text.
+    pub fn takes_keywords(&self) -> bool {
+        !matches!(self.layout, Layout::Text { style: Style::Percent, .. })
+    }
+
     /// The whole specification, for a sink with that terminator.
     pub fn spec(&self, world: &crate::world::World, terminator: &str) -> FormatSpec {
         FormatSpec {

@@ -24,7 +24,7 @@ use crate::object::{ErrorKept, Owned};
 use crate::plan::{self, ListShape, Needs, Plan, Route, StreamList, TextStream};
 use crate::plans;
 use crate::queueing::MadeUnder;
-use crate::record::Reading;
+use crate::record::{Matters, Reading};
 use crate::stream::Word;
 use crate::world::{World, world};
 
@@ -572,7 +572,12 @@ pub fn reading(adoption: &adoption::Adoption, epoch: u64) -> Result<Reading, Fai
     if format.1.fields.is_some() || pipeline::generation() != generation {
         return Err(Failure::Stock);
     }
-    Ok(Reading::new(generation, world, format, parts.mentions("process")))
+    let matters = Matters {
+        process_id: parts.mentions("process"),
+        file: parts.mentions("filename") || parts.mentions("module"),
+        attribute_names: parts.takes_keywords(),
+    };
+    Ok(Reading::new(generation, world, format, matters))
 }
 
 /// The lists of handlers and filters that make `handler` the only stop of the records of a logger; `None` when

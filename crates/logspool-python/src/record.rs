@@ -48,10 +48,21 @@ pub struct Reading {
     pub world: Arc<World>,
     /// Format id and what it shows.
     pub format: (u32, Needs),
-    /// Whether the format shows the process id.
-    pub process_id: bool,
+    /// What of a record decides about its line.
+    pub matters: Matters,
     /// Logger names met so far.
     names: Mutex<Vec<Arc<Name>>>,
+}
+
+/// What of a record decides about its line, beside what every format takes from it.
+#[derive(Debug, Clone, Copy)]
+pub struct Matters {
+    /// The process id is shown.
+    pub process_id: bool,
+    /// The file's name or the module is shown: a record has both beside its path.
+    pub file: bool,
+    /// The attributes are passed as keywords, whose names have to be text.
+    pub attribute_names: bool,
 }
 
 /// One logger name.
@@ -69,8 +80,8 @@ const MOST_NAMES: usize = 64;
 
 impl Reading {
     /// Nothing met yet.
-    pub fn new(generation: u64, world: Arc<World>, format: (u32, Needs), process_id: bool) -> Self {
-        Self { generation, world, format, process_id, names: Mutex::new(Vec::new()) }
+    pub fn new(generation: u64, world: Arc<World>, format: (u32, Needs), matters: Matters) -> Self {
+        Self { generation, world, format, matters, names: Mutex::new(Vec::new()) }
     }
 
     unsafe fn name(&self, handler: *mut PyObject, name: *mut PyObject, sink: u32) -> Result<Arc<Name>, Failure> {
@@ -134,10 +145,11 @@ unsafe fn read(
         if ffi::Py_TYPE(record).cast::<PyObject>() != class {
             return Ok(ByValue::No);
         }
-        if !all_named(record) {
+        let Some(reading) = state.reading(adoption)? else { return Ok(ByValue::No) };
+        let matters = reading.matters;
+        if matters.attribute_names && !all_named(record) {
             return Ok(ByValue::No);
         }
-        let Some(reading) = state.reading(adoption)? else { return Ok(ByValue::No) };
         if reading.generation != made_under.generation || plan::version_tag(class) != reading.world.record_tag {
             return Ok(ByValue::No);
         }
@@ -156,12 +168,12 @@ unsafe fn read(
         let level = fields.level(&reading.world)?;
         let time = fields.time(reading.world.arithmetic)?;
         let needs = reading.format.1;
-        if reading.process_id
+        if matters.process_id
             && values::small_int(fields.exact_int(&names.process)?.as_ptr()) != Some(i64::from(std::process::id()))
         {
             return Ok(ByValue::No);
         }
-        let place = if needs.caller { Some(fields.place()?) } else { None };
+        let place = if needs.caller { Some(fields.place(matters.file)?) } else { None };
         let site = match &place {
             Some(place) => &place.site,
             None => no_place(),
@@ -202,7 +214,7 @@ unsafe fn read(
     }
 }
 
-/// Whether the name of every attribute is text. `extra` may bring others: the styles `{` and `$` then raise.
+/// Whether the name of every attribute is text. `extra` may bring others.
 unsafe fn all_named(record: *mut PyObject) -> bool {
     // SAFETY: a live instance of a Python class, which has a dict. Nothing foreign runs while it is walked; without a
     // GIL another thread might change it, so there a copy is walked.
@@ -330,8 +342,8 @@ impl Fields {
         nanoseconds(created, msecs, arithmetic).ok_or(Failure::Stock)
     }
 
-    /// Where the record says that it was made.
-    unsafe fn place(&self) -> Result<Arc<Place>, Failure> {
+    /// Where the record says that it was made. What it says of the file beside the path is looked at where it is shown.
+    unsafe fn place(&self, shows_file: bool) -> Result<Arc<Place>, Failure> {
         // SAFETY: passed on. Places hold the objects by whose addresses they are found.
         unsafe {
             let path = self.exact_str(&names().pathname)?;
@@ -350,7 +362,10 @@ impl Fields {
             let same = |name: &Owned, text: &str| {
                 self.exact_str(name).map(|found| object::utf8(found.as_ptr()) == Some(text.as_bytes()))
             };
-            if same(&names().filename, place.compiled.filename())? && same(&names().module, place.compiled.module())? {
+            if !shows_file
+                || same(&names().filename, place.compiled.filename())?
+                    && same(&names().module, place.compiled.module())?
+            {
                 Ok(place)
             } else {
                 Err(Failure::Stock)
