@@ -131,7 +131,8 @@ def put_into_readme(mark: str, lines: list[str]) -> None:
 
 def _where(results: Results) -> str:
     facts = results.facts
-    rounds = max((len(rounds) for modes in results.cells.values() for rounds in modes.values()), default=0)
+    cells = (cell for modes in results.cells.values() for cell in modes.values())
+    rounds = 1 + max((result["round"] for cell in cells for result in cell), default=-1)
     return (
         f"{facts['date']}, {facts['processor']}, {facts['cores']} cores, Python {facts['python']}, "
         f"commit {facts['commit']}, {rounds} rounds."

@@ -1,6 +1,7 @@
 """The results of a run: one list of rounds for each case and mode, and the medians over them."""
 
 import statistics
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,15 +17,15 @@ class Results:
     process: dict[str, float] = field(default_factory=dict)
 
     def add(self, case: str, mode: str, result: dict[str, Any]) -> None:
-        """Keep the result of one round."""
+        """Keep one measurement, which names its `round`."""
         self.cells.setdefault(case, {}).setdefault(mode, []).append(result)
 
     def rounds(self, case: str, mode: str) -> list[dict[str, Any]]:
-        """Return the rounds of a cell, in the order they ran."""
+        """Return the measurements of a cell, in the order they ran."""
         return self.cells.get(case, {}).get(mode, [])
 
     def values(self, case: str, mode: str, name: str) -> list[float]:
-        """Return one figure of a cell for each round."""
+        """Return one figure of each measurement of a cell."""
         return [result[name] for result in self.rounds(case, mode) if name in result]
 
     def median(self, case: str, mode: str, name: str) -> float | None:
@@ -39,10 +40,30 @@ class Results:
         return (max(values) - min(values)) / 2 / middle if middle else None
 
     def ratio(self, over: tuple[str, str, str], under: tuple[str, str, str]) -> float | None:
-        """Return the median of the ratios within each round."""
-        pairs = zip(self.values(*over), self.values(*under))
-        ratios = [upper / lower for upper, lower in pairs if lower]
+        """Return the median of the ratios within each round, pair by pair where both were measured as often."""
+        ratios: list[float] = []
+        for upper, lower in self._common_rounds(over, under):
+            if len(upper) != len(lower):
+                upper, lower = [statistics.median(upper)], [statistics.median(lower)]
+            ratios += [figure / other for figure, other in zip(upper, lower) if other]
         return statistics.median(ratios) if ratios else None
+
+    def _common_rounds(
+        self, first: tuple[str, str, str], second: tuple[str, str, str]
+    ) -> Iterator[tuple[list[float], list[float]]]:
+        """Yield what was measured of two figures in each round that has both."""
+        figures, others = self._by_round(*first), self._by_round(*second)
+        for number, values in figures.items():
+            if number in others:
+                yield values, others[number]
+
+    def _by_round(self, case: str, mode: str, name: str) -> dict[int, list[float]]:
+        """Return what was measured of one figure in each round."""
+        measured: dict[int, list[float]] = {}
+        for result in self.rounds(case, mode):
+            if name in result:
+                measured.setdefault(result["round"], []).append(result[name])
+        return measured
 
     def worst(self, case: str, mode: str, name: str) -> Any:
         """Return the worst answer of all rounds: the largest count, or the first word that is not `yes`."""

@@ -81,7 +81,7 @@ TARGETS = [
         over=("stdlib-file", THROUGHPUT, "caller_cpu_ns"),
         at_most=0.6,
     ),
-    # Equal within the spread of a run: a twentieth is the smallest difference that five rounds tell apart.
+    # Equal within the spread of a run: a twentieth is the smallest difference that 25 pairs tell apart.
     Target(
         "JSON against text, caller's CPU",
         ("logspool-json", THROUGHPUT, "caller_cpu_ns"),
