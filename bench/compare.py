@@ -103,7 +103,7 @@ def run(cases: Iterable[Case], modes: Iterable[str], rounds: int, quick: bool) -
                 results.failed[name] = result
                 _progress_end(paint(f"{name}: {result}", "yellow"))
             else:
-                results.add(case.name, mode, {"round": round_number, **result})
+                results.add(case.name, mode, round_number, result)
     if find_spec("logspool") and not {"logspool"}.isdisjoint(case.name for case in chosen):
         _progress(total, total, began, "idle and import")
         try:

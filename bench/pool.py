@@ -44,7 +44,7 @@ def measure(part: Part, sizes: Sizes, rounds: int, results: Results) -> None:
                 if isinstance(figures, str):
                     results.failed[f"{row} {part.name}"] = figures
                 elif number >= first:
-                    results.add(row, part.name, figures)
+                    results.add(row, part.name, number, figures)
             _progress(f"{part.name}: round {max(1, number + 1 - first)} of {wanted}")
 
 

@@ -16,9 +16,9 @@ class Results:
     failed: dict[str, str] = field(default_factory=dict)
     process: dict[str, float] = field(default_factory=dict)
 
-    def add(self, case: str, mode: str, result: dict[str, Any]) -> None:
-        """Keep one measurement, which names its `round`."""
-        self.cells.setdefault(case, {}).setdefault(mode, []).append(result)
+    def add(self, case: str, mode: str, number: int, result: dict[str, Any]) -> None:
+        """Keep one measurement of the round of this number."""
+        self.cells.setdefault(case, {}).setdefault(mode, []).append({"round": number, **result})
 
     def rounds(self, case: str, mode: str) -> list[dict[str, Any]]:
         """Return the measurements of a cell, in the order they ran."""
@@ -58,11 +58,11 @@ class Results:
                 yield values, others[number]
 
     def _by_round(self, case: str, mode: str, name: str) -> dict[int, list[float]]:
-        """Return what was measured of one figure in each round."""
+        """Return what was measured of one figure in each round; a kept run without numbers had one of each."""
         measured: dict[int, list[float]] = {}
-        for result in self.rounds(case, mode):
+        for position, result in enumerate(self.rounds(case, mode)):
             if name in result:
-                measured.setdefault(result["round"], []).append(result[name])
+                measured.setdefault(result.get("round", position), []).append(result[name])
         return measured
 
     def worst(self, case: str, mode: str, name: str) -> Any:

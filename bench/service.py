@@ -50,7 +50,7 @@ def measure(part: Part, ground: Ground, rounds: int, results: Results) -> None:
             if isinstance(figures, str):
                 results.failed[f"{row} {part.name}"] = figures
             else:
-                results.add(row, part.name, figures)
+                results.add(row, part.name, number, figures)
 
 
 def run(parts: list[Part], ground: Ground, rounds: int) -> Results:

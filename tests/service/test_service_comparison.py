@@ -22,13 +22,21 @@ def judged():
         """Make a run in which the client reaches two thirds of the raw writer."""
         facts = {"date": "2026-01-01", "processor": "none", "cores": 2, "python": "3.12", "commit": "none"}
         found = Results({**facts, "postgres": "15", "rsyslog": "none"})
-        for rate in (300.0, 600.0):
+        for number, rate in enumerate((300.0, 600.0)):
             counts = {"records": 10, "lost": 0, "doubled": 0}
-            found.add(native.client(POSTGRES, 1), "native", {"rate": rate * 2, **counts, **lost})
-            found.add(native.RAW[POSTGRES], "native", {"rate": rate * 3, **counts})
+            found.add(native.client(POSTGRES, 1), "native", number, {"rate": rate * 2, **counts, **lost})
+            found.add(native.RAW[POSTGRES], "native", number, {"rate": rate * 3, **counts})
         return found
 
-    yield {"results": results, "targets": targets, "show": show, "once": once, "stdlib": stdlib, "syslog": syslog}
+    yield {
+        "results": results,
+        "targets": targets,
+        "native": native,
+        "show": show,
+        "once": once,
+        "stdlib": stdlib,
+        "syslog": syslog,
+    }
     sys.path[:] = before
 
 
@@ -44,6 +52,16 @@ def test_a_ratio_is_taken_inside_each_round_and_its_median_judged(judged):
     assert (pytest.approx(2 / 3), True) == (found.value, found.met)
 
 
+def test_a_round_that_only_one_side_has_gives_no_ratio(judged):
+    results = judged["results"]()
+    for number, rate in ((2, 9000.0), (4, 300.0)):
+        results.add(judged["native"].client(judged["native"].POSTGRES, 1), "native", number, {"rate": rate, "lost": 0})
+    results.add(judged["native"].RAW[judged["native"].POSTGRES], "native", 4, {"rate": 300.0})
+    found = verdict(judged["targets"].judge(results), "native client into PostgreSQL")
+
+    assert pytest.approx(2 / 3) == found.value
+
+
 @pytest.mark.parametrize("wrong", [{"lost": 1}, {"doubled": 1}])
 def test_a_record_that_is_lost_or_doubled_misses_a_target(judged, wrong):
     good = verdict(judged["targets"].judge_counts(judged["results"]()), "records counted")
@@ -55,9 +73,9 @@ def test_a_record_that_is_lost_or_doubled_misses_a_target(judged, wrong):
 
 def test_a_datagram_may_be_lost_but_not_without_being_counted(judged):
     results = judged["results"]()
-    results.add("20 processes: logspool serve", "datagram", {"lost_percent": 5, "uncounted": 0, "doubled": 0})
+    results.add("20 processes: logspool serve", "datagram", 0, {"lost_percent": 5, "uncounted": 0, "doubled": 0})
     counted = verdict(judged["targets"].judge_counts(results), "datagrams lost uncounted")
-    results.add("20 processes: logspool serve", "datagram", {"lost_percent": 5, "uncounted": 1, "doubled": 0})
+    results.add("20 processes: logspool serve", "datagram", 1, {"lost_percent": 5, "uncounted": 1, "doubled": 0})
     uncounted = verdict(judged["targets"].judge_counts(results), "datagrams lost uncounted")
 
     assert (True, False) == (counted.met, uncounted.met)
