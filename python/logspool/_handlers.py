@@ -153,6 +153,7 @@ def _stock(cls: type, name: str) -> Any:
 
 
 STREAM_METHODS = {
+    "handle": "Handler",
     "emit": "StreamHandler",
     "flush": "StreamHandler",
     "setStream": "StreamHandler",

@@ -6,13 +6,14 @@
 //! `emit`, after what is queued was written; it reports as stock logging does, from stock logging's own frames.
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use logspool::pipeline;
 use logspool::record::{Head, flags, tag};
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 
-use crate::adoption::{self, Adoption, Verdict};
+use crate::adoption::{self, Adoption, State, Verdict};
 use crate::environment;
 use crate::leaving;
 use crate::message::Failure;
@@ -66,16 +67,9 @@ pub unsafe fn emit(
                 }
             }
             match line {
-                Line::Queued => {
-                    // Without `install()` nothing tells a direct call from one of a logger. No call waits for a service.
-                    if !is_inside() && planning::installed() && method != Method::ServiceEmit {
-                        let flushed = adoption::flush(handler, options::shutdown_timeout());
-                        if !methods::passed(flushed.and_then(|_| adoption::catch_up(handler))) {
-                            return std::ptr::null_mut();
-                        }
-                    }
-                    return object::none();
-                }
+                // No call waits for a service.
+                Line::Queued if method == Method::ServiceEmit || wait_if_direct(handler) => return object::none(),
+                Line::Queued => return std::ptr::null_mut(),
                 Line::Raised => return std::ptr::null_mut(),
                 Line::Stock | Line::StockAfterQueue | Line::Again => {}
             }
@@ -92,6 +86,54 @@ pub unsafe fn emit(
             }
         }
         methods::call_stock(method, handler, arguments, count as usize, keywords)
+    }
+}
+
+/// `handler.handle(record)` of logspool's own handlers. A record that goes by value needs none of its steps: no filter
+/// would see it, `emit` is known, and the queue needs no lock.
+///
+/// # Safety
+///
+/// As CPython calls a `METH_FASTCALL | METH_KEYWORDS` method.
+pub unsafe fn handle(
+    handler: *mut PyObject,
+    arguments: *const *mut PyObject,
+    count: ffi::Py_ssize_t,
+    keywords: *mut PyObject,
+) -> *mut PyObject {
+    // SAFETY: passed on.
+    unsafe {
+        if count == 1 && keywords.is_null() {
+            match queue_by_value(handler, *arguments) {
+                ByValue::Done if wait_if_direct(handler) => return passed_filters(*arguments),
+                ByValue::Done | ByValue::Raised => return std::ptr::null_mut(),
+                ByValue::No => {}
+            }
+        }
+        methods::call_stock(Method::HandlerHandle, handler, arguments, count as usize, keywords)
+    }
+}
+
+/// What `Handler.handle` returns for a record that no filter dropped.
+unsafe fn passed_filters(record: *mut PyObject) -> *mut PyObject {
+    // SAFETY: live objects; a new reference is made.
+    unsafe {
+        let answer = if cfg!(Py_3_12) { record } else { ffi::Py_True() };
+        ffi::Py_INCREF(answer);
+        answer
+    }
+}
+
+/// Waits until the record that was queued is written, where no logger passed it: false with an error set.
+///
+/// Without `install()` nothing tells a direct call from one of a logger.
+unsafe fn wait_if_direct(handler: *mut PyObject) -> bool {
+    // SAFETY: a live handler, attached.
+    unsafe {
+        is_inside() || !planning::installed() || {
+            let flushed = adoption::flush(handler, options::shutdown_timeout());
+            methods::passed(flushed.and_then(|_| adoption::catch_up(handler)))
+        }
     }
 }
 
@@ -127,27 +169,59 @@ enum Line {
     Raised,
 }
 
+/// What is known of a handler, or why there is nothing to know.
+unsafe fn known(handler: *mut PyObject) -> Result<Arc<State>, Line> {
+    // SAFETY: a live handler, attached.
+    unsafe {
+        if !planning::installed() && !planning::stands_alone(handler) {
+            return Err(Line::Stock);
+        }
+        environment::refresh();
+        match planning::handler_state(handler) {
+            Ok(state) => state.ok_or(Line::Stock),
+            Err(()) => Err(Line::Raised),
+        }
+    }
+}
+
+/// Where lines of an adopted handler go, and under what that was found.
+fn destination(state: &State) -> Option<(u32, MadeUnder)> {
+    // Read before the sink is: one that is closed from here on moves it.
+    let epoch = environment::epoch();
+    let sink = state.sink().ok()?;
+    Some((sink, MadeUnder { epoch, generation: pipeline::generation() }))
+}
+
+unsafe fn queue_by_value(handler: *mut PyObject, record: *mut PyObject) -> ByValue {
+    // SAFETY: live objects, attached.
+    unsafe {
+        let state = match known(handler) {
+            Ok(state) => state,
+            Err(Line::Raised) => return ByValue::Raised,
+            Err(_) => return ByValue::No,
+        };
+        let Verdict::Adopted(adoption) = &state.verdict else { return ByValue::No };
+        if !adoption.may_go_by_value() {
+            return ByValue::No;
+        }
+        let Some((sink, made_under)) = destination(&state) else { return ByValue::No };
+        crate::record::queue(&state, adoption, sink, handler, record, made_under)
+    }
+}
+
 unsafe fn queue_line(method: Method, handler: *mut PyObject, record: *mut PyObject) -> Line {
     // SAFETY: live objects, attached.
     unsafe {
-        if !planning::installed() && !planning::stands_alone(handler) {
-            return Line::Stock;
-        }
-        environment::refresh();
-        let state = match planning::handler_state(handler) {
-            Ok(Some(state)) => state,
-            Ok(None) => return Line::Stock,
-            Err(()) => return Line::Raised,
+        let state = match known(handler) {
+            Ok(state) => state,
+            Err(line) => return line,
         };
         let Verdict::Adopted(adoption) = &state.verdict else { return Line::Stock };
         if adoption.turns() && matches!(method, Method::FileEmit | Method::StreamEmit) {
             // The stock `emit` of a subclass has just decided about a rollover: the sink must not do so again.
             return Line::StockAfterQueue;
         }
-        // Read before the sink is: one that is closed from here on moves it.
-        let epoch = environment::epoch();
-        let Ok(sink) = state.sink() else { return Line::Stock };
-        let made_under = MadeUnder { epoch, generation: pipeline::generation() };
+        let Some((sink, made_under)) = destination(&state) else { return Line::Stock };
         if adoption.may_go_by_value() {
             match crate::record::queue(&state, adoption, sink, handler, record, made_under) {
                 ByValue::Done => return Line::Queued,

@@ -71,9 +71,11 @@ pub enum Method {
     ServiceEmit,
     /// `logspool.ServiceHandler.flush`
     ServiceFlush,
+    /// `Handler.handle`, of logspool's own handlers alone
+    HandlerHandle,
 }
 
-const METHODS: usize = 23;
+const METHODS: usize = 24;
 
 /// Those of them in `logging` itself.
 const LOGGING_METHODS: usize = 15;
@@ -368,6 +370,16 @@ macro_rules! emit_methods {
     };
 }
 
+unsafe extern "C" fn handler_handle(
+    handler: *mut PyObject,
+    arguments: *const *mut PyObject,
+    count: ffi::Py_ssize_t,
+    keywords: *mut PyObject,
+) -> *mut PyObject {
+    // SAFETY: called by CPython with a handler.
+    unsafe { emit::handle(handler, arguments, count, keywords) }
+}
+
 emit_methods! {
     stream_emit: StreamEmit;
     file_emit: FileEmit;
@@ -545,6 +557,13 @@ static DECLARED: [Declared; METHODS] = [
         doc: c"flush($self, /)\n--\n\nWait until the service has everything that is queued.",
         method: Method::ServiceFlush,
         function: service_flush,
+    },
+    Declared {
+        class: "Handler",
+        name: c"handle",
+        doc: c"handle($self, record, /)\n--\n\nEmit the specified record unless a filter drops it.",
+        method: Method::HandlerHandle,
+        function: handler_handle,
     },
 ];
 
