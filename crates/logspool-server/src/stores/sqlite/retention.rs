@@ -33,19 +33,19 @@ impl Retention {
             }
             _ => None,
         };
-        let bytes_of = |entry: &Entry| bytes_of_day(&folder.join(&entry.name));
-        let mut bytes: u64 = if self.bytes.is_some() { entries.iter().map(bytes_of).sum() } else { 0 };
+        // Each is measured once: what an index grows by meanwhile would be taken off without having been counted.
+        let bytes_of = |entry: &Entry| if self.bytes.is_some() { bytes_of_day(&folder.join(&entry.name)) } else { 0 };
+        let sizes: Vec<u64> = entries.iter().map(bytes_of).collect();
+        let mut bytes: u64 = sizes.iter().sum();
         let mut result = Ok(());
-        for (entry, day) in entries.iter().zip(days).filter(|(entry, _)| entry.sealed) {
+        for ((entry, day), size) in entries.iter().zip(days).zip(sizes).filter(|((entry, _), _)| entry.sealed) {
             let path = folder.join(&entry.name);
             let is_gone = folder::is_gone(&path);
             let over = self.bytes.is_some_and(|most| bytes > most);
             if !over && !is_gone && oldest.is_none_or(|oldest| day.number() >= oldest) {
                 continue;
             }
-            if self.bytes.is_some() {
-                bytes -= bytes_of(entry).min(bytes);
-            }
+            bytes -= size;
             // The catalog first: no query that begins now looks for the file. Where it cannot be written the file goes
             // all the same, which makes room on a full disk: queries pass over a file that is gone, and the catalog is
             // told of it the next time.
