@@ -19,6 +19,10 @@ fn crash(kind: &str, path: &Path) -> (Output, Duration) {
     let begun = Instant::now();
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "child_process", "--nocapture"]).env(CHILD, format!("{kind}:{}", path.display()));
+    // A sanitizer would report these signals and end the process itself.
+    for options in ["ASAN_OPTIONS", "TSAN_OPTIONS"] {
+        command.env(options, format!("{}:handle_segv=0", std::env::var(options).unwrap_or_default()));
+    }
     // SAFETY: setrlimit is async-signal-safe. Cores of tests are of no use.
     unsafe {
         command.pre_exec(|| {
