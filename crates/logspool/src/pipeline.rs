@@ -38,7 +38,7 @@ pub use refused::show_refused;
 pub use signals::install_signal_drain;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::blob::Blobs;
 use crate::chunk::Chunk;
@@ -76,6 +76,8 @@ pub struct Pipeline {
     removed: AtomicBool,
     /// Another one has taken its place.
     is_past: AtomicBool,
+    /// The one that was put aside before this one: what can be reached is no leak to those who look for leaks.
+    before: OnceLock<&'static Pipeline>,
     /// Of drains.
     lateness: Lateness,
     waits: WaitMeters,

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::Pipeline;
@@ -26,8 +26,8 @@ use crate::writer::Outlet;
 static CURRENT: AtomicPtr<Pipeline> = AtomicPtr::new(std::ptr::null_mut());
 static NUMBER: AtomicU64 = AtomicU64::new(1);
 static OPTIONS: AtomicPtr<Options> = AtomicPtr::new(std::ptr::null_mut());
-/// Held while the pipeline of the process is made.
-static BEGINNING: Gate<()> = Gate::new(());
+/// Held while a pipeline of the process is made or put aside; in it the last that was put aside.
+static BEGINNING: Gate<Option<&'static Pipeline>> = Gate::new(None);
 
 /// How long the native threads may take to leave before a fork.
 const LEAVE_DEADLINE: Duration = Duration::from_millis(50);
@@ -161,6 +161,7 @@ fn begin() -> Option<Pipeline> {
         fallen_back: AtomicBool::new(false),
         removed: AtomicBool::new(false),
         is_past: AtomicBool::new(false),
+        before: OnceLock::new(),
         lateness: Lateness::default(),
         waits: Default::default(),
         syncs: super::durability::syncs(options),
@@ -533,7 +534,10 @@ impl Pipeline {
         }
         self.have_threads_leave(Instant::now() + LEAVE_DEADLINE);
         {
-            let _beginning = BEGINNING.hold();
+            let mut last = BEGINNING.hold();
+            if let Some(before) = last.replace(self) {
+                let _ = self.before.set(before);
+            }
             self.is_past.store(true, Ordering::Release);
             // In this order: who finds no pipeline here begins one under the next number, and who reads that number
             // does not find this pipeline.
