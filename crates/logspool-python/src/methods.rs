@@ -561,7 +561,7 @@ static DECLARED: [Declared; METHODS] = [
     Declared {
         class: "Handler",
         name: c"handle",
-        doc: c"handle($self, record, /)\n--\n\nEmit the specified record unless a filter drops it.",
+        doc: c"handle($self, record)\n--\n\nEmit the specified record unless a filter drops it.",
         method: Method::HandlerHandle,
         function: handler_handle,
     },
