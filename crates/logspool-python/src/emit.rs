@@ -69,8 +69,7 @@ pub unsafe fn emit(
             match line {
                 // No call waits for a service.
                 Line::Queued if method == Method::ServiceEmit || wait_if_direct(handler) => return object::none(),
-                Line::Queued => return std::ptr::null_mut(),
-                Line::Raised => return std::ptr::null_mut(),
+                Line::Queued | Line::Raised => return std::ptr::null_mut(),
                 Line::Stock | Line::StockAfterQueue | Line::Again => {}
             }
             let barrier = match line {
