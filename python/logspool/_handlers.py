@@ -26,7 +26,7 @@ class StreamHandler(logging.StreamHandler):  # type: ignore[type-arg]
     """
 
     def __init__(self, stream: Any = None, **options: Any) -> None:
-        _install.stand_alone("StreamHandler", options)
+        _install.stand_alone(StreamHandler, options)
         super().__init__(stream)
 
     def format(self, record: logging.LogRecord) -> str:
@@ -59,7 +59,7 @@ class FileHandler(logging.FileHandler):
         errors: str | None = None,
         **options: Any,
     ) -> None:
-        _install.stand_alone("FileHandler", options)
+        _install.stand_alone(FileHandler, options)
         super().__init__(filename, mode, encoding, delay, errors)
 
 
@@ -104,7 +104,7 @@ class ServiceHandler(logging.Handler):
             _service.file("key", key),
             server_name,
         )
-        _install.stand_alone("ServiceHandler", options, _service.OPTIONS)
+        _install.stand_alone(ServiceHandler, options)
         super().__init__()
 
     @property

@@ -37,7 +37,7 @@ _HOOKED = (logging.Logger, logging.Handler, logging.Formatter, logging.PercentSt
 _hooks: dict[tuple[type, str], Any] = {}
 
 
-@_options.named_only
+@_options.known_only
 def install(
     *,
     durability: str = "process",
@@ -206,10 +206,8 @@ _alone: dict[str, Any] | None = None
 _alone_given: dict[str, Any] = {}
 
 
-def stand_alone(owner: str, options: dict[str, Any], own: tuple[str, ...] = ()) -> None:
-    """Let logspool's own handlers queue without `install()`. Called when one is made.
-
-    `own` are the options that it has besides, for the error about one that it does not have.
+def stand_alone(handler: type, options: dict[str, Any]) -> None:
+    """Let a handler of logspool's own queue without `install()`, with `options`. Called when one is made.
 
     A process has one queue: the first handler that is made, or `install()`, says how it is.
 
@@ -218,8 +216,10 @@ def stand_alone(owner: str, options: dict[str, Any], own: tuple[str, ...] = ()) 
         RuntimeError: the queue has other options already.
     """
     global _alone
+    owner = handler.__name__
     defaults = install.__wrapped__.__kwdefaults__  # type: ignore[attr-defined]
     if unknown := options.keys() - defaults.keys():
+        own = _options.keywords(handler.__init__)  # type: ignore[misc]
         raise _options.unknown_option(owner, unknown, (*own, *defaults))
     checked = _options.checked({**defaults, **options})
     with _adopt.lock:

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import Any
 
+from logspool._options import known_only
+
 #: Output key and the attribute it shows, when nothing else is said.
 DEFAULT_FIELDS = {
     "time": "time",
@@ -51,6 +53,7 @@ class JSONFormatter(logging.Formatter):
         datefmt: format of `asctime`, if that is shown.
     """
 
+    @known_only
     def __init__(
         self,
         fields: Mapping[str, str] | None = None,

@@ -6,6 +6,7 @@ allowed.
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 
@@ -54,24 +55,29 @@ def meant(name: str, valid: Iterable[str]) -> str:
     return f"there are {', '.join(by_folded.values())}" if by_folded else "there is none"
 
 
-def named_only(function: _Function) -> _Function:
-    """Decorate a function of keyword options, so that an unknown one is an error that names the nearest.
+def keywords(function: Callable[..., Any]) -> tuple[str, ...]:
+    """Return the names that `function` takes by keyword; `self` and `**` are none."""
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return tuple(name for name in names if name != "self")
+
+
+def known_only(function: _Function) -> _Function:
+    """Decorate a function or an `__init__`, so that an unknown option is an error that names the nearest.
 
     `help()`, `inspect` and editors see the function itself.
     """
-    valid = function.__kwdefaults__ or {}
+    valid = keywords(function)
+    owner, _, initializer = function.__qualname__.rpartition(".")
+    if initializer != "__init__":
+        owner = f"{function.__name__}()"
 
-    def call(**options: Any) -> Any:
-        unknown = options.keys() - valid.keys()
-        if unknown:
-            raise unknown_option(f"{function.__name__}()", unknown, valid)
-        return function(**options)
+    @functools.wraps(function)
+    def call(*given: Any, **options: Any) -> Any:
+        if unknown := options.keys() - set(valid):
+            raise unknown_option(owner, unknown, valid)
+        return function(*given, **options)
 
-    call.__name__ = function.__name__
-    call.__qualname__ = function.__qualname__
-    call.__module__ = function.__module__
-    call.__doc__ = function.__doc__
-    call.__wrapped__ = function  # type: ignore[attr-defined]
     return call  # type: ignore[return-value]
 
 

@@ -53,7 +53,7 @@ class RotatingFileHandler(_adopt.Together, logging.handlers.RotatingFileHandler)
         compress: str | None = None,
         **options: Any,
     ) -> None:
-        _install.stand_alone("RotatingFileHandler", options, ("compress",))
+        _install.stand_alone(RotatingFileHandler, options)
         self._compress = _checked(compress, errors)
         super().__init__(filename, mode, maxBytes, backupCount, encoding, delay, errors)
 
@@ -90,7 +90,7 @@ class TimedRotatingFileHandler(_adopt.Together, logging.handlers.TimedRotatingFi
         compress: str | None = None,
         **options: Any,
     ) -> None:
-        _install.stand_alone("TimedRotatingFileHandler", options, ("compress",))
+        _install.stand_alone(TimedRotatingFileHandler, options)
         self._compress = _checked(compress, errors)
         super().__init__(filename, when, interval, backupCount, encoding, delay, utc, atTime, errors)
 

@@ -42,9 +42,6 @@ _CALLED = (
 
 _READ = ("level", "formatter", "filters", "lock")
 
-#: Options of the handler itself.
-OPTIONS = ("authorities", "certificate", "key", "server_name")
-
 #: Methods of a formatter that have a part in it.
 _FORMATTER_CALLED = ("formatException", "formatStack", "__getattribute__", "__getattr__")
 

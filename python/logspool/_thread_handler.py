@@ -19,6 +19,7 @@ from time import monotonic
 from types import MappingProxyType
 
 from . import _thread_options as options
+from ._options import known_only
 from ._thread_batch import report
 from ._thread_queue import RecordQueue
 from ._thread_record import (
@@ -117,6 +118,7 @@ class ThreadHandler(logging.Handler):
         ValueError: another argument is out of its range; the message names the range.
     """
 
+    @known_only
     def __init__(
         self,
         wrapped_handler: logging.Handler,

@@ -15,6 +15,7 @@ from concurrent.futures import BrokenExecutor, Executor, _base
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 from logspool._native import EventLoop, PoolCore, Results, View, timers_after_fork
+from logspool._options import known_only
 from logspool.pool import _map
 from logspool.pool._stats import PoolStats, stats_of
 
@@ -59,6 +60,7 @@ class Pool(PoolCore, Executor):
     Raises `ValueError` and `TypeError` for options that do not fit.
     """
 
+    @known_only
     def __init__(
         self,
         max_workers: int | None = None,
