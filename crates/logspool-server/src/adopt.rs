@@ -250,7 +250,7 @@ impl Look {
                 });
             }
         }
-        reader.batch
+        reader.take()
     }
 }
 
@@ -278,8 +278,8 @@ impl Adopter for Look {
         // What the dead client has on its way is refused from here on; all of it is here too.
         let fence = self.intake.take_stream(stream);
         let outcome = self.runtime.block_on(async {
-            let outcome = self.intake.submit(batch, Some((chunk, fence))).await;
-            outcome.await
+            let room = self.intake.room_for(&batch).await;
+            self.intake.submit(batch, Some((chunk, fence)), room).await
         });
         match outcome {
             Ok(Outcome::Committed) => Ok(()),

@@ -9,6 +9,7 @@
 pub mod address;
 pub mod adopt;
 pub mod batch;
+pub mod budget;
 pub mod cli;
 mod clock;
 pub mod config;

@@ -164,15 +164,21 @@ impl Service {
             stored
         });
         let stored = stored.await.unwrap_or(false);
-        match self.intake.unheard() {
-            0 if settled || (in_time && stored) => Ok(()),
-            0 => {
+        match (self.intake.unheard(), self.intake.undecoded()) {
+            (0, 0) if settled || (in_time && stored) => Ok(()),
+            (0, 0) => {
                 Err("some of what came could not be stored in time; its senders got no answer, and keep it".to_owned())
             }
-            lost => Err(format!(
-                "{lost} records are lost: no store took them in time (limits.shutdown_seconds), \
-                 and their senders do not wait for an answer"
-            )),
+            (lost, undecoded) => {
+                let undecoded = match undecoded {
+                    0 => String::new(),
+                    bytes => format!(", and {bytes} bytes that were received and not decoded"),
+                };
+                Err(format!(
+                    "{lost} records are lost{undecoded}: no store took them in time (limits.shutdown_seconds), \
+                     and their senders do not wait for an answer"
+                ))
+            }
         }
     }
 }

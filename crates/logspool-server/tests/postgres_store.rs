@@ -423,7 +423,8 @@ fn old_records_go_also_while_the_disk_of_the_server_is_full() {
     batch.push(&message("x"), Arrival { time_ns: now_ns(), host: "" });
 
     let outcome = runtime.block_on(async {
-        let answer = intake.submit(batch, None).await;
+        let room = intake.room_for(&batch).await;
+        let answer = intake.submit(batch, None, room);
         tokio::time::timeout(DEADLINE, answer).await.expect("the old partition stays").unwrap()
     });
 

@@ -107,7 +107,9 @@ fn old_files_go_also_while_nothing_can_be_written() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
 
     let outcome = runtime.block_on(async {
-        let answer = intake.submit(batch(&[said(5, "after that")]), None).await;
+        let late = batch(&[said(5, "after that")]);
+        let room = intake.room_for(&late).await;
+        let answer = intake.submit(late, None, room);
         tokio::time::timeout(Duration::from_secs(30), answer).await.expect("old files stay").unwrap()
     });
 

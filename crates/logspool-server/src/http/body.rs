@@ -7,12 +7,12 @@ use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, StatusCode, header};
 use bytes::BytesMut;
 use futures_util::StreamExt;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::guard::text;
 use super::ingest::{self, ROOM_LIMIT};
 use super::{Context, Problem, otlp};
+use crate::budget::Room;
 use crate::config::Limits;
 use crate::decoders::inflate::{self, InflateError};
 
@@ -23,7 +23,7 @@ const SMALL: usize = 64 * 1024;
 #[derive(Debug)]
 pub(super) struct Sent {
     bytes: BytesMut,
-    room: Option<OwnedSemaphorePermit>,
+    room: Option<Room>,
 }
 
 impl FromRequest<Context> for Sent {
@@ -52,11 +52,11 @@ impl FromRequest<Context> for Sent {
                 continue;
             }
             if length > SMALL && sent.room.is_none() {
-                let (asked, room) = (Instant::now(), intake.room_for_body(announced));
-                sent.room = match hears_answers {
+                let (asked, room) = (Instant::now(), intake.budget.for_body(announced));
+                sent.room = Some(match hears_answers {
                     true => timeout(ROOM_LIMIT, room).await.map_err(|_| no_room())?,
                     false => room.await,
-                };
+                });
                 // The sender is not slow: it was not listened to.
                 until += asked.elapsed();
             }

@@ -84,7 +84,7 @@ fn read(encoding: Encoding, body: &[u8], peer: Peer, context: &Context) -> Resul
         let why = format!("none of {} log records can be read: {}", rejected.records, rejected.why);
         return Err(Problem(StatusCode::BAD_REQUEST, why));
     }
-    Ok((reader.batch, rejected))
+    Ok((reader.take(), rejected))
 }
 
 /// Waits until the records are stored, unless a store is known not to work.

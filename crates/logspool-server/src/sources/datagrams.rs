@@ -105,7 +105,7 @@ impl<'a> Readers<'a> {
             read(datagram, from, protocol, reader, &mut self.chunks);
         }
         for (_, reader) in &mut self.all {
-            let batch = std::mem::take(&mut reader.batch);
+            let batch = reader.take();
             let records = batch.len();
             if records > 0 && !self.shared.intake.try_leave(batch) {
                 self.shared.intake.metrics.drop_records("datagrams_waiting", records);

@@ -9,31 +9,69 @@ use crate::decoders::words::{self, into_text};
 use crate::record::Record;
 use crate::value::Value;
 
-/// Reads a time and a map. `items` is how many values they may hold.
-pub fn read<'a>(reader: &mut Reader<'a>, tag: &Cow<'a, str>, mut items: usize) -> Result<(Record<'a>, Has), Problem> {
-    let mut record = Record { time_ns: time(reader)?, ..Record::default() };
-    let mut has = Has::default();
-    let map = reader.token()?;
-    if let Token::Map(count) = map {
-        msgpack::take_items(&mut items, map)?;
-        for _ in 0..count {
-            let name = reader.key(&mut items)?;
-            let value = reader.value(&mut items)?;
-            if let Some(field) = set(&mut record, &mut has, name, value) {
-                record.fields.push(field);
-            }
-        }
-    } else {
-        // Not what the protocol knows; what it says is kept.
-        record.message = match reader.value_of(map, &mut items)? {
-            Value::Text(text) => text,
-            other => Cow::Owned(other.printed()),
+/// How the entries of a message are read.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry<'a> {
+    /// Whether there is no list around the time and the map.
+    pub is_bare: bool,
+    /// Whether a record that names its logger keeps the tag as a field.
+    pub keeps_tag: bool,
+    /// The tag of the message: the logger of a record that names none.
+    pub tag: &'a str,
+    /// Values that an entry may hold.
+    pub items: usize,
+}
+
+impl<'t> Entry<'t> {
+    /// Reads an entry. Returns its record, and how many bytes of the tag are in it.
+    pub fn read<'a>(&self, reader: &mut Reader<'a>) -> Result<(Record<'a>, usize), Problem>
+    where
+        't: 'a,
+    {
+        let rest = match self.is_bare {
+            true => 0,
+            false => match reader.token()? {
+                Token::List(count @ 2..) => u64::from(count) - 2,
+                _ => return Err(Problem::Unexpected("an entry: a list of a time and a map")),
+            },
         };
+        let (mut record, has) = self.record(reader)?;
+        reader.skip(rest)?;
+        let is_logger = !has.logger;
+        let is_field = has.logger && self.keeps_tag && !self.tag.is_empty();
+        if is_logger {
+            record.logger = Cow::Borrowed(self.tag);
+        }
+        if is_field {
+            record.fields.push((Cow::Borrowed("tag"), Value::text(self.tag)));
+        }
+        Ok((record, if is_logger || is_field { self.tag.len() } else { 0 }))
     }
-    if !has.logger {
-        record.logger = tag.clone();
+
+    /// Reads a time and a map.
+    fn record<'a>(&self, reader: &mut Reader<'a>) -> Result<(Record<'a>, Has), Problem> {
+        let mut items = self.items;
+        let mut record = Record { time_ns: time(reader)?, ..Record::default() };
+        let mut has = Has::default();
+        let map = reader.token()?;
+        if let Token::Map(count) = map {
+            msgpack::take_items(&mut items, map)?;
+            for _ in 0..count {
+                let name = reader.key(&mut items)?;
+                let value = reader.value(&mut items)?;
+                if let Some(field) = set(&mut record, &mut has, name, value) {
+                    record.fields.push(field);
+                }
+            }
+        } else {
+            // The protocol wants a map; other values are kept as the message.
+            record.message = match reader.value_of(map, &mut items)? {
+                Value::Text(text) => text,
+                other => Cow::Owned(other.printed()),
+            };
+        }
+        Ok((record, has))
     }
-    Ok((record, has))
 }
 
 /// Puts a value where it belongs; gives back what belongs nowhere.
