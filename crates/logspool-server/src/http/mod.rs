@@ -9,9 +9,11 @@ mod guard;
 mod ingest;
 mod otlp;
 mod page;
+mod parameters;
 mod questions;
 mod state;
 mod tail;
+mod two_lengths;
 
 use std::sync::Arc;
 
@@ -26,6 +28,7 @@ use tower_service::Service as _;
 
 pub use guard::Access;
 pub use state::Stats;
+use two_lengths::Watched;
 
 use crate::config::Limits;
 use crate::intake::Intake;
@@ -89,19 +92,28 @@ impl Service {
 const OPENAPI: &str = include_str!("openapi.json");
 
 /// Serves the requests of a connection.
-pub async fn connection<S>(stream: S, peer: &Peer, shared: &Shared)
+pub async fn connection<R, W>((read, write): (R, W), peer: &Peer, shared: &Shared)
 where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    R: AsyncRead + Unpin + Send + 'static,
+    W: AsyncWrite + Unpin + Send + 'static,
 {
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(shared.limits.header_time()).max_buf_size(64 * 1024);
     let (router, peer) = (shared.http.0.clone(), peer.clone());
+    let (read, lengths) = Watched::new(read);
     let service = hyper::service::service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
         request.extensions_mut().insert(peer.clone());
         let mut router = router.clone();
-        async move { router.call(request).await }
+        let is_refused = lengths.found();
+        async move {
+            match is_refused {
+                true => Ok(two_lengths::refuse()),
+                false => router.call(request).await,
+            }
+        }
     });
-    let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let stream = TokioIo::new(tokio::io::join(read, write));
+    let mut connection = std::pin::pin!(builder.serve_connection(stream, service));
     let mut stop = shared.stop.clone();
     let result = tokio::select! {
         result = connection.as_mut() => result,

@@ -127,7 +127,7 @@ where
         Protocol::Http => {
             let (read, write) = tokio::io::split(stream);
             let read = AsyncReadExt::chain(std::io::Cursor::new(first), read);
-            http::connection(tokio::io::join(read, write), peer, shared).await;
+            http::connection((read, write), peer, shared).await;
             End::Peer
         }
         Protocol::Forward => forward::serve(stream, first, peer, false, shared).await,
