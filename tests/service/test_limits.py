@@ -300,6 +300,18 @@ def test_thousands_of_idle_connections_cost_little(service):
         connection.close()
 
 
+def test_warnings_that_a_peer_can_cause_are_not_repeated_at_will(service):
+    for _ in range(100):
+        with socket.create_connection(service.tcp) as connection:
+            connection.sendall(b"\x93garbage")
+            connection.shutdown(socket.SHUT_WR)
+            assert closed(connection)
+    service.wait_said("connection closed", 1)
+
+    # On a slow machine this takes longer than the pause between two.
+    assert len([line for line in service.said if "connection closed" in line]) < 20
+
+
 def test_a_message_of_gelf_whose_parts_are_missing_is_counted(service):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
         datagrams.sendto(b"\x1e\x0f" + b"12345678" + bytes([0, 2]) + b'{"short_', service.udp)

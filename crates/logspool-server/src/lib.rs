@@ -26,3 +26,4 @@ pub mod stores;
 pub mod tails;
 pub mod value;
 pub mod visible;
+mod warnings;

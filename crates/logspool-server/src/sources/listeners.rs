@@ -18,6 +18,7 @@ use super::streams::{self, Shared, ended, sleep_until};
 use super::tls;
 use crate::address::{HttpAddress, Listen, Place};
 use crate::sources::framing::Protocol;
+use crate::warnings;
 
 /// Wait after an accept that failed: the usual reason is that there are no more file descriptors.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
@@ -113,7 +114,7 @@ impl Listener {
                 Ok(accepted) => accepted,
                 Err(error) => {
                     shared.intake.metrics.close("accept");
-                    tracing::warn!("cannot accept a connection at {address}: {error}");
+                    warnings::warn("accept", None, || format!("cannot accept a connection at {address}: {error}"));
                     sleep(ACCEPT_AGAIN).await;
                     continue;
                 }
@@ -171,7 +172,7 @@ impl Stream {
                     Ok(Ok(stream)) => streams::serve(stream, peer, protocol, shared).await,
                     Ok(Err(error)) => {
                         shared.intake.metrics.close("tls");
-                        tracing::warn!(peer = peer.name(), "connection closed: no TLS: {error}");
+                        warnings::warn("tls", Some(&peer), || format!("connection closed: no TLS: {error}"));
                     }
                     Err(_) => shared.intake.metrics.close("slow"),
                 }

@@ -17,6 +17,7 @@ use super::reading::{Peer, Reader};
 use crate::config::Limits;
 use crate::http;
 use crate::intake::Intake;
+use crate::warnings;
 
 /// Bytes that a silent connection has room for: with 4,096 of them, 16 MiB.
 const SMALL_READ: usize = 4 * 1024;
@@ -96,7 +97,7 @@ where
         End::Io(error) => ("network", error.to_string()),
     };
     metrics.close(reason);
-    tracing::warn!(peer = peer.name(), "connection closed: {why}");
+    warnings::warn(reason, Some(&peer), || format!("connection closed: {why}"));
 }
 
 async fn converse<S>(mut stream: S, peer: &Peer, protocol: Option<Protocol>, shared: &Arc<Shared>) -> End
