@@ -14,6 +14,7 @@ mod clock;
 pub mod config;
 pub mod decoders;
 pub mod delivery;
+mod descriptors;
 pub mod http;
 pub mod intake;
 pub mod metrics;

@@ -24,6 +24,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::Instant;
 use tower_service::Service as _;
 
 pub use guard::Access;
@@ -32,8 +33,9 @@ use two_lengths::Watched;
 
 use crate::config::Limits;
 use crate::intake::Intake;
+use crate::sources::admission::Slot;
 use crate::sources::reading::Peer;
-use crate::sources::streams::{Shared, Stop, ended};
+use crate::sources::streams::{Shared, Stop, ended, sleep_until};
 use crate::stores::Answers;
 
 /// What requests are answered from.
@@ -91,14 +93,17 @@ impl Service {
 /// The description of all this for programs.
 const OPENAPI: &str = include_str!("openapi.json");
 
-/// Serves the requests of a connection.
-pub async fn connection<R, W>((read, write): (R, W), peer: &Peer, shared: &Shared)
+/// Serves the requests of a connection; where its slot is one of a reserve, a single one.
+pub async fn connection<R, W>((read, write): (R, W), peer: &Peer, slot: &Slot, shared: &Shared)
 where
     R: AsyncRead + Unpin + Send + 'static,
     W: AsyncWrite + Unpin + Send + 'static,
 {
     let mut builder = hyper::server::conn::http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(shared.limits.header_time()).max_buf_size(64 * 1024);
+    builder.timer(TokioTimer::new()).max_buf_size(64 * 1024);
+    // Holds between requests too: a connection that is kept alive and silent is closed after this time.
+    builder.header_read_timeout(slot.header_time(shared.limits.header_time()));
+    builder.keep_alive(!slot.is_reserved());
     let (router, peer) = (shared.http.0.clone(), peer.clone());
     let (read, lengths) = Watched::new(read);
     let service = hyper::service::service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
@@ -115,8 +120,10 @@ where
     let stream = TokioIo::new(tokio::io::join(read, write));
     let mut connection = std::pin::pin!(builder.serve_connection(stream, service));
     let mut stop = shared.stop.clone();
+    let until = slot.is_reserved().then(|| Instant::now() + shared.limits.header_time());
     let result = tokio::select! {
         result = connection.as_mut() => result,
+        () = sleep_until(until) => return shared.intake.metrics.close("slow"),
         () = ended(&mut stop) => {
             connection.as_mut().graceful_shutdown();
             connection.await

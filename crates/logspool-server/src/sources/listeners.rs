@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
+use super::admission::{Admission, Door, Origin, Slot};
 use super::reading::Peer;
 use super::streams::{self, Shared, ended, sleep_until};
 use super::tls;
@@ -92,10 +92,10 @@ impl Listener {
         }
     }
 
-    /// Serves all who connect until the service ends, then waits for what they have sent.
-    pub async fn serve(self, shared: Arc<Shared>, room: Arc<Semaphore>) {
+    /// Serves every connection that `admission` lets in until the service ends, then waits for what they have sent.
+    pub async fn serve(self, shared: Arc<Shared>, admission: Arc<Admission>) {
         let Self { address, socket } = self;
-        let protocol = address.protocol;
+        let (protocol, door) = (address.protocol, Door::from(address.protocol));
         let mut connections = JoinSet::new();
         let mut stop = shared.stop.clone();
         // Once the service ends: until when those are taken who have connected.
@@ -110,8 +110,10 @@ impl Listener {
                 // Those who had connected before have sent something, too.
                 () = sleep_until(end.map(|end| end.min(Instant::now() + BACKLOG))) => break,
             };
-            let (stream, peer) = match accepted {
+            let (stream, peer, origin) = match accepted {
                 Ok(accepted) => accepted,
+                // The peer has gone before it was accepted. It could do that at will, so nobody else waits for it.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
                 Err(error) => {
                     shared.intake.metrics.close("accept");
                     warnings::warn("accept", None, || format!("cannot accept a connection at {address}: {error}"));
@@ -119,15 +121,14 @@ impl Listener {
                     continue;
                 }
             };
-            match room.clone().try_acquire_owned() {
-                Ok(permit) => {
-                    let shared = shared.clone();
-                    connections.spawn(async move {
-                        stream.serve(peer, protocol, shared).await;
-                        drop(permit);
-                    });
+            match admission.admit(origin, door) {
+                Ok(slot) => {
+                    connections.spawn(stream.serve(peer, protocol, slot, shared.clone()));
                 }
-                Err(_) => shared.intake.metrics.close("too_many"),
+                Err(refusal) => {
+                    shared.intake.metrics.close(refusal.reason());
+                    warnings::warn(refusal.reason(), None, || format!("connection of {origin} refused: {refusal}"));
+                }
             }
             while connections.try_join_next().is_some() {}
         }
@@ -147,7 +148,7 @@ enum Stream {
 }
 
 impl Socket {
-    async fn accept(&self) -> io::Result<(Stream, Peer)> {
+    async fn accept(&self) -> io::Result<(Stream, Peer, Origin)> {
         match self {
             Self::Tcp(listener, identity) => {
                 let (stream, from) = listener.accept().await?;
@@ -155,21 +156,26 @@ impl Socket {
                 let _ = stream.set_nodelay(true);
                 let keepalive = TcpKeepalive::new().with_time(ASK_AFTER).with_interval(ASK_AGAIN);
                 let _ = SockRef::from(&stream).set_tcp_keepalive(&keepalive);
-                Ok((Stream::Tcp(stream, identity.as_ref().map(tls::Identity::acceptor)), Peer::Socket(from)))
+                let acceptor = identity.as_ref().map(tls::Identity::acceptor);
+                Ok((Stream::Tcp(stream, acceptor), Peer::Socket(from), from.ip().into()))
             }
-            Self::Unix(listener) => Ok((Stream::Unix(listener.accept().await?.0), Peer::Local)),
+            Self::Unix(listener) => {
+                let (stream, _) = listener.accept().await?;
+                let user = stream.peer_cred()?.uid();
+                Ok((Stream::Unix(stream), Peer::Local, Origin::User(user)))
+            }
         }
     }
 }
 
 impl Stream {
-    async fn serve(self, peer: Peer, protocol: Option<Protocol>, shared: Arc<Shared>) {
+    async fn serve(self, peer: Peer, protocol: Option<Protocol>, slot: Slot, shared: Arc<Shared>) {
         match self {
-            Self::Tcp(stream, None) => streams::serve(stream, peer, protocol, shared).await,
-            Self::Unix(stream) => streams::serve(stream, peer, protocol, shared).await,
+            Self::Tcp(stream, None) => streams::serve(stream, peer, protocol, slot, shared).await,
+            Self::Unix(stream) => streams::serve(stream, peer, protocol, slot, shared).await,
             Self::Tcp(stream, Some(acceptor)) => {
-                match timeout(shared.limits.header_time(), acceptor.accept(stream)).await {
-                    Ok(Ok(stream)) => streams::serve(stream, peer, protocol, shared).await,
+                match timeout(slot.header_time(shared.limits.header_time()), acceptor.accept(stream)).await {
+                    Ok(Ok(stream)) => streams::serve(stream, peer, protocol, slot, shared).await,
                     Ok(Err(error)) => {
                         shared.intake.metrics.close("tls");
                         warnings::warn("tls", Some(&peer), || format!("connection closed: no TLS: {error}"));
