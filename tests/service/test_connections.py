@@ -7,9 +7,11 @@ import logging.handlers
 import os
 import re
 import resource
+import signal
 import socket
 import subprocess
 import urllib.parse
+from pathlib import Path
 
 import clients
 import pytest
@@ -183,6 +185,19 @@ def test_many_stdlib_clients_of_one_host_get_in(service):
     assert 0 == refused(service)
     for handler in handlers:
         handler.close()
+
+
+def test_senders_that_connect_while_the_service_is_busy_get_in(service, senders):
+    if int(Path("/proc/sys/net/core/somaxconn").read_text()) < 1000:
+        pytest.skip("the kernel keeps too few connections (net.core.somaxconn)")
+    # Busy for as long as this takes: nothing is accepted.
+    service.process.send_signal(signal.SIGSTOP)
+    try:
+        senders.connect(service.tcp, 400)
+    finally:
+        service.process.send_signal(signal.SIGCONT)
+
+    clients.wait_until("all records", lambda: 400 == service.count())
 
 
 def test_few_descriptors_leave_some_to_http_and_the_stores(start_service, senders):

@@ -1,13 +1,14 @@
 //! Where senders connect: each connection gets a task of its own.
 
 use std::io;
+use std::net::SocketAddr;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use socket2::{SockRef, TcpKeepalive};
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener, UnixSocket, UnixStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
@@ -23,6 +24,13 @@ use crate::warnings;
 /// Wait after an accept that failed: the usual reason is that there are no more file descriptors.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 
+/// Connections that the kernel keeps until they are accepted; it may allow fewer (net.core.somaxconn).
+///
+/// Chosen: as many as may be open by default, so that all senders of a large machine can connect at the same moment. With
+/// the usual 128 the kernel drops what comes while the service is busy for some milliseconds. The peer tries again after a
+/// second, and a stdlib handler has given up its record by then.
+const BACKLOG: u32 = 4096;
+
 /// Silence after which the kernel asks whether a peer is still there, and then how often. Nine questions without an answer
 /// (net.ipv4.tcp_keepalive_probes) end the connection: a machine that has gone is found within four minutes, and a peer
 /// that is only silent answers. Nothing is asked while an answer is on its way: then the kernel gives up sending it, after
@@ -31,7 +39,7 @@ const ASK_AFTER: Duration = Duration::from_secs(60);
 const ASK_AGAIN: Duration = Duration::from_secs(15);
 
 /// How long the next connection may take when the service ends: the kernel has those ready that came before.
-const BACKLOG: Duration = Duration::from_millis(20);
+const BACKLOG_TIME: Duration = Duration::from_millis(20);
 
 /// An open listener.
 #[derive(Debug)]
@@ -58,21 +66,21 @@ impl Listener {
         let mut address = address.clone();
         let socket = match &mut address.at {
             Place::Tcp(at) => {
-                let listener = TcpListener::bind(*at).await.map_err(why)?;
+                let listener = listen(*at).map_err(why)?;
                 *at = listener.local_addr().map_err(why)?;
                 Socket::Tcp(listener, None)
             }
             Place::Tls(at) => {
                 let identity =
                     identity.ok_or_else(|| format!("cannot listen at tls://{at}: there is no certificate"))?;
-                let listener = TcpListener::bind(*at).await.map_err(why)?;
+                let listener = listen(*at).map_err(why)?;
                 *at = listener.local_addr().map_err(why)?;
                 Socket::Tcp(listener, Some(identity.clone()))
             }
             Place::Udp(_) => return Err(format!("{address} takes datagrams, not connections")),
             Place::Unix(path) => {
                 remove_stale(path);
-                Socket::Unix(UnixListener::bind(&*path).map_err(why)?)
+                Socket::Unix(listen_unix(path).map_err(why)?)
             }
         };
         Ok(Self { address, socket })
@@ -108,7 +116,7 @@ impl Listener {
                     continue;
                 }
                 // Those who had connected before have sent something, too.
-                () = sleep_until(end.map(|end| end.min(Instant::now() + BACKLOG))) => break,
+                () = sleep_until(end.map(|end| end.min(Instant::now() + BACKLOG_TIME))) => break,
             };
             let (stream, peer, origin) = match accepted {
                 Ok(accepted) => accepted,
@@ -139,6 +147,20 @@ impl Listener {
         }
         while connections.join_next().await.is_some() {}
     }
+}
+
+fn listen(at: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if at.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // The port may still have connections of a service that has ended.
+    socket.set_reuseaddr(true)?;
+    socket.bind(at)?;
+    socket.listen(BACKLOG)
+}
+
+fn listen_unix(path: &Path) -> io::Result<UnixListener> {
+    let socket = UnixSocket::new_stream()?;
+    socket.bind(path)?;
+    socket.listen(BACKLOG)
 }
 
 /// A connection that was accepted.
