@@ -34,7 +34,7 @@ def test_idle_seconds_end_a_connection_that_has_sent_and_is_silent(start_service
     # A connection is counted when it is closed already.
     counted = 'logspool_service_connections_closed_total{reason="slow"} 2\n'
     clients.wait_until("two closed connections", lambda: counted in service.get("/metrics")[1])
-    service.wait_said("longer than limits.idle_seconds", 2)
+    service.wait_said("longer than limits.idle_seconds", 1)
 
 
 def test_frame_bytes_bound_one_record(start_service):

@@ -11,6 +11,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
+use super::admission::{Refusal, Slot};
 use super::forward;
 use super::framing::{Ended, FrameError, Framer, Protocol, Step};
 use super::reading::{Peer, Reader};
@@ -18,6 +19,7 @@ use crate::budget::Room;
 use crate::config::Limits;
 use crate::http;
 use crate::intake::Intake;
+use crate::warnings;
 
 /// Bytes that a silent connection has room for: with 4,096 of them, 16 MiB.
 const SMALL_READ: usize = 4 * 1024;
@@ -62,6 +64,8 @@ pub enum End {
     Deaf,
     /// What it sent does not follow what is stored.
     Refused,
+    /// It sends records, and the slots for that are taken.
+    NoSlot(Refusal),
     /// The key is wrong.
     Key(String),
     /// The network says so.
@@ -80,27 +84,34 @@ impl From<FrameError> for End {
     }
 }
 
-/// Serves a connection to its end.
-pub async fn serve<S>(stream: S, peer: Peer, protocol: Option<Protocol>, shared: Arc<Shared>)
+/// Serves a connection to its end, and holds its slot for as long.
+pub async fn serve<S>(stream: S, peer: Peer, protocol: Option<Protocol>, mut slot: Slot, shared: Arc<Shared>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let metrics = shared.intake.metrics.clone();
     let _open = metrics.connection();
-    let (reason, why) = match converse(stream, &peer, protocol, &shared).await {
+    let (reason, why) = match converse(stream, &peer, protocol, &mut slot, &shared).await {
         End::Peer => return,
         End::Frame(error) => (error.kind(), error.to_string()),
         End::Slow(limit) => ("slow", format!("it was silent for longer than limits.{limit}")),
         End::Deaf => ("slow", "it took no answer for longer than limits.frame_seconds".to_owned()),
         End::Refused => ("refused", "its chunk does not follow what is stored, or it was replaced".to_owned()),
+        End::NoSlot(refusal) => (refusal.reason(), refusal.to_string()),
         End::Key(why) => ("key", why),
         End::Io(error) => ("network", error.to_string()),
     };
     metrics.close(reason);
-    tracing::warn!(peer = peer.name(), "connection closed: {why}");
+    warnings::warn(reason, Some(&peer), || format!("connection closed: {why}"));
 }
 
-async fn converse<S>(mut stream: S, peer: &Peer, protocol: Option<Protocol>, shared: &Arc<Shared>) -> End
+async fn converse<S>(
+    mut stream: S,
+    peer: &Peer,
+    protocol: Option<Protocol>,
+    slot: &mut Slot,
+    shared: &Arc<Shared>,
+) -> End
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -109,9 +120,10 @@ where
         return forward::serve(stream, BytesMut::new(), peer, true, shared).await;
     }
     let mut first = BytesMut::with_capacity(SMALL_READ);
+    let header_time = slot.header_time(shared.limits.header_time());
     let mut stop = shared.stop.clone();
     let came = tokio::select! {
-        came = timeout(shared.limits.header_time(), stream.read_buf(&mut first)) => came,
+        came = timeout(header_time, stream.read_buf(&mut first)) => came,
         () = ended(&mut stop) => timeout(LAST_WORDS, stream.read_buf(&mut first)).await,
     };
     match came {
@@ -124,11 +136,14 @@ where
         Ok(protocol) => protocol,
         Err(error) => return End::Frame(error),
     };
+    if let Err(refusal) = slot.settle(protocol) {
+        return End::NoSlot(refusal);
+    }
     match protocol {
         Protocol::Http => {
             let (read, write) = tokio::io::split(stream);
             let read = AsyncReadExt::chain(std::io::Cursor::new(first), read);
-            http::connection(tokio::io::join(read, write), peer, shared).await;
+            http::connection((read, write), peer, slot, shared).await;
             End::Peer
         }
         Protocol::Forward => forward::serve(stream, first, peer, false, shared).await,
