@@ -3,9 +3,10 @@
 //! A source waits for room in the budget before it decodes, so what waits for a slow store stays bounded, and the waiting
 //! shows at the sender: its connection is not read. The room is free again when every store has settled the batch.
 
+mod queue;
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -16,11 +17,17 @@ use crate::batch::Batch;
 use crate::budget::{Budget, Room};
 use crate::delivery::{Chunk, Delivery, Outcome, Unheard};
 use crate::metrics::{Metrics, StoreMetrics};
+use crate::origin::Origin;
 use crate::stores::Store;
 use crate::tails::Tails;
+use queue::{Empty, Receiver, Sender, queue};
 
 /// Records of one transaction: the commit then costs little beside the rows (measured with SQLite and PostgreSQL).
 const GROUP_RECORDS: usize = 10_000;
+
+/// Bytes of one transaction, unless a single batch has more. Chosen: those of [`GROUP_RECORDS`] usual records. While they
+/// are written, a record that comes next has to wait.
+const GROUP_BYTES: usize = 4 << 20;
 
 /// How long a transaction waits for more, at most. Half of it would double the commits of a service that has little to
 /// do; twice as much would show in how soon a record is found.
@@ -86,7 +93,7 @@ impl Intake {
         let given_up = Arc::new(AtomicBool::new(false));
         let (mut senders, mut threads) = (Vec::new(), Vec::new());
         for store in stores {
-            let (sender, receiver) = mpsc::channel();
+            let (sender, receiver) = queue();
             let metrics = metrics.store(store.name());
             let (given_up, maintained) = (given_up.clone(), Instant::now());
             let writer = Writer { store, receiver, metrics, given_up, maintained };
@@ -106,50 +113,51 @@ impl Intake {
     }
 
     /// Waits for room for a batch that is decoded already.
-    pub async fn room_for(&self, batch: &Batch) -> Room {
-        self.budget.for_records(batch.bytes()).await
+    pub async fn room_for(&self, origin: Origin, batch: &Batch) -> Room {
+        self.budget.for_records(origin, batch.bytes()).await
     }
 
     /// Hands a batch to every store. The receiver hears what became of it; it hears nothing where the service ends before.
     pub fn submit(&self, batch: Batch, numbered: Option<(Chunk, Fence)>, room: Room) -> oneshot::Receiver<Outcome> {
         let (chunk, fence) = numbered.unzip();
         let (to, from) = oneshot::channel();
-        self.enter(batch, |batch, stores| Delivery::fenced(batch, chunk, fence, to, stores, Some(room)));
+        self.enter(room.origin(), batch, |batch, stores| Delivery::fenced(batch, chunk, fence, to, stores, Some(room)));
         from
     }
 
     /// The same for senders that know no answers.
     pub fn leave(&self, batch: Batch, room: Room) {
         let unheard = Unheard::new(&self.unheard, batch.len());
-        self.enter(batch, |batch, stores| Delivery::unheard(batch, unheard, stores, Some(room)));
+        self.enter(room.origin(), batch, |batch, stores| Delivery::unheard(batch, unheard, stores, Some(room)));
     }
 
     /// The same for senders that cannot wait: `false`, and the batch is dropped, where there is no room now.
-    pub fn try_leave(&self, batch: Batch) -> bool {
-        let Some(room) = self.budget.try_for_records(batch.bytes()) else { return false };
+    pub fn try_leave(&self, origin: Origin, batch: Batch) -> bool {
+        let Some(room) = self.budget.try_for_records(origin, batch.bytes()) else { return false };
         self.leave(batch, room);
         true
     }
 
     /// Waits for room for the records that so many received bytes may hold. Until then the bytes count as undecoded: a
     /// service that ends before reports them.
-    pub async fn room_to_decode(&self, bytes: usize) -> Room {
+    pub async fn room_to_decode(&self, origin: Origin, bytes: usize) -> Room {
         let undecoded = Unheard::new(&self.undecoded, bytes);
-        let room = self.budget.for_decoding(bytes).await;
+        let room = self.budget.for_decoding(origin, bytes).await;
         undecoded.settled();
         room
     }
 
     /// Gives a batch to the tails and, as the delivery made for so many stores, to every store.
-    fn enter(&self, batch: Batch, delivery: impl FnOnce(Arc<Batch>, usize) -> Arc<Delivery>) {
+    fn enter(&self, origin: Origin, batch: Batch, delivery: impl FnOnce(Arc<Batch>, usize) -> Arc<Delivery>) {
         self.metrics.accepted.add(batch.len() as u64);
         let batch = Arc::new(batch);
         self.tails.offer(&batch);
+        let bytes = batch.used_bytes();
         let stores = self.stores.read().unwrap_or_else(PoisonError::into_inner);
         let delivery = delivery(batch, stores.len());
         for store in stores.iter() {
             // A writer that has ended leaves the sender without an answer.
-            drop(store.send(delivery.clone()));
+            store.send(origin, delivery.clone(), bytes);
         }
     }
 
@@ -215,7 +223,7 @@ impl Writer {
     fn run(mut self) {
         let mut has_written = false;
         loop {
-            match self.receiver.recv_timeout(MAINTENANCE) {
+            match self.receiver.receive(MAINTENANCE) {
                 Ok(first) => {
                     let group = self.group(first);
                     if !self.write(&group) {
@@ -223,8 +231,8 @@ impl Writer {
                     }
                     has_written = true;
                 }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break,
+                Err(Empty::Timeout) => {}
+                Err(Empty::Closed) => break,
             }
             if self.maintained.elapsed() >= MAINTENANCE {
                 if !std::mem::take(&mut has_written) {
@@ -259,12 +267,13 @@ impl Writer {
     /// Batches for one transaction.
     fn group(&self, first: Arc<Delivery>) -> Vec<Arc<Delivery>> {
         let until = Instant::now() + GROUP_TIME;
-        let mut records = first.batch.len();
+        let (mut records, mut bytes) = (first.batch.len(), first.batch.used_bytes());
         let mut group = vec![first];
-        while records < GROUP_RECORDS {
-            match self.receiver.recv_timeout(until.saturating_duration_since(Instant::now()).min(QUIET)) {
+        while records < GROUP_RECORDS && bytes < GROUP_BYTES {
+            match self.receiver.receive(until.saturating_duration_since(Instant::now()).min(QUIET)) {
                 Ok(next) => {
                     records += next.batch.len();
+                    bytes += next.batch.used_bytes();
                     group.push(next);
                 }
                 Err(_) => break,

@@ -19,6 +19,7 @@ mod descriptors;
 pub mod http;
 pub mod intake;
 pub mod metrics;
+pub mod origin;
 pub mod query;
 pub mod record;
 pub mod service;

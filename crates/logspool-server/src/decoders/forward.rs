@@ -16,6 +16,7 @@ mod records;
 use std::borrow::Cow;
 use std::fmt;
 
+use super::density::MIN_RECORD_BYTES;
 use super::inflate::InflateError;
 use super::words;
 use crate::record::Record;
@@ -24,16 +25,6 @@ pub use chunk_id::ChunkId;
 use entry::Entry;
 use msgpack::{Reader, Token};
 pub use records::{Next, Progress, Records};
-
-/// Bytes of the smallest entries that are accepted in number, before compression. A message may hold
-/// [`FREE_ENTRIES`] more.
-///
-/// Chosen: a time and one short text take 12. An entry without any content takes 3, and as a record 70 times as much
-/// memory.
-pub const MIN_ENTRY_BYTES: usize = 8;
-
-/// Entries of any size that a message may hold.
-pub const FREE_ENTRIES: usize = 1000;
 
 /// What a message may hold.
 #[derive(Debug, Clone, Copy)]
@@ -81,7 +72,7 @@ pub enum Problem {
     TooMany,
     /// The records come to more than [`Limits::repeated`].
     TooLarge,
-    /// So many entries come in so many bytes: fewer than [`MIN_ENTRY_BYTES`] for each beyond [`FREE_ENTRIES`].
+    /// So many entries come in so many bytes: see `decoders/density.rs`.
     TooDense(usize, usize),
     /// A compressed entry is longer than the buffer of so many bytes.
     LongEntry(usize),
@@ -114,7 +105,7 @@ impl fmt::Display for ForwardError {
             Problem::TooDense(entries, bytes) => write!(
                 to,
                 "the Forward message holds {entries} entries in {bytes} bytes, which is more than one for \
-                 {MIN_ENTRY_BYTES} bytes"
+                 {MIN_RECORD_BYTES} bytes"
             ),
             Problem::LongEntry(bytes) => {
                 write!(to, "an entry of the Forward message is longer than {bytes} bytes, decompressed")

@@ -15,6 +15,7 @@ use super::{Context, Problem, otlp};
 use crate::budget::Room;
 use crate::config::Limits;
 use crate::decoders::inflate::{self, InflateError};
+use crate::sources::reading::Peer;
 
 /// Bytes that a request may keep without a part of the budget. Chosen: as many as a connection with frames.
 const SMALL: usize = 64 * 1024;
@@ -34,6 +35,7 @@ impl FromRequest<Context> for Sent {
         let mut until = Instant::now() + limits.frame_time();
         // Others are `HTTPHandler`, which does not look at the answer: what was not taken would be lost.
         let hears_answers = matches!(request.uri().path(), ingest::PATH | otlp::PATH);
+        let origin = request.extensions().get::<Peer>().expect("every request has its peer").origin();
         let body = request.into_body();
         let most = limits.body_bytes();
         let announced = body.size_hint().upper().map_or(most, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
@@ -52,7 +54,7 @@ impl FromRequest<Context> for Sent {
                 continue;
             }
             if length > SMALL && sent.room.is_none() {
-                let (asked, room) = (Instant::now(), intake.budget.for_body(announced));
+                let (asked, room) = (Instant::now(), intake.budget.for_body(origin, announced));
                 sent.room = Some(match hears_answers {
                     true => timeout(ROOM_LIMIT, room).await.map_err(|_| no_room())?,
                     false => room.await,

@@ -44,7 +44,7 @@ pub(super) async fn logs(
         StatusCode::REQUEST_TIMEOUT => Problem(StatusCode::SERVICE_UNAVAILABLE, why),
         _ => Problem(status, why),
     })?;
-    let turn = Turn::wait(&context).await?;
+    let turn = Turn::wait(peer.origin(), &context).await?;
     let (batch, rejected) = read(encoding, &sent.inflated(&headers, &context.limits)?, peer, &context)?;
     drop(sent);
     commit(batch, turn, &context).await?;

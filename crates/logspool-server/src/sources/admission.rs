@@ -14,11 +14,11 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::framing::Protocol;
+use crate::origin::Origin;
 
 /// Time for the header of a request in a reserve.
 ///
@@ -33,36 +33,6 @@ const RESERVED_HEADER_TIME: Duration = Duration::from_secs(2);
 /// host (of 4,096; now 269). With 3 one machine would get only 1,024, too few for some hundred processes with several
 /// handlers each.
 const FREE_FOR_EACH_HELD: usize = 2;
-
-/// Whose connections are counted together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Origin {
-    /// An IPv4 address. Those of loopback count one by one, like all others.
-    V4(Ipv4Addr),
-    /// The first 64 bits of an IPv6 address: a single machine can take any address of such a network.
-    V6(u64),
-    /// A user of this machine, who connects to a unix socket.
-    User(u32),
-}
-
-impl From<IpAddr> for Origin {
-    fn from(address: IpAddr) -> Self {
-        match address.to_canonical() {
-            IpAddr::V4(address) => Self::V4(address),
-            IpAddr::V6(address) => Self::V6((address.to_bits() >> 64) as u64),
-        }
-    }
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::V4(address) => address.fmt(to),
-            Self::V6(network) => write!(to, "{}/64", Ipv6Addr::from_bits(u128::from(*network) << 64)),
-            Self::User(id) => write!(to, "user {id} of this machine"),
-        }
-    }
-}
 
 /// Why a connection is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -287,6 +257,8 @@ impl Drop for Slot {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
 
     fn origin(last: u8) -> Origin {
@@ -377,17 +349,5 @@ mod tests {
         senders.pop();
         assert_eq!(Ok(()), sends.settle(Protocol::Pickle));
         assert!(asks.is_reserved() && !sends.is_reserved());
-    }
-
-    #[test]
-    fn peers_are_told_apart_by_address_network_and_user() {
-        let of = |address: &str| Origin::from(address.parse::<IpAddr>().unwrap());
-
-        assert_eq!(of("192.0.2.7"), of("::ffff:192.0.2.7"));
-        assert_ne!(of("127.0.0.1"), of("127.0.0.2"));
-        assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:1"));
-        assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
-        assert_eq!("2001:db8:0:1::/64", of("2001:db8:0:1::1").to_string());
-        assert_eq!("user 1000 of this machine", Origin::User(1000).to_string());
     }
 }

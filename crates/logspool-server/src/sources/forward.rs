@@ -83,7 +83,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (read, mut write) = tokio::io::split(stream);
-    let mut input = Input::new(read, first, shared);
+    let mut input = Input::new(read, first, peer.origin(), shared);
     let limits = forward::Limits { frame: shared.limits.frame_bytes.saturating_mul(FRAMES), ..Default::default() };
     if let (true, Some(key)) = (asks_for_key, &shared.shared_key) {
         let shaken = timeout(shared.limits.header_time(), shake_hands(&mut input, &mut write, key)).await;
@@ -155,7 +155,7 @@ impl Chunks {
                     Ok(Frame::Incomplete) => break,
                     Err(error) => {
                         reader.reject(&input.buffer, &error.to_string());
-                        let room = shared.intake.room_to_decode(input.buffer.len()).await;
+                        let room = shared.intake.room_to_decode(peer.origin(), input.buffer.len()).await;
                         shared.intake.leave(reader.take(), room);
                         return Err(End::Frame(FrameError::Forward));
                     }

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
-use super::admission::{Admission, Door, Origin, Slot};
+use super::admission::{Admission, Door, Slot};
 use super::reading::Peer;
 use super::streams::{self, Shared, ended, sleep_until};
 use super::tls;
@@ -118,7 +118,7 @@ impl Listener {
                 // Those who had connected before have sent something, too.
                 () = sleep_until(end.map(|end| end.min(Instant::now() + BACKLOG_TIME))) => break,
             };
-            let (stream, peer, origin) = match accepted {
+            let (stream, peer) = match accepted {
                 Ok(accepted) => accepted,
                 // The peer has gone before it was accepted. It could do that at will, so nobody else waits for it.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
@@ -129,13 +129,15 @@ impl Listener {
                     continue;
                 }
             };
-            match admission.admit(origin, door) {
+            match admission.admit(peer.origin(), door) {
                 Ok(slot) => {
                     connections.spawn(stream.serve(peer, protocol, slot, shared.clone()));
                 }
                 Err(refusal) => {
                     shared.intake.metrics.close(refusal.reason());
-                    warnings::warn(refusal.reason(), None, || format!("connection of {origin} refused: {refusal}"));
+                    warnings::warn(refusal.reason(), None, || {
+                        format!("connection of {} refused: {refusal}", peer.origin())
+                    });
                 }
             }
             while connections.try_join_next().is_some() {}
@@ -170,7 +172,7 @@ enum Stream {
 }
 
 impl Socket {
-    async fn accept(&self) -> io::Result<(Stream, Peer, Origin)> {
+    async fn accept(&self) -> io::Result<(Stream, Peer)> {
         match self {
             Self::Tcp(listener, identity) => {
                 let (stream, from) = listener.accept().await?;
@@ -179,12 +181,12 @@ impl Socket {
                 let keepalive = TcpKeepalive::new().with_time(ASK_AFTER).with_interval(ASK_AGAIN);
                 let _ = SockRef::from(&stream).set_tcp_keepalive(&keepalive);
                 let acceptor = identity.as_ref().map(tls::Identity::acceptor);
-                Ok((Stream::Tcp(stream, acceptor), Peer::Socket(from), from.ip().into()))
+                Ok((Stream::Tcp(stream, acceptor), Peer::Socket(from)))
             }
             Self::Unix(listener) => {
                 let (stream, _) = listener.accept().await?;
                 let user = stream.peer_cred()?.uid();
-                Ok((Stream::Unix(stream), Peer::Local, Origin::User(user)))
+                Ok((Stream::Unix(stream), Peer::Local(user)))
             }
         }
     }

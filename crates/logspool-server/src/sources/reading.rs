@@ -14,6 +14,7 @@ use chrono::{DateTime, FixedOffset, Local};
 use crate::batch::{Arrival, Batch};
 use crate::decoders::{gelf, json_line, log_record, pickle, syslog};
 use crate::metrics::{Count, Metrics};
+use crate::origin::Origin;
 use crate::record::Record;
 use crate::value::Value;
 
@@ -58,16 +59,24 @@ struct Rejected {
 pub enum Peer {
     /// A process on some machine.
     Socket(SocketAddr),
-    /// A process on this one.
-    Local,
+    /// A process of this user on this machine.
+    Local(u32),
 }
 
 impl Peer {
+    /// Who shares with other peers.
+    pub fn origin(&self) -> Origin {
+        match self {
+            Self::Socket(address) => address.ip().into(),
+            Self::Local(user) => Origin::User(*user),
+        }
+    }
+
     /// How messages name it.
     pub fn name(&self) -> String {
         match self {
             Self::Socket(address) => address.to_string(),
-            Self::Local => "a local process".to_owned(),
+            Self::Local(_) => "a local process".to_owned(),
         }
     }
 
@@ -75,7 +84,7 @@ impl Peer {
     pub fn host(&self) -> String {
         match self {
             Self::Socket(address) => address.ip().to_canonical().to_string(),
-            Self::Local => "localhost".to_owned(),
+            Self::Local(_) => "localhost".to_owned(),
         }
     }
 }
@@ -87,6 +96,11 @@ impl<'a> Reader<'a> {
         let arrived = Local::now().fixed_offset();
         let (host, batch) = (peer.host(), Batch::default());
         Self { protocol, host, peer, metrics, frames, arrived, batch, run: None, rejected: 0, undecoded: 0 }
+    }
+
+    /// Whose frames these are.
+    pub fn origin(&self) -> Origin {
+        self.peer.origin()
     }
 
     /// What is read from here on comes from another peer.

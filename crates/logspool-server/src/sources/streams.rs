@@ -19,6 +19,7 @@ use crate::budget::Room;
 use crate::config::Limits;
 use crate::http;
 use crate::intake::Intake;
+use crate::origin::Origin;
 use crate::warnings;
 
 /// Bytes that a silent connection has room for: with 4,096 of them, 16 MiB.
@@ -148,7 +149,7 @@ where
         }
         Protocol::Forward => forward::serve(stream, first, peer, false, shared).await,
         _ => {
-            let input = Input::new(stream, first, shared);
+            let input = Input::new(stream, first, peer.origin(), shared);
             frames(input, protocol, peer, shared).await.map_or_else(|end| end, |()| End::Peer)
         }
     }
@@ -182,7 +183,7 @@ async fn frames<R: AsyncRead + Unpin>(
         let rest = framer.rest(&input.buffer, ended);
         let is_cut = ended == Ended::Stream && rest.is_none() && !input.buffer.is_empty();
         if rest.is_some() || is_cut {
-            let room = shared.intake.room_to_decode(input.buffer.len()).await;
+            let room = shared.intake.room_to_decode(peer.origin(), input.buffer.len()).await;
             if let Some(Step::Frame { from, to, next }) = rest {
                 reader.arrive();
                 reader.read(&input.buffer[from..to]);
@@ -219,7 +220,7 @@ async fn take_frames<R>(
     if step == Ok(Step::Incomplete) {
         return Ok(Taken::All);
     }
-    let room = intake.room_to_decode(input.buffer.len()).await;
+    let room = intake.room_to_decode(reader.origin(), input.buffer.len()).await;
     let mut at = 0;
     let taken = loop {
         let rest = &input.buffer[at..];
@@ -256,7 +257,7 @@ async fn leave(reader: &mut Reader<'_>, intake: &Intake, mut room: Room) {
         // A single record may be larger than what was reserved. The room goes back first: those who hold some and wait
         // for more would wait for each other.
         drop(room);
-        room = intake.room_for(&batch).await;
+        room = intake.room_for(reader.origin(), &batch).await;
     }
     intake.leave(batch, room);
 }
@@ -265,6 +266,7 @@ async fn leave(reader: &mut Reader<'_>, intake: &Intake, mut room: Room) {
 #[derive(Debug)]
 pub struct Input<R> {
     stream: R,
+    origin: Origin,
     /// What came and is not yet taken; see [`Self::advance`].
     pub buffer: BytesMut,
     limits: Limits,
@@ -291,9 +293,10 @@ pub enum More {
 
 impl<R: AsyncRead + Unpin> Input<R> {
     /// The bytes of a connection of which `first` has come.
-    pub fn new(stream: R, first: BytesMut, shared: &Shared) -> Self {
+    pub fn new(stream: R, first: BytesMut, origin: Origin, shared: &Shared) -> Self {
         Self {
             stream,
+            origin,
             buffer: first,
             limits: shared.limits.clone(),
             intake: shared.intake.clone(),
@@ -393,11 +396,11 @@ impl<R> Input<R> {
 
     /// Waits for more room. `None`: the service ends before.
     async fn room(&mut self, bytes: usize) -> Option<Room> {
-        let (intake, is_first) = (self.intake.clone(), self.rooms.is_empty());
+        let (intake, origin, is_first) = (self.intake.clone(), self.origin, self.rooms.is_empty());
         let room = async {
             match is_first {
-                true => intake.budget.for_large_frame(bytes).await,
-                false => intake.budget.for_long_message(bytes).await,
+                true => intake.budget.for_large_frame(origin, bytes).await,
+                false => intake.budget.for_long_message(origin, bytes).await,
             }
         };
         let stop = async {

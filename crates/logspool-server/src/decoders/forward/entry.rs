@@ -28,14 +28,18 @@ impl<'t> Entry<'t> {
     where
         't: 'a,
     {
+        let mut items = self.items;
         let rest = match self.is_bare {
             true => 0,
             false => match reader.token()? {
-                Token::List(count @ 2..) => u64::from(count) - 2,
+                list @ Token::List(count @ 2..) => {
+                    msgpack::take_items(&mut items, list)?;
+                    u64::from(count) - 2
+                }
                 _ => return Err(Problem::Unexpected("an entry: a list of a time and a map")),
             },
         };
-        let (mut record, has) = self.record(reader)?;
+        let (mut record, has) = record(reader, items)?;
         reader.skip(rest)?;
         let is_logger = !has.logger;
         let is_field = has.logger && self.keeps_tag && !self.tag.is_empty();
@@ -47,31 +51,30 @@ impl<'t> Entry<'t> {
         }
         Ok((record, if is_logger || is_field { self.tag.len() } else { 0 }))
     }
+}
 
-    /// Reads a time and a map.
-    fn record<'a>(&self, reader: &mut Reader<'a>) -> Result<(Record<'a>, Has), Problem> {
-        let mut items = self.items;
-        let mut record = Record { time_ns: time(reader)?, ..Record::default() };
-        let mut has = Has::default();
-        let map = reader.token()?;
-        if let Token::Map(count) = map {
-            msgpack::take_items(&mut items, map)?;
-            for _ in 0..count {
-                let name = reader.key(&mut items)?;
-                let value = reader.value(&mut items)?;
-                if let Some(field) = set(&mut record, &mut has, name, value) {
-                    record.fields.push(field);
-                }
+/// Reads a time and a map, of so many values at most.
+fn record<'a>(reader: &mut Reader<'a>, mut items: usize) -> Result<(Record<'a>, Has), Problem> {
+    let mut record = Record { time_ns: time(reader)?, ..Record::default() };
+    let mut has = Has::default();
+    let map = reader.token()?;
+    if let Token::Map(count) = map {
+        msgpack::take_items(&mut items, map)?;
+        for _ in 0..count {
+            let name = reader.key(&mut items)?;
+            let value = reader.value(&mut items)?;
+            if let Some(field) = set(&mut record, &mut has, name, value) {
+                record.fields.push(field);
             }
-        } else {
-            // The protocol wants a map; other values are kept as the message.
-            record.message = match reader.value_of(map, &mut items)? {
-                Value::Text(text) => text,
-                other => Cow::Owned(other.printed()),
-            };
         }
-        Ok((record, has))
+    } else {
+        // The protocol wants a map; other values are kept as the message.
+        record.message = match reader.value_of(map, &mut items)? {
+            Value::Text(text) => text,
+            other => Cow::Owned(other.printed()),
+        };
     }
+    Ok((record, has))
 }
 
 /// Puts a value where it belongs; gives back what belongs nowhere.

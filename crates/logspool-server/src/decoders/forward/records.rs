@@ -4,8 +4,9 @@
 use super::entry::Entry;
 use super::inflating::Inflating;
 use super::msgpack::Reader;
-use super::{ChunkId, Entries, FREE_ENTRIES, ForwardError, MIN_ENTRY_BYTES, Message, Problem};
+use super::{ChunkId, Entries, ForwardError, Message, Problem};
 use crate::batch::ROW_BYTES;
+use crate::decoders::density::is_too_dense;
 use crate::record::Record;
 
 /// Whether the caller wants another record now.
@@ -161,7 +162,7 @@ impl Count {
     fn add(&mut self, bytes: usize, tag_bytes: usize) -> Result<(), Problem> {
         self.budget = self.budget.checked_sub(ROW_BYTES + tag_bytes).ok_or(Problem::TooLarge)?;
         self.read += 1;
-        if self.read > FREE_ENTRIES && self.read - FREE_ENTRIES > bytes / MIN_ENTRY_BYTES {
+        if is_too_dense(self.read, bytes) {
             return Err(Problem::TooDense(self.read, bytes));
         }
         if let Some(left) = &mut self.left {

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use tokio::sync::mpsc;
 
 use super::{Chunks, End, Waiting};
-use crate::budget::{Budget, Room, decoded_bytes};
+use crate::budget::{Room, decoded_bytes};
 use crate::decoders::forward::{self, ChunkId, ForwardError, Message, Next, Problem, Progress};
 use crate::delivery::{Chunk, Place};
 use crate::sources::reading::Reader;
@@ -17,7 +17,7 @@ const RESERVED_BYTES: usize = 1 << 20;
 /// The most memory for the records of one part.
 ///
 /// Chosen: the records of a chunk of logspool's own client take less, so they are stored in one piece.
-const PART_BYTES: usize = 16 << 20;
+const PART_BYTES: usize = 8 << 20;
 
 /// Bytes of decompressed entries that a message may have in memory at a time. A message with a longer entry is
 /// decompressed once more, with a larger buffer.
@@ -56,7 +56,7 @@ pub async fn hand_over(
             handed_over
         }
         Err(error) => {
-            let room = shared.intake.room_to_decode(frame.len()).await;
+            let room = shared.intake.room_to_decode(reader.origin(), frame.len()).await;
             delivery.fail(reader, &error.to_string(), room).await
         }
     }
@@ -92,17 +92,17 @@ impl Delivery<'_> {
         let mut done = 0;
         for most_buffer in [BUFFER_BYTES.min(most), most] {
             let _inflating = match message.is_compressed() {
-                true => Some(budget.for_inflating(most_buffer + INFLATER_BYTES).await),
+                true => Some(budget.for_inflating(reader.origin(), most_buffer + INFLATER_BYTES).await),
                 false => None,
             };
             let mut records = message.records(buffer, most_buffer, done);
             loop {
-                let mut room = budget.for_records(reserved).await;
+                let mut room = budget.for_records(reader.origin(), reserved).await;
                 let mut count = 0;
                 let read = records.read(|record| {
                     reader.push(record);
                     count += 1;
-                    if has_room(reader.used_bytes(), &mut room, budget) { Next::More } else { Next::Pause }
+                    if has_room(reader.used_bytes(), &mut room) { Next::More } else { Next::Pause }
                 });
                 match read {
                     Ok(Progress::Paused) => {
@@ -173,7 +173,7 @@ impl Delivery<'_> {
             // A single record may be larger than what was reserved. The room goes back first: those who hold some and
             // wait for more would wait for each other.
             drop(room);
-            room = intake.room_for(&batch).await;
+            room = intake.room_for(reader.origin(), &batch).await;
         }
         if self.ack.is_none() {
             if !batch.is_empty() {
@@ -195,22 +195,10 @@ enum Has {
 }
 
 /// Whether another record may be decoded now: its part is not full, and there is room or more can be had at once.
-fn has_room(used: usize, room: &mut Room, budget: &Budget) -> bool {
+fn has_room(used: usize, room: &mut Room) -> bool {
     // A buffer that grows doubles, so it has up to twice the bytes in use.
     let needed = 2 * used;
-    if room.holds(needed) {
-        return true;
-    }
-    if needed > PART_BYTES {
-        return false;
-    }
-    match budget.try_for_records(RESERVED_BYTES) {
-        Some(more) => {
-            room.merge(more);
-            true
-        }
-        None => false,
-    }
+    room.holds(needed) || (needed <= PART_BYTES && room.try_grow(RESERVED_BYTES))
 }
 
 /// The numbers that the records of a message have in their stream, as far as they are not handed over.
