@@ -38,6 +38,9 @@ struct Meta {
 /// hold many count them, since a few bytes of a frame are a record.
 pub const ROW_BYTES: usize = size_of::<Meta>() + 48;
 
+/// Spare capacity that a batch may keep. Chosen: below it giving memory back costs more than it is worth.
+const LITTLE_BYTES: usize = 4 * 1024;
+
 /// Records for the stores.
 #[derive(Debug, Clone, Default)]
 pub struct Batch {
@@ -125,6 +128,14 @@ impl Batch {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
+    }
+
+    /// Gives back spare capacity, unless it is little.
+    pub fn shrink_to_fit(&mut self) {
+        if self.bytes() - self.used_bytes() > LITTLE_BYTES {
+            self.text.shrink_to_fit();
+            self.rows.shrink_to_fit();
+        }
     }
 
     /// Bytes of memory in use, without spare capacity.

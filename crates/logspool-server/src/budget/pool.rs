@@ -102,11 +102,14 @@ impl Pool {
         self.lock().reserve()
     }
 
-    /// Share of the bytes that is kept by rooms, from 0 to 1. The reserve does not count, nor as many bytes again, since a
-    /// request for so many has to wait then.
+    /// Share of the bytes beside the reserve that is kept by rooms, from 0 to 1. It is 1 too where most bytes are kept and
+    /// a request waits: what is free is not enough for it.
     pub fn filling(&self) -> f64 {
         let state = self.lock();
-        (state.kept as f64 / (state.bytes - 2 * state.reserve()) as f64).min(1.0)
+        match !state.turns.is_empty() && 2 * state.kept > state.bytes {
+            true => 1.0,
+            false => (state.kept as f64 / (state.bytes - state.reserve()) as f64).min(1.0),
+        }
     }
 
     /// Whether some bytes are in use.
@@ -325,6 +328,18 @@ mod tests {
         assert!(pool.filling() > 0.9);
         drop(all);
         assert!(pool.filling() < 0.1);
+    }
+
+    #[test]
+    fn a_pool_is_full_when_a_request_waits_for_what_is_kept() {
+        let pool = Pool::new(64);
+        let mut most = pool.try_room(HEAVY, 40).unwrap();
+        most.keep();
+        assert!((0.7..0.8).contains(&pool.filling()));
+
+        let mut waits = pin!(pool.room(HEAVY, 30));
+        assert!(now(waits.as_mut()).is_none());
+        assert!((pool.filling() - 1.0).abs() < f64::EPSILON);
     }
 
     #[test]

@@ -218,7 +218,9 @@ impl<'a> Reader<'a> {
     pub fn take(&mut self) -> Batch {
         self.end_run();
         (self.rejected, self.undecoded) = (0, 0);
-        std::mem::take(&mut self.batch)
+        let mut batch = std::mem::take(&mut self.batch);
+        batch.shrink_to_fit();
+        batch
     }
 
     /// Drops the records so far; returns how many there were.

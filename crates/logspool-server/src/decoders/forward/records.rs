@@ -39,7 +39,7 @@ pub struct Records<'a> {
 enum Source<'a> {
     /// Entries in the message, from that place on.
     Plain(Reader<'a>, usize),
-    Gzip(Inflating<'a>),
+    Gzip(Box<Inflating<'a>>),
 }
 
 /// What has been read, and what may still be.
@@ -62,7 +62,9 @@ impl<'a> Records<'a> {
             Entries::Bare(reader) => (plain(reader), Some(1)),
             Entries::List(reader, count) => (plain(reader), Some(count)),
             Entries::Packed(bytes) => (plain(Reader::new(bytes)), None),
-            Entries::Gzip(bytes) => (Source::Gzip(Inflating::new(bytes, buffer, most_buffer, limits.expanded)), None),
+            Entries::Gzip(bytes) => {
+                (Source::Gzip(Box::new(Inflating::new(bytes, buffer, most_buffer, limits.expanded))), None)
+            }
         };
         let entry = Entry {
             is_bare: matches!(message.entries, Entries::Bare(_)),
