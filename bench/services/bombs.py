@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import threading
 from pathlib import Path
@@ -19,7 +20,11 @@ TIMES_WAITING = 3
 WAITING_MB = 128
 #: What the service may have of address space.
 ADDRESS_SPACE_MB = 1024
+#: How much longer than alone an ack of an honest sender may take.
+TIMES_ALONE = 5
 HONEST = "127.0.0.2"
+#: Messages of all probes are different.
+_numbers = itertools.count(1)
 #: Looks, 0.1 s apart, with the same count.
 QUIET_LOOKS = 20
 
@@ -82,12 +87,8 @@ def _acks(service: Service, seconds: float) -> list[float]:
 
 
 def _probe(service: Service, name: str) -> Sender:
-    _probe.number += 1  # type: ignore[attr-defined]
-    name = f"{name} {_probe.number}"  # type: ignore[attr-defined]
+    name = f"{name} {next(_numbers)}"
     return Sender([sys.executable, str(HERE / "ack_probe.py"), str(service.ports["tcp"]), HONEST, name])
-
-
-_probe.number = 0  # type: ignore[attr-defined]
 
 
 def _beside(service: Service, count: int, name: str) -> tuple[dict[str, float], list[float]]:

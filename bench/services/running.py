@@ -86,9 +86,7 @@ class Service:
 
 
 @contextlib.contextmanager
-def serving(
-    binary: Path, *options: str, config: str = "", before: Sequence[str] = ()
-) -> Iterator[Service]:
+def serving(binary: Path, *options: str, config: str = "", before: Sequence[str] = ()) -> Iterator[Service]:
     """Run a service; at the end of the block it has stored what came, and is gone."""
     service = Service(binary, *options, config=config, before=before)
     try:

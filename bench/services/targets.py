@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from results import Results
-from services import fresh, memory, native, once, pickles, questions, stdlib, syslog
+from services import bombs, fresh, memory, native, once, pickles, questions, stdlib, syslog
 from services.ground import POSTGRES, SQLITE
 from services.part import Sizes
 from tables import NOT_CHOSEN
@@ -67,6 +67,13 @@ TARGETS = [
     _at_most("histogram of 24 h", "questions", questions.HISTOGRAM, "ms", 100, "ms"),
     _at_most("memory, idle with 200 connections", "memory", memory.IDLE, "mb", 40, "MB"),
     _at_most("memory under overload, beyond what is allowed", "memory", memory.OVERLOAD, "over_mb", 0, "MB"),
+    *(_at_most(f"{bomb}, memory beyond what is allowed", "bombs", bomb, "over_mb", 0, "MB") for bomb in bombs.BOMBS),
+    *(
+        Target(
+            f"{bomb}, ack p99 of an honest sender, of that alone", (bomb, "bombs", "times"), at_most=bombs.TIMES_ALONE
+        )
+        for bomb in bombs.BOMBS
+    ),
     Target("senders could send, of what is taken under overload", (memory.OVERLOAD, "memory", "overload"), at_least=10),
 ]
 
