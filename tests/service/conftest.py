@@ -42,8 +42,12 @@ class Service:
         arguments: "list[str]",
         config: "str | None",
         open_files: "int | None" = None,
+        address_space: "int | None" = None,
     ):
-        """Start it and wait until it is ready. It may not have more than `open_files` files open."""
+        """Start it and wait until it is ready.
+
+        It may not have more than `open_files` files open, nor take more than `address_space` bytes of addresses.
+        """
         self.binary, self.folder, self.said = binary, folder, []
         self.folder.mkdir(parents=True, exist_ok=True)
         options = ["--listen", "tcp://127.0.0.1:0", "--listen", "udp://127.0.0.1:0", "--http", "127.0.0.1:0"]
@@ -55,6 +59,8 @@ class Service:
         command = [binary, "serve", *options, *arguments]
         if open_files is not None:
             command = ["sh", "-c", 'ulimit -n "$0" && exec "$@"', str(open_files), *command]
+        if address_space is not None:
+            command = ["sh", "-c", 'ulimit -v "$0" && exec "$@"', str(address_space // 1024), *command]
         self.process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
         self.listening = threading.Event()
         #: Cleared, what the service says is not read: its pipe fills.
@@ -175,9 +181,9 @@ def start_service(logspool_binary, tmp_path):
         *arguments: str,
         config: "str | None" = None,
         folder: "Path | None" = None,
-        open_files: "int | None" = None,
+        **limits: int,
     ) -> Service:
-        service = Service(logspool_binary, folder or tmp_path / "service", list(arguments), config, open_files)
+        service = Service(logspool_binary, folder or tmp_path / "service", list(arguments), config, **limits)
         started.append(service)
         return service
 

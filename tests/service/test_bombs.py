@@ -37,7 +37,8 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)
-def test_each_bomb_becomes_one_record_and_takes_little_memory(service, bomb):
+def test_each_bomb_becomes_one_record_and_takes_little_memory(start_service, bomb):
+    service = start_service(address_space=1 << 30)
     before = peak_mb(service)
     with contextlib.ExitStack() as ends:
         senders = [ends.enter_context(socket.create_connection(service.tcp, DEADLINE)) for _ in range(BOMBERS)]
