@@ -140,11 +140,11 @@ impl Intake {
         true
     }
 
-    /// Waits for room for the records that so many received bytes may hold. Until then the bytes count as undecoded: a
-    /// service that ends before reports them.
-    pub async fn room_to_decode(&self, origin: Origin, bytes: usize) -> Room {
-        let undecoded = Unheard::new(&self.undecoded, bytes);
-        let room = self.budget.for_decoding(origin, bytes).await;
+    /// Waits for room for the records that `input_bytes` may hold. Until then `received_bytes`, which their sender will not
+    /// send again, count as undecoded: a service that ends before reports them.
+    pub async fn room_to_decode(&self, origin: Origin, input_bytes: usize, received_bytes: usize) -> Room {
+        let undecoded = Unheard::new(&self.undecoded, received_bytes);
+        let room = self.budget.for_decoding(origin, input_bytes).await;
         undecoded.settled();
         room
     }

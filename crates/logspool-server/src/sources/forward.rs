@@ -155,7 +155,8 @@ impl Chunks {
                     Ok(Frame::Incomplete) => break,
                     Err(error) => {
                         reader.reject(&input.buffer, &error.to_string());
-                        let room = shared.intake.room_to_decode(peer.origin(), input.buffer.len()).await;
+                        let bytes = input.buffer.len();
+                        let room = shared.intake.room_to_decode(peer.origin(), bytes, bytes).await;
                         shared.intake.leave(reader.take(), room);
                         return Err(End::Frame(FrameError::Forward));
                     }

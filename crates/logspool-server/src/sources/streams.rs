@@ -190,7 +190,8 @@ async fn frames<R: AsyncRead + Unpin>(
         let rest = framer.rest(&input.buffer, ended);
         let is_cut = ended == Ended::Stream && rest.is_none() && !input.buffer.is_empty();
         if rest.is_some() || is_cut {
-            let room = shared.intake.room_to_decode(peer.origin(), input.buffer.len()).await;
+            let bytes = input.buffer.len();
+            let room = shared.intake.room_to_decode(peer.origin(), bytes, bytes).await;
             if let Some(Step::Frame { from, to, next }) = rest {
                 reader.arrive();
                 reader.read(&input.buffer[from..to]);
@@ -228,8 +229,9 @@ async fn take_frames<R>(
     if step == Ok(Step::Incomplete) {
         return Ok(Taken::All);
     }
-    let room = intake.room_to_decode(reader.origin(), input.buffer.len()).await;
-    let turn = intake.budget.turn(reader.origin(), input.buffer.len()).await;
+    let bytes = input.buffer.len();
+    let room = intake.room_to_decode(reader.origin(), bytes, bytes).await;
+    let turn = intake.budget.turn(reader.origin(), bytes).await;
     let began = Instant::now();
     let (mut at, mut frames) = (0, 0_usize);
     let taken = loop {

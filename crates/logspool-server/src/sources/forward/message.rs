@@ -64,7 +64,7 @@ pub async fn hand_over(
             handed_over
         }
         Err(error) => {
-            let room = shared.intake.room_to_decode(reader.origin(), frame.len()).await;
+            let room = delivery.room(reader, frame.len()).await;
             delivery.fail(reader, &error.to_string(), room).await
         }
     }
@@ -103,7 +103,7 @@ impl Delivery<'_> {
             };
             let mut records = message.records(buffer, most_buffer, done);
             loop {
-                let mut room = budget.for_decoding(reader.origin(), input.min(RESERVED_INPUT)).await;
+                let mut room = self.room(reader, input.min(RESERVED_INPUT)).await;
                 let (step, mut count) = (room.bytes(), 0);
                 let read = loop {
                     let turn = budget.turn(reader.origin(), input).await;
@@ -145,6 +145,12 @@ impl Delivery<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Waits for room for the records in so many bytes. A sender that waits for no ack will not send the message again.
+    async fn room(&self, reader: &Reader<'_>, input_bytes: usize) -> Room {
+        let kept_by_us = if self.ack.is_none() { self.frame.len() } else { 0 };
+        self.shared.intake.room_to_decode(reader.origin(), input_bytes, kept_by_us).await
     }
 
     /// Hands over so many records, after which others follow. `false`: the message names fewer records than it holds, and
