@@ -91,7 +91,7 @@ clean: ## Remove all that the other commands made
 	rm -rf build target dist .venv-* .pytest_cache .ruff_cache .mypy_cache .hypothesis python/logspool/*.so
 
 check-tools:
-	@command -v cargo >/dev/null || { echo "error: cargo is missing: install Rust 1.85 or later (rustup)" >&2; exit 1; }
+	@command -v cargo >/dev/null || { echo "error: cargo is missing: install Rust 1.89 or later (rustup)" >&2; exit 1; }
 	@command -v cc >/dev/null || { echo "error: a C compiler is missing: apt-get install gcc libc6-dev" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || { echo "error: $(PYTHON) is no Python 3.10 or later: set PYTHON=/path/to/python3" >&2; exit 1; }
 	@$(PYTHON) -c 'import pip, venv' 2>/dev/null || { echo "error: $(PYTHON) lacks pip or venv: apt-get install python3-pip python3-venv" >&2; exit 1; }

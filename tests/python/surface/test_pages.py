@@ -11,7 +11,8 @@ import logspool.pool
 
 pytestmark = pytest.mark.real
 
-DOCS = Path(__file__).resolve().parents[3] / "docs"
+ROOT = Path(__file__).resolve().parents[3]
+DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 
 
@@ -20,6 +21,12 @@ def test_links_lead_to_a_file(page):
     links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
 
     assert [] == [link for link in links if not (page.parent / link).exists()]
+
+
+def test_the_rust_version_named_for_users_is_the_one_that_cargo_requires():
+    required = re.search(r'^rust-version = "([\d.]+)"$', (ROOT / "Cargo.toml").read_text(), flags=re.MULTILINE).group(1)
+    for page in ("README.md", "CONTRIBUTING.md", "Makefile"):
+        assert [required] == re.findall(r"Rust (\d[\d.]*\d) or later", (ROOT / page).read_text(encoding="utf-8")), page
 
 
 def test_the_reference_has_every_option_with_its_default():
