@@ -19,10 +19,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
 import executables
+from suite import dispositions
 from suite.fixtures import queue_dir  # noqa: F401
 
 # Ten times what a slow machine was seen to need.
 DEADLINE = 30.0
+
+
+def pytest_configure():
+    """Let programs be ended by any signal, however this run was started."""
+    dispositions.reset()
 
 
 @pytest.fixture(scope="session")
