@@ -212,6 +212,75 @@ def test_live_records_come_by_themselves_and_wait_while_paused(service, page):
     assert ["200 records came faster than this page shows them: search to see them."] == page.texts(".note")
 
 
+# Puts a gate before each of the page's requests: one whose path is in `shut` waits until it is opened, and `cut()` breaks
+# the live connection. `tails` counts the live connections.
+GATES = """
+window.shut = new Set();
+window.tails = 0;
+const real = window.fetch;
+window.fetch = async (url, options) => {
+  const path = String(url).split("?")[0];
+  while (shut.has(path)) await new Promise((resolve) => setTimeout(resolve, 5));
+  if (path !== "/api/tail") return real(url, options);
+  const cutter = new AbortController();
+  window.cut = () => cutter.abort(new Error("cut"));
+  const answer = await real(url, { ...options, signal: AbortSignal.any([options.signal, cutter.signal]) });
+  tails += 1;
+  return answer;
+};
+"""
+
+
+def go_live_with_gates(service, page, *shut: str) -> None:
+    page.go(service.url)
+    page.wait("document.querySelectorAll('.record').length === 1")
+    page.evaluate(GATES + "".join(f"shut.add('{path}');" for path in shut))
+    page.click("#live")
+    page.wait("tails === 1")
+
+
+@needs_browser
+def test_records_that_the_first_search_lists_too_are_not_counted_as_new(service, page):
+    send(service, {"message": "before"})
+    go_live_with_gates(service, page, "/api/query", "/api/histogram")
+    send(service, {"message": "one"}, {"message": "two"})
+    service.wait_for(3)
+    # The search lists them, and is not yet done while the bars are missing.
+    page.evaluate("shut.delete('/api/query')")
+    page.wait("document.querySelectorAll('.record').length === 3")
+    page.click("#pause")
+    send(service, {"message": "three"})
+    page.wait("/new/.test(document.querySelector('#pause').innerText)")
+    assert ["Go on (1 new)"] == page.texts("#pause")
+    page.evaluate("shut.clear()")
+    page.click("#pause")
+    page.wait("document.querySelectorAll('.record').length === 4")
+    assert ["three", "two", "one", "before"] == page.texts(".message")
+
+
+@needs_browser
+def test_a_new_connection_while_paused_neither_moves_the_table_nor_counts_twice(service, page):
+    send(service, {"message": "before"})
+    go_live_with_gates(service, page)
+    page.wait("document.querySelector('#total').innerText === '1 record'")
+    page.click("#pause")
+    send(service, {"message": "one"})
+    page.wait("document.querySelector('#pause').innerText === 'Go on (1 new)'")
+    page.evaluate("shut.add('/api/tail'); cut()")
+    page.wait("!document.querySelector('#trouble').hidden")
+    send(service, {"message": "while away"})
+    service.wait_for(3)
+    page.evaluate("shut.clear()")
+    page.wait("tails === 2 && document.querySelector('#trouble').hidden")
+    send(service, {"message": "two"})
+    page.wait("document.querySelector('#pause').innerText === 'Go on (2 new)'")
+    assert ["before"] == page.texts(".message")
+    page.click("#pause")
+    page.wait("document.querySelectorAll('.record').length === 4")
+    page.wait("document.querySelector('#total').innerText === '4 records'")
+    assert ["two", "while away", "one", "before"] == page.texts(".message")
+
+
 @needs_browser
 def test_a_token_is_asked_for_once_and_kept_for_the_tab(start_service, tmp_path):
     service = start_service(config=BASE + f'[access]\ntoken_sha256 = ["{DIGEST}"]\n')
