@@ -132,6 +132,14 @@ class Service:
             assert time.monotonic() < until, self.said
             time.sleep(0.01)
 
+    def wait_metric(self, line: str) -> str:
+        """Wait until the metrics have a line; return all of them. Counters change after what they count."""
+        until = time.monotonic() + DEADLINE
+        while line not in (found := self.get("/metrics")[1]).splitlines():
+            assert time.monotonic() < until, f"no {line} in {found}"
+            time.sleep(0.01)
+        return found
+
     def count(self, expression: str = "") -> int:
         """Return how many records there are."""
         return sum(row["count"] for row in self.query(f"{expression} | count by level"))

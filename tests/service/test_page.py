@@ -212,8 +212,8 @@ def test_live_records_come_by_themselves_and_wait_while_paused(service, page):
     assert ["200 records came faster than this page shows them: search to see them."] == page.texts(".note")
 
 
-# Puts a gate before each of the page's requests: one whose path is in `shut` waits until it is opened, and `cut()` breaks
-# the live connection. `tails` counts the live connections.
+# Puts a gate before the page's requests: one whose path is in `shut` waits until it is removed. `cut()` breaks the
+# live connection, and `tails` counts the live connections that were made.
 GATES = """
 window.shut = new Set();
 window.tails = 0;
