@@ -1,6 +1,7 @@
 # Everything a contributor runs; `make help` lists it.
 # What is needed is installed into .venv-* and build/ by the scripts; nothing outside the checkout is changed, but that
-# by root on Debian test-rust installs the package postgresql where no PostgreSQL is found, and test-service rsyslog.
+# by root on Debian test-rust installs the package postgresql where no PostgreSQL is found, and test-service the packages
+# rsyslog and chromium.
 
 PYTHON ?= python3
 # The comparison runs on the Python that most peers have wheels for.
@@ -27,7 +28,7 @@ test-rust: check-tools
 	cargo test --workspace --exclude logspool-python --quiet
 
 test-service: check-tools
-	@$(PYTHON) scripts/sender_tools.py
+	@$(PYTHON) scripts/service_tools.py
 	@$(PYTHON) scripts/run_pytest.py --label service -- tests/service $(PYTEST_OPTIONS)
 
 test-python: check-tools
