@@ -43,6 +43,8 @@ class Sizes:
     silence_seconds: float = 10.0
     stopped_seconds: float = 5.0
     waiting_bytes: int = 32 << 20
+    bombers: int = 1_000
+    alone_seconds: float = 5.0
 
 
 QUICK = Sizes(
@@ -58,6 +60,8 @@ QUICK = Sizes(
     silence_seconds=1.0,
     stopped_seconds=1.0,
     waiting_bytes=2 << 20,
+    bombers=50,
+    alone_seconds=1.0,
 )
 
 

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,11 @@ DEADLINE = 60.0
 class Service:
     """A service that runs."""
 
-    def __init__(self, binary: Path, *options: str, config: str = ""):
-        """Start it, with what a configuration file says besides, and wait until it is ready."""
+    def __init__(self, binary: Path, *options: str, config: str = "", before: Sequence[str] = ()):
+        """Start it, with what a configuration file says besides, and wait until it is ready.
+
+        `before` is put before its command: a program that runs it.
+        """
         listen = ["--listen", "tcp://127.0.0.1:0", "--listen", "udp://127.0.0.1:0", "--http", "127.0.0.1:0"]
         self.files = contextlib.ExitStack()
         log = self.files.enter_context(tempfile.NamedTemporaryFile("r"))
@@ -34,7 +37,7 @@ class Service:
             listen += ["--config", file.name]
         with open(log.name, "w") as output:
             # Not into a pipe: one that nobody reads would fill.
-            self.process = subprocess.Popen([binary, "serve", *listen, *options], stderr=output)
+            self.process = subprocess.Popen([*before, binary, "serve", *listen, *options], stderr=output)
         until = time.monotonic() + DEADLINE
         while "ready: " not in (said := Path(log.name).read_text()):
             if self.process.poll() is not None or time.monotonic() > until:
@@ -83,9 +86,11 @@ class Service:
 
 
 @contextlib.contextmanager
-def serving(binary: Path, *options: str, config: str = "") -> Iterator[Service]:
+def serving(
+    binary: Path, *options: str, config: str = "", before: Sequence[str] = ()
+) -> Iterator[Service]:
     """Run a service; at the end of the block it has stored what came, and is gone."""
-    service = Service(binary, *options, config=config)
+    service = Service(binary, *options, config=config, before=before)
     try:
         yield service
     except BaseException:

@@ -4,7 +4,7 @@
 mod check;
 
 use libfuzzer_sys::fuzz_target;
-use logspool_server::decoders::forward::{self, ChunkId, Frame, Limits, Scanner};
+use logspool_server::decoders::forward::{self, ChunkId, Frame, Limits, Next, Progress, Scanner};
 
 fuzz_target!(|bytes: &[u8]| {
     let limits = Limits { frame: 1 << 20, expanded: 1 << 20, repeated: 1 << 20, items: 1000 };
@@ -18,11 +18,21 @@ fuzz_target!(|bytes: &[u8]| {
         _ => panic!("{whole:?} at once, {in_pieces:?} in pieces"),
     }
 
-    let mut inflated = Vec::new();
-    let Ok(message) = forward::read(bytes, &mut inflated, &limits) else { return };
-    for record in message.records().flatten() {
-        check::record(&record);
-    }
+    let Ok(message) = forward::read(bytes, &limits) else { return };
+    let (mut buffer, mut whole_count, mut count) = (Vec::new(), 0, 0);
+    let at_once = message.records(&mut buffer, limits.expanded, 0).read(|record| {
+        check::record(record);
+        whole_count += 1;
+        Next::More
+    });
+    let mut in_parts = message.records(&mut buffer, limits.expanded, 0);
+    let paused = loop {
+        match in_parts.read(|_| { count += 1; Next::Pause }) {
+            Ok(Progress::Paused) => {}
+            ended => break ended,
+        }
+    };
+    assert_eq!((whole_count, at_once.is_ok()), (count, paused.is_ok()));
     // What is read to its end ends where the scanner says.
     assert!(matches!(whole, Ok(Frame::Complete { length }) if length == bytes.len()));
     assert_eq!(message.chunk.is_some(), message.ack().is_some());

@@ -41,8 +41,15 @@ def logspool_binary() -> Path:
 class Service:
     """A service, and what can be asked of it."""
 
-    def __init__(self, binary: Path, folder: Path, arguments: "list[str]", config: "str | None"):
-        """Start it and wait until it is ready."""
+    def __init__(
+        self,
+        binary: Path,
+        folder: Path,
+        arguments: "list[str]",
+        config: "str | None",
+        open_files: "int | None" = None,
+    ):
+        """Start it and wait until it is ready. It may not have more than `open_files` files open."""
         self.binary, self.folder, self.said = binary, folder, []
         self.folder.mkdir(parents=True, exist_ok=True)
         options = ["--listen", "tcp://127.0.0.1:0", "--listen", "udp://127.0.0.1:0", "--http", "127.0.0.1:0"]
@@ -51,9 +58,10 @@ class Service:
             options = ["--config", str(folder / "logspool.toml")]
         if "--store" not in arguments and (config is None or "store" not in config):
             options += ["--store", f"sqlite:{folder / 'data'}"]
-        self.process = subprocess.Popen(
-            [binary, "serve", *options, *arguments], cwd=folder, stderr=subprocess.PIPE, text=True
-        )
+        command = [binary, "serve", *options, *arguments]
+        if open_files is not None:
+            command = ["sh", "-c", 'ulimit -n "$0" && exec "$@"', str(open_files), *command]
+        self.process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
         self.listening = threading.Event()
         #: Cleared, what the service says is not read: its pipe fills.
         self.heard = threading.Event()
@@ -177,8 +185,13 @@ def start_service(logspool_binary, tmp_path):
     """Start services; they are stopped at the end of the test."""
     started = []
 
-    def start(*arguments: str, config: "str | None" = None, folder: "Path | None" = None) -> Service:
-        service = Service(logspool_binary, folder or tmp_path / "service", list(arguments), config)
+    def start(
+        *arguments: str,
+        config: "str | None" = None,
+        folder: "Path | None" = None,
+        open_files: "int | None" = None,
+    ) -> Service:
+        service = Service(logspool_binary, folder or tmp_path / "service", list(arguments), config, open_files)
         started.append(service)
         return service
 

@@ -1,5 +1,10 @@
 """Who may ask and write over HTTP."""
 
+import contextlib
+import json
+import socket
+import urllib.parse
+
 import pytest
 
 DIGEST = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"
@@ -12,7 +17,8 @@ def test_a_token_is_asked_for_where_one_is_set(start_service):
     assert 401 == service.get("/api/query")[0]
     assert 401 == service.get("/metrics")[0]
     assert 401 == service.post("/ingest", b"{}", "application/json")[0]
-    assert 200 == service.get("/api/query", Authorization="Bearer secret")[0]
+    for scheme in ("Bearer", "bearer", "BEARER"):
+        assert 200 == service.get("/api/query", Authorization=f"{scheme} secret")[0]
     # Whoever watches the service needs no token.
     assert (200, "ok\n") == service.get("/livez")
     done = service.command("query", "--service", service.url, "--token", "secret")
@@ -45,16 +51,46 @@ def test_pages_of_other_names_can_neither_ask_nor_write(service):
 
 
 @pytest.mark.parametrize(
-    "path", ["/api/query?q=(", "/api/query?limit=x", "/api/query?format=xml", "/api/histogram?interval=5"]
+    ("path", "part"),
+    [
+        ("/api/query?q=(", "expected"),
+        ("/api/query?limit=x", '"x" is not a whole number'),
+        ("/api/query?limits=5", "unknown field `limits`"),
+        ("/api/query?format=xml", "text, ndjson or csv"),
+        ("/api/histogram?interval=5", "30s"),
+        ("/api/histogram?limit=-1", '"-1" is not a whole number'),
+        ("/api/tail?since=1h", "unknown field `since`"),
+    ],
 )
-def test_wrong_questions_are_refused(service, path):
+def test_wrong_questions_are_refused(service, path, part):
     status, said = service.get(path)
-    assert 400 == status and said
+    assert 400 == status and part in json.loads(said)["error"]
+
+
+@pytest.mark.parametrize("before", [b"", b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"], ids=["first", "second"])
+@pytest.mark.parametrize("order", [1, -1], ids=["length-first", "length-last"])
+def test_a_request_with_two_lengths_is_refused_and_its_connection_closed(service, before, order):
+    lengths = [b"Content-Length: 19\r\n", b"Transfer-Encoding: chunked\r\n"][::order]
+    head = b"POST /ingest HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" + b"".join(lengths)
+    # What comes after the body would be the next request for a service that believes the length.
+    body = b'f\r\n{"message": "x"}\r\n0\r\n\r\n'
+    url = urllib.parse.urlsplit(service.url)
+    with socket.create_connection((url.hostname, url.port), timeout=30) as connection:
+        if before:
+            connection.sendall(before)
+            assert connection.recv(4096).endswith(b"\r\n\r\nok\n")
+        connection.sendall(head + b"\r\n" + body + b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        answer = b""
+        with contextlib.suppress(ConnectionResetError):
+            while piece := connection.recv(4096):
+                answer += piece
+
+    assert answer.startswith(b"HTTP/1.1 400 Bad Request\r\n") and b"connection: close\r\n" in answer
+    assert "Content-Length" in json.loads(answer.partition(b"\r\n\r\n")[2])["error"]
+    assert [] == service.query()
 
 
 def test_the_service_describes_itself(service):
-    import json
-
     paths = json.loads(service.get("/openapi.json")[1])["paths"]
     for path in (
         "/api/query",

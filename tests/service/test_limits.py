@@ -267,14 +267,14 @@ def test_requests_that_wait_for_room_have_a_bound_together(start_service):
 
 
 def test_connections_beyond_the_limit_are_closed_and_counted(start_service):
-    config = 'listen = ["tcp://127.0.0.1:0"]\nhttp = "127.0.0.1:0"\n[limits]\nconnections = 4\n'
-    service = start_service(config=config)
+    service = start_service(config=LISTEN + "[limits]\nconnections = 4\nconnections_per_peer = 4\n")
     connections = [socket.create_connection(service.tcp) for _ in range(4)]
     try:
         for connection in connections:
             connection.sendall(b'{"message": "x"}\n')
         until = time.monotonic() + DEADLINE
         with socket.create_connection(service.tcp) as late:
+            late.sendall(b'{"message": "late"}\n')
             assert closed(late)
         assert time.monotonic() < until
     finally:
@@ -290,7 +290,8 @@ def test_connections_beyond_the_limit_are_closed_and_counted(start_service):
 
 
 @pytest.mark.skipif(os.environ.get("LOGSPOOL_FAULTS") != "full", reason="5,000 connections: make faults")
-def test_thousands_of_idle_connections_cost_little(service):
+def test_thousands_of_idle_connections_cost_little(start_service):
+    service = start_service(config=LISTEN + "[limits]\nconnections_per_peer = 4096\n")
     connections = [socket.create_connection(service.tcp) for _ in range(4_000)]
     for connection in connections:
         connection.sendall(b'{"message": "x"}\n')

@@ -31,7 +31,7 @@ def test_idle_seconds_end_a_connection_that_has_sent_and_is_silent(start_service
         assert packed({"ack": "c"}) == chunks.recv(len(packed({"ack": "c"})))
         assert closed(chunks)
     service.wait_metric('logspool_service_connections_closed_total{reason="slow"} 2')
-    service.wait_said("longer than limits.idle_seconds", 2)
+    service.wait_said("longer than limits.idle_seconds", 1)
 
 
 def test_frame_bytes_bound_one_record(start_service):

@@ -10,7 +10,7 @@ use std::time::Instant;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use logspool_server::batch::{Arrival, Batch};
-use logspool_server::decoders::forward::{self, Frame, Limits, Scanner};
+use logspool_server::decoders::forward::{self, Frame, Limits, Next, Progress, Scanner};
 use rmp::encode;
 
 const RECORDS: usize = 100;
@@ -53,17 +53,18 @@ fn round(frame: &[u8], into: Into) -> f64 {
         let frame = std::hint::black_box(frame);
         let complete = Scanner::default().frame(frame, &limits).expect("a message");
         assert_eq!(Frame::Complete { length: frame.len() }, complete);
-        let message = forward::read(frame, &mut inflated, &limits).expect("a message");
+        let message = forward::read(frame, &limits).expect("a message");
         let mut batch = Batch::default();
         let mut count = 0;
-        for record in message.records() {
-            let record = record.expect("a record");
+        let read = message.records(&mut inflated, limits.expanded, 0).read(|record| {
             assert_eq!("shop.cart", record.logger);
             count += 1;
             if let Into::Batch = into {
-                batch.push(&record, Arrival { time_ns: 0, host: "" });
+                batch.push(record, Arrival { time_ns: 0, host: "" });
             }
-        }
+            Next::More
+        });
+        assert_eq!(Progress::Done, read.expect("records"));
         assert_eq!(RECORDS, count);
     }
     (MESSAGES * RECORDS) as f64 / began.elapsed().as_secs_f64() / 1e6

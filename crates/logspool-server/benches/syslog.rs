@@ -54,7 +54,7 @@ fn main() {
 fn deliveries(stream: &[u8]) -> Vec<Arc<Delivery>> {
     let metrics = Metrics::default();
     let mut framer = Framer::new(Protocol::Syslog, LIMIT).expect("syslog has frames");
-    let mut reader = Reader::new(Protocol::Syslog, Peer::Local, &metrics);
+    let mut reader = Reader::new(Protocol::Syslog, Peer::Local(0), &metrics);
     let (mut made, mut waiting) = (Vec::new(), Vec::new());
     for piece in stream.chunks(PIECE_BYTES) {
         waiting.extend_from_slice(piece);
@@ -65,10 +65,10 @@ fn deliveries(stream: &[u8]) -> Vec<Arc<Delivery>> {
             at += next;
         }
         waiting.drain(..at);
-        made.push(Delivery::new(std::mem::take(&mut reader.batch), None, 1, None).0);
+        made.push(Delivery::new(reader.take(), None, 1, None).0);
     }
     // The last line ends with the stream.
     reader.read(&waiting);
-    made.push(Delivery::new(reader.batch, None, 1, None).0);
+    made.push(Delivery::new(reader.take(), None, 1, None).0);
     made
 }

@@ -226,7 +226,7 @@ impl Look {
 
     /// The records as a batch.
     fn batch(&self, taken: &Taken<'_>) -> Batch {
-        let mut reader = Reader::new(Protocol::Forward, Peer::Local, &self.intake.metrics);
+        let mut reader = Reader::new(Protocol::Forward, local(), &self.intake.metrics);
         let is_entry = service_address(taken.place).is_some();
         let limits = forward::Limits { frame: self.record_bytes, ..forward::Limits::default() };
         for (bytes, mark) in taken.records() {
@@ -250,7 +250,7 @@ impl Look {
                 });
             }
         }
-        reader.batch
+        reader.take()
     }
 }
 
@@ -278,8 +278,8 @@ impl Adopter for Look {
         // What the dead client has on its way is refused from here on; all of it is here too.
         let fence = self.intake.take_stream(stream);
         let outcome = self.runtime.block_on(async {
-            let outcome = self.intake.submit(batch, Some((chunk, fence))).await;
-            outcome.await
+            let room = self.intake.room_for(local().origin(), &batch).await;
+            self.intake.submit(batch, Some((chunk, fence)), room).await
         });
         match outcome {
             Ok(Outcome::Committed) => Ok(()),
@@ -287,6 +287,11 @@ impl Adopter for Look {
             Err(_) => Err(io::Error::other("the service ends")),
         }
     }
+}
+
+/// The peer that adopted records come from.
+fn local() -> Peer {
+    Peer::Local(rustix::process::getuid().as_raw())
 }
 
 fn service_address(place: &Path) -> Option<ServiceAddress> {

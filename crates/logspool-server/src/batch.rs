@@ -127,9 +127,14 @@ impl Batch {
         self.rows.is_empty()
     }
 
-    /// Bytes that its records take in memory.
-    pub fn bytes(&self) -> usize {
+    /// Bytes of memory in use, without spare capacity.
+    pub fn used_bytes(&self) -> usize {
         self.text.len() + self.rows.len() * size_of::<Meta>()
+    }
+
+    /// Bytes of memory that it occupies, spare capacity included.
+    pub fn bytes(&self) -> usize {
+        self.text.capacity() + self.rows.capacity() * size_of::<Meta>()
     }
 
     /// A record by its place, from 0.

@@ -77,8 +77,15 @@ pub struct Limits {
     /// Bytes that wait for the stores, over all connections. At this mark connections are no longer read, and datagrams
     /// are dropped and counted. Default 128 MiB.
     pub waiting_bytes: usize,
-    /// Open connections; further ones are closed at once and counted. Default 4096.
+    /// Open connections; further ones are closed at once and counted. 80 more are kept for HTTP, so that health checks and
+    /// metrics are answered when senders have taken all: each of these is closed after one answer. Where the process may
+    /// not open so many files (RLIMIT_NOFILE), the number is lowered at the start, with a warning. Default 4096.
     pub connections: usize,
+    /// Connections of one peer; further ones are closed at once and counted. A peer is an IPv4 address (also one of
+    /// loopback, or of a proxy or router with many machines behind it), an IPv6 network of 64 bits, or a user of this
+    /// machine at unix sockets. Default 0: half as many as are free, so that a single peer gets up to a third of
+    /// `connections`, and there is room for others. Give the number of `connections` where all senders share one address.
+    pub connections_per_peer: usize,
     /// Seconds for the first bytes of a connection, and for the header of an HTTP request. Default 10.
     pub header_seconds: u64,
     /// Seconds for a frame that has begun, and for the body of an HTTP request. Default 30.
@@ -98,6 +105,7 @@ impl Default for Limits {
             frame_bytes: 1 << 20,
             waiting_bytes: 128 << 20,
             connections: 4096,
+            connections_per_peer: 0,
             header_seconds: 10,
             frame_seconds: 30,
             idle_seconds: 0,

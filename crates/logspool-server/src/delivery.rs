@@ -3,9 +3,10 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::sync::oneshot;
 
 use crate::batch::Batch;
+use crate::budget::Room;
 use crate::intake::Fence;
 
 /// Which part of a stream a batch is: the number of its first record and of its last.
@@ -59,7 +60,7 @@ pub struct Delivery {
     open: AtomicUsize,
     sender: Mutex<Answer>,
     /// Its part of the budget of bytes, given back with it.
-    _budget: Option<OwnedSemaphorePermit>,
+    _room: Option<Room>,
 }
 
 #[derive(Debug)]
@@ -77,25 +78,25 @@ enum Asker {
     Unheard(Unheard),
 }
 
-/// Records whose sender will not send them again, until every store has settled them. What goes away before stays
-/// counted: it is lost.
+/// A number of records, or of bytes, whose sender will not send them again, until they are settled. If this is dropped
+/// before, they stay counted: they are lost.
 #[derive(Debug)]
 pub struct Unheard {
     all: Arc<AtomicU64>,
-    records: u64,
+    number: u64,
 }
 
 impl Unheard {
-    /// Counts so many records in.
-    pub fn new(all: &Arc<AtomicU64>, records: usize) -> Self {
+    /// Adds so many to `all`.
+    pub fn new(all: &Arc<AtomicU64>, number: usize) -> Self {
         // Relaxed, here and below: a number that is read when the writers have ended.
-        all.fetch_add(records as u64, Ordering::Relaxed);
-        Self { all: all.clone(), records: records as u64 }
+        all.fetch_add(number as u64, Ordering::Relaxed);
+        Self { all: all.clone(), number: number as u64 }
     }
 
-    /// Counts them out.
+    /// Takes them off again.
     pub fn settled(self) {
-        self.all.fetch_sub(self.records, Ordering::Relaxed);
+        self.all.fetch_sub(self.number, Ordering::Relaxed);
     }
 }
 
@@ -105,10 +106,10 @@ impl Delivery {
         batch: impl Into<Arc<Batch>>,
         chunk: Option<Chunk>,
         stores: usize,
-        budget: Option<OwnedSemaphorePermit>,
+        room: Option<Room>,
     ) -> (Arc<Self>, oneshot::Receiver<Outcome>) {
         let (to, from) = oneshot::channel();
-        (Self::fenced(batch.into(), chunk, None, to, stores, budget), from)
+        (Self::fenced(batch.into(), chunk, None, to, stores, room), from)
     }
 
     /// The same for a part of a stream that a newer connection may take over.
@@ -118,19 +119,14 @@ impl Delivery {
         fence: Option<Fence>,
         to: oneshot::Sender<Outcome>,
         stores: usize,
-        budget: Option<OwnedSemaphorePermit>,
+        room: Option<Room>,
     ) -> Arc<Self> {
-        Self::asked(batch, chunk, fence, Asker::Waits(to), stores, budget)
+        Self::asked(batch, chunk, fence, Asker::Waits(to), stores, room)
     }
 
     /// A batch of a sender that knows no answers.
-    pub fn unheard(
-        batch: Arc<Batch>,
-        unheard: Unheard,
-        stores: usize,
-        budget: Option<OwnedSemaphorePermit>,
-    ) -> Arc<Self> {
-        Self::asked(batch, None, None, Asker::Unheard(unheard), stores, budget)
+    pub fn unheard(batch: Arc<Batch>, unheard: Unheard, stores: usize, room: Option<Room>) -> Arc<Self> {
+        Self::asked(batch, None, None, Asker::Unheard(unheard), stores, room)
     }
 
     fn asked(
@@ -139,10 +135,10 @@ impl Delivery {
         fence: Option<Fence>,
         to: Asker,
         stores: usize,
-        budget: Option<OwnedSemaphorePermit>,
+        room: Option<Room>,
     ) -> Arc<Self> {
         let sender = Mutex::new(Answer { worst: Outcome::Committed, to: Some(to) });
-        Arc::new(Self { batch, chunk, fence, open: AtomicUsize::new(stores), sender, _budget: budget })
+        Arc::new(Self { batch, chunk, fence, open: AtomicUsize::new(stores), sender, _room: room })
     }
 
     /// Whether a newer connection sends its stream: then it is not to be stored.

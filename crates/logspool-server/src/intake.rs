@@ -1,25 +1,33 @@
 //! From the sources to the stores: one queue and one writer thread for each store, and a budget of bytes over all.
 //!
-//! A source waits for its part of the budget before it submits, so what waits for a slow store stays bounded, and the
-//! waiting shows at the sender: its connection is not read. The part comes back when every store has settled the batch.
+//! A source waits for room in the budget before it decodes, so what waits for a slow store stays bounded, and the waiting
+//! shows at the sender: its connection is not read. The room is free again when every store has settled the batch.
+
+mod queue;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::oneshot;
 
 use crate::batch::Batch;
+use crate::budget::{Budget, Room};
 use crate::delivery::{Chunk, Delivery, Outcome, Unheard};
 use crate::metrics::{Metrics, StoreMetrics};
+use crate::origin::Origin;
 use crate::stores::Store;
 use crate::tails::Tails;
+use queue::{Empty, Receiver, Sender, queue};
 
 /// Records of one transaction: the commit then costs little beside the rows (measured with SQLite and PostgreSQL).
 const GROUP_RECORDS: usize = 10_000;
+
+/// Bytes of one transaction, unless a single batch has more. Chosen: those of [`GROUP_RECORDS`] usual records. While they
+/// are written, a record that comes next has to wait.
+const GROUP_BYTES: usize = 4 << 20;
 
 /// How long a transaction waits for more, at most. Half of it would double the commits of a service that has little to
 /// do; twice as much would show in how soon a record is found.
@@ -34,27 +42,18 @@ const MAINTENANCE: Duration = Duration::from_secs(1);
 /// Waits between attempts to write: the first, and the longest.
 const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
-/// Bytes that one permit of the budget stands for.
-const PERMIT_BYTES: usize = 1024;
-
 /// Where the sources hand over.
 #[derive(Debug)]
 pub struct Intake {
     /// Empty once the intake is closed.
     stores: RwLock<Vec<Sender<Arc<Delivery>>>>,
-    budget: Arc<Semaphore>,
-    permits: u32,
-    /// Rights to large frames that are being read: a quarter of the budget, beside it.
-    large: Arc<Semaphore>,
-    /// Rights to what long messages have beyond that: as much again.
-    long: Arc<Semaphore>,
-    /// Rights to bodies of requests that are being read: as much again.
-    bodies: Arc<Semaphore>,
-    /// Rights to what is made of bodies that have come, until it has room here: as much again.
-    read: Arc<Semaphore>,
+    /// Memory for what senders send.
+    pub budget: Budget,
     streams: Mutex<HashMap<String, Arc<AtomicBool>>>,
     /// Records that wait here and that nobody else keeps.
     unheard: Arc<AtomicU64>,
+    /// Bytes that were received from senders which know no answers, and wait for room to be decoded.
+    undecoded: Arc<AtomicU64>,
     /// Those who follow what comes.
     pub tails: Tails,
     /// What has been counted.
@@ -94,109 +93,71 @@ impl Intake {
         let given_up = Arc::new(AtomicBool::new(false));
         let (mut senders, mut threads) = (Vec::new(), Vec::new());
         for store in stores {
-            let (sender, receiver) = mpsc::channel();
+            let (sender, receiver) = queue();
             let metrics = metrics.store(store.name());
             let (given_up, maintained) = (given_up.clone(), Instant::now());
             let writer = Writer { store, receiver, metrics, given_up, maintained };
             threads.push(std::thread::Builder::new().name("store".to_owned()).spawn(move || writer.run())?);
             senders.push(sender);
         }
-        let permits = u32::try_from(budget_bytes / PERMIT_BYTES).unwrap_or(u32::MAX >> 4).max(1);
-        let quarter = || Arc::new(Semaphore::new((permits / 4).max(1) as usize));
         let intake = Self {
             stores: RwLock::new(senders),
-            budget: Arc::new(Semaphore::new(permits as usize)),
-            permits,
-            large: quarter(),
-            long: quarter(),
-            bodies: quarter(),
-            read: quarter(),
+            budget: Budget::new(budget_bytes),
             streams: Mutex::default(),
             unheard: Arc::default(),
+            undecoded: Arc::default(),
             tails: Tails::default(),
             metrics,
         };
         Ok((Arc::new(intake), Writers { threads, given_up }))
     }
 
-    /// Hands a batch to every store, as soon as there is room for it. The receiver hears what became of it; it hears
-    /// nothing where the service ends before.
-    pub async fn submit(&self, batch: Batch, numbered: Option<(Chunk, Fence)>) -> oneshot::Receiver<Outcome> {
-        let permit = self.room(&batch).await;
+    /// Waits for room for a batch that is decoded already.
+    pub async fn room_for(&self, origin: Origin, batch: &Batch) -> Room {
+        self.budget.for_records(origin, batch.bytes()).await
+    }
+
+    /// Hands a batch to every store. The receiver hears what became of it; it hears nothing where the service ends before.
+    pub fn submit(&self, batch: Batch, numbered: Option<(Chunk, Fence)>, room: Room) -> oneshot::Receiver<Outcome> {
         let (chunk, fence) = numbered.unzip();
         let (to, from) = oneshot::channel();
-        self.enter(batch, |batch, stores| Delivery::fenced(batch, chunk, fence, to, stores, permit));
+        self.enter(room.origin(), batch, |batch, stores| Delivery::fenced(batch, chunk, fence, to, stores, Some(room)));
         from
     }
 
-    /// The same for senders that know no answers: who is stopped while waiting for room has counted the records.
-    pub async fn leave(&self, batch: Batch) {
+    /// The same for senders that know no answers.
+    pub fn leave(&self, batch: Batch, room: Room) {
         let unheard = Unheard::new(&self.unheard, batch.len());
-        let permit = self.room(&batch).await;
-        self.enter(batch, |batch, stores| Delivery::unheard(batch, unheard, stores, permit));
+        self.enter(room.origin(), batch, |batch, stores| Delivery::unheard(batch, unheard, stores, Some(room)));
     }
 
-    /// The same without waiting, for senders that cannot wait: `false`, and the batch is dropped, where there is no room.
-    pub fn try_leave(&self, batch: Batch) -> bool {
-        let Ok(permit) = self.budget.clone().try_acquire_many_owned(self.permits_of(&batch)) else { return false };
-        let unheard = Unheard::new(&self.unheard, batch.len());
-        self.enter(batch, |batch, stores| Delivery::unheard(batch, unheard, stores, Some(permit)));
+    /// The same for senders that cannot wait: `false`, and the batch is dropped, where there is no room now.
+    pub fn try_leave(&self, origin: Origin, batch: Batch) -> bool {
+        let Some(room) = self.budget.try_for_records(origin, batch.bytes()) else { return false };
+        self.leave(batch, room);
         true
     }
 
-    /// Waits for the right to keep so many bytes of a frame that has not come whole. Apart from the budget of the
-    /// batches, so that frames that come slowly never stop those that have come.
-    pub async fn room_for_large_frame(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
-        self.right(&self.large, bytes).await
-    }
-
-    /// The same for what a message has beyond the right that its connection holds. Of another budget: if who holds a
-    /// part had to wait for more of the same, several of them would wait for each other.
-    pub async fn room_for_long_message(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
-        self.right(&self.long, bytes).await
-    }
-
-    /// The same for the body of a request. Two may take all of it and come slowly: so it is a budget of their own.
-    pub async fn room_for_body(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
-        self.right(&self.bodies, bytes).await
-    }
-
-    /// The same for what is made of a body that has come: much more than was sent, where it was compressed.
-    pub async fn room_to_read(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
-        self.right(&self.read, bytes).await
-    }
-
-    /// Gives back what of a right is beyond so many bytes.
-    pub fn shrink(right: &mut OwnedSemaphorePermit, bytes: usize) {
-        drop(right.split(right.num_permits().saturating_sub(bytes.div_ceil(PERMIT_BYTES))));
-    }
-
-    /// What is beyond a whole budget takes all of it.
-    async fn right(&self, of: &Arc<Semaphore>, bytes: usize) -> Option<OwnedSemaphorePermit> {
-        let permits =
-            u32::try_from(bytes.div_ceil(PERMIT_BYTES)).unwrap_or(u32::MAX).clamp(1, (self.permits / 4).max(1));
-        of.clone().acquire_many_owned(permits).await.ok()
-    }
-
-    /// A batch beyond the whole budget takes all of it.
-    fn permits_of(&self, batch: &Batch) -> u32 {
-        u32::try_from(batch.bytes().div_ceil(PERMIT_BYTES)).unwrap_or(u32::MAX).clamp(1, self.permits)
-    }
-
-    async fn room(&self, batch: &Batch) -> Option<OwnedSemaphorePermit> {
-        self.budget.clone().acquire_many_owned(self.permits_of(batch)).await.ok()
+    /// Waits for room for the records that so many received bytes may hold. Until then the bytes count as undecoded: a
+    /// service that ends before reports them.
+    pub async fn room_to_decode(&self, origin: Origin, bytes: usize) -> Room {
+        let undecoded = Unheard::new(&self.undecoded, bytes);
+        let room = self.budget.for_decoding(origin, bytes).await;
+        undecoded.settled();
+        room
     }
 
     /// Gives a batch to the tails and, as the delivery made for so many stores, to every store.
-    fn enter(&self, batch: Batch, delivery: impl FnOnce(Arc<Batch>, usize) -> Arc<Delivery>) {
+    fn enter(&self, origin: Origin, batch: Batch, delivery: impl FnOnce(Arc<Batch>, usize) -> Arc<Delivery>) {
         self.metrics.accepted.add(batch.len() as u64);
         let batch = Arc::new(batch);
         self.tails.offer(&batch);
+        let bytes = batch.used_bytes();
         let stores = self.stores.read().unwrap_or_else(PoisonError::into_inner);
         let delivery = delivery(batch, stores.len());
         for store in stores.iter() {
             // A writer that has ended leaves the sender without an answer.
-            drop(store.send(delivery.clone()));
+            store.send(origin, delivery.clone(), bytes);
         }
     }
 
@@ -205,9 +166,14 @@ impl Intake {
         self.unheard.load(Ordering::Relaxed)
     }
 
+    /// Bytes that were received from senders that will not send them again, and are not decoded.
+    pub fn undecoded(&self) -> u64 {
+        self.undecoded.load(Ordering::Relaxed)
+    }
+
     /// Whether something waits for a store, or for room to do so.
     pub fn is_waiting(&self) -> bool {
-        self.unheard() > 0 || self.budget.available_permits() < self.permits as usize
+        self.unheard() > 0 || self.undecoded() > 0 || self.budget.is_in_use()
     }
 
     /// Takes a stream for a connection; the one that had it before loses it.
@@ -227,11 +193,6 @@ impl Intake {
     /// Takes nothing more: what comes from now on gets no answer. The writers end when they have written the rest.
     pub fn close(&self) {
         self.stores.write().unwrap_or_else(PoisonError::into_inner).clear();
-    }
-
-    /// Part of the budget that is in use, from 0 to 1.
-    pub fn filling(&self) -> f64 {
-        1.0 - self.budget.available_permits() as f64 / f64::from(self.permits)
     }
 }
 
@@ -262,7 +223,7 @@ impl Writer {
     fn run(mut self) {
         let mut has_written = false;
         loop {
-            match self.receiver.recv_timeout(MAINTENANCE) {
+            match self.receiver.receive(MAINTENANCE) {
                 Ok(first) => {
                     let group = self.group(first);
                     if !self.write(&group) {
@@ -270,8 +231,8 @@ impl Writer {
                     }
                     has_written = true;
                 }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break,
+                Err(Empty::Timeout) => {}
+                Err(Empty::Closed) => break,
             }
             if self.maintained.elapsed() >= MAINTENANCE {
                 if !std::mem::take(&mut has_written) {
@@ -306,12 +267,13 @@ impl Writer {
     /// Batches for one transaction.
     fn group(&self, first: Arc<Delivery>) -> Vec<Arc<Delivery>> {
         let until = Instant::now() + GROUP_TIME;
-        let mut records = first.batch.len();
+        let (mut records, mut bytes) = (first.batch.len(), first.batch.used_bytes());
         let mut group = vec![first];
-        while records < GROUP_RECORDS {
-            match self.receiver.recv_timeout(until.saturating_duration_since(Instant::now()).min(QUIET)) {
+        while records < GROUP_RECORDS && bytes < GROUP_BYTES {
+            match self.receiver.receive(until.saturating_duration_since(Instant::now()).min(QUIET)) {
                 Ok(next) => {
                     records += next.batch.len();
+                    bytes += next.batch.used_bytes();
                     group.push(next);
                 }
                 Err(_) => break,

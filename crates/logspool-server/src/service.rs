@@ -7,15 +7,17 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::address::{Listen, Place};
 use crate::adopt::Adoption;
 use crate::config::Config;
+use crate::descriptors;
 use crate::http;
 use crate::intake::{Intake, Writers};
 use crate::metrics::Metrics;
+use crate::sources::admission::Admission;
 use crate::sources::datagrams::Datagrams;
 use crate::sources::forward::Key;
 use crate::sources::listeners::Listener;
@@ -61,6 +63,7 @@ impl Service {
     /// What cannot be opened, why, and the mend where there is one.
     pub async fn start(config: Config) -> Result<Self, String> {
         config.check()?;
+        let admission = Admission::new(descriptors::share_out(&config)?, config.limits.connections_per_peer);
         let identity = config.tls.as_ref().map(Identity::read).transpose()?;
         let shared_key = config.forward.as_ref().map(Key::read).transpose()?;
         let (mut listeners, mut sockets) = (Vec::new(), Vec::new());
@@ -84,7 +87,6 @@ impl Service {
         let shared =
             Arc::new(Shared { intake: intake.clone(), limits: config.limits.clone(), http, shared_key, stop: stopped });
 
-        let room = Arc::new(Semaphore::new(config.limits.connections));
         let (mut tasks, mut addresses) = (JoinSet::new(), Vec::new());
         for socket in sockets {
             if let Place::Udp(at) = socket.address.at {
@@ -96,7 +98,7 @@ impl Service {
         }
         for listener in listeners {
             addresses.push(listener.address.clone());
-            tasks.spawn(listener.serve(shared.clone(), room.clone()));
+            tasks.spawn(listener.serve(shared.clone(), admission.clone()));
         }
         // Last: whoever is adopted may be told apart from those who connect by the addresses.
         let adoption = match &config.adopt[..] {
@@ -164,15 +166,21 @@ impl Service {
             stored
         });
         let stored = stored.await.unwrap_or(false);
-        match self.intake.unheard() {
-            0 if settled || (in_time && stored) => Ok(()),
-            0 => {
+        match (self.intake.unheard(), self.intake.undecoded()) {
+            (0, 0) if settled || (in_time && stored) => Ok(()),
+            (0, 0) => {
                 Err("some of what came could not be stored in time; its senders got no answer, and keep it".to_owned())
             }
-            lost => Err(format!(
-                "{lost} records are lost: no store took them in time (limits.shutdown_seconds), \
-                 and their senders do not wait for an answer"
-            )),
+            (lost, undecoded) => {
+                let undecoded = match undecoded {
+                    0 => String::new(),
+                    bytes => format!(", and {bytes} bytes that were received and not decoded"),
+                };
+                Err(format!(
+                    "{lost} records are lost{undecoded}: no store took them in time (limits.shutdown_seconds), \
+                     and their senders do not wait for an answer"
+                ))
+            }
         }
     }
 }

@@ -1,10 +1,10 @@
 //! A value of a record's fields, with the types of JSON. Text is borrowed from the frame where it can be.
 
 use std::borrow::Cow;
-
+use std::cell::Cell;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 /// A value.
@@ -91,25 +91,57 @@ impl Serialize for Value<'_> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for Value<'a> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(Any)
+        Counted(&Cell::new(usize::MAX)).deserialize(from)
     }
 }
 
-/// A key, borrowed where it stands in the input as it is meant.
-struct Key<'a>(Cow<'a, str>);
+/// Reads JSON of at most `most` values; the values of a list or map, and the names of a map, count each.
+///
+/// # Errors
+///
+/// It is not JSON, or holds more values.
+pub fn from_json(json: &[u8], most: usize) -> serde_json::Result<Value<'_>> {
+    let mut from = serde_json::Deserializer::from_slice(json);
+    let value = Counted(&Cell::new(most)).deserialize(&mut from)?;
+    from.end()?;
+    Ok(value)
+}
 
-impl<'de: 'a, 'a> Deserialize<'de> for Key<'a> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        match Value::deserialize(from)? {
-            Value::Text(text) => Ok(Self(text)),
-            _ => Err(serde::de::Error::custom("expected text")),
+/// Reads a value while fewer values have been read than the number here, from which each is subtracted.
+#[derive(Clone, Copy)]
+struct Counted<'c>(&'c Cell<usize>);
+
+impl Counted<'_> {
+    fn count<E: Error>(self) -> Result<(), E> {
+        self.0.set(self.0.get().checked_sub(1).ok_or_else(|| E::custom("too many values"))?);
+        Ok(())
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Counted<'_> {
+    type Value = Value<'de>;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Value<'de>, D::Error> {
+        self.count()?;
+        from.deserialize_any(self)
+    }
+}
+
+/// Reads a name of a map, borrowed from the input where it has no escapes.
+struct Name<'c>(Counted<'c>);
+
+impl<'de> DeserializeSeed<'de> for Name<'_> {
+    type Value = Cow<'de, str>;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Cow<'de, str>, D::Error> {
+        match self.0.deserialize(from)? {
+            Value::Text(text) => Ok(text),
+            _ => Err(D::Error::custom("expected text")),
         }
     }
 }
 
-struct Any;
-
-impl<'de> Visitor<'de> for Any {
+impl<'de> Visitor<'de> for Counted<'_> {
     type Value = Value<'de>;
 
     fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -146,7 +178,7 @@ impl<'de> Visitor<'de> for Any {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Value<'de>, A::Error> {
         let mut values = Vec::new();
-        while let Some(value) = from.next_element()? {
+        while let Some(value) = from.next_element_seed(self)? {
             values.push(value);
         }
         Ok(Value::List(values))
@@ -154,9 +186,23 @@ impl<'de> Visitor<'de> for Any {
 
     fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Value<'de>, A::Error> {
         let mut values = Vec::new();
-        while let Some((Key(name), value)) = from.next_entry()? {
+        while let Some((name, value)) = from.next_entry_seed(Name(self), self)? {
             values.push((name, value));
         }
         Ok(Value::Map(values))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_of_too_many_values_is_an_error_before_they_are_kept() {
+        let json = br#"{"a":[1,2,{"b":null}]}"#;
+
+        assert_eq!(br#"{"a":[1,2,{"b":null}]}"#, &*serde_json::to_vec(&from_json(json, 8).unwrap()).unwrap());
+        assert!(from_json(json, 7).unwrap_err().to_string().starts_with("too many values at line 1"));
+        assert!(from_json(b"1 2", 7).is_err());
     }
 }

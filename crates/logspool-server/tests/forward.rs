@@ -9,7 +9,7 @@ use corpus_lines::cases;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use logspool_server::decoders::forward::handshake::{Answer, Challenge, Client, PongError, Server};
-use logspool_server::decoders::forward::{self, ForwardError, Frame, Limits, Problem, Scanner};
+use logspool_server::decoders::forward::{self, ForwardError, Frame, Limits, Next, Problem, Progress, Scanner};
 use rmp::encode;
 use serde_json::json;
 
@@ -23,9 +23,12 @@ fn read(frame: &[u8]) -> Result<serde_json::Value, ForwardError> {
 }
 
 fn read_within(frame: &[u8], limits: &Limits) -> Result<serde_json::Value, ForwardError> {
-    let mut inflated = Vec::new();
-    let message = forward::read(frame, &mut inflated, limits)?;
-    let records = message.records().collect::<Result<Vec<_>, _>>()?;
+    let message = forward::read(frame, limits)?;
+    let mut records = Vec::new();
+    message.records(&mut Vec::new(), limits.expanded, 0).read(|record| {
+        records.push(json!(record));
+        Next::More
+    })?;
     let mut found = json!({"tag": message.tag, "records": records});
     if let Some(chunk) = &message.chunk {
         found["chunk"] = json!(chunk);
@@ -191,14 +194,12 @@ fn an_ack_gives_the_id_back_as_it_came() {
     for id in [text("abc"), bin(b"\xFF\x00"), text("s/1/1-0")] {
         let options = map(&[("chunk", id.clone()), ("end", vec![0xC3])]);
         let frame = list(&[b"\xA1t", b"\x90", &options]);
-        let mut inflated = Vec::new();
-        let message = forward::read(&frame, &mut inflated, &Limits::default()).unwrap();
+        let message = forward::read(&frame, &Limits::default()).unwrap();
 
         assert_eq!(Some(map(&[("ack", id)])), message.ack());
         assert!(message.end);
     }
-    let mut inflated = Vec::new();
-    assert_eq!(None, forward::read(b"\x92\xA1t\x90", &mut inflated, &Limits::default()).unwrap().ack());
+    assert_eq!(None, forward::read(b"\x92\xA1t\x90", &Limits::default()).unwrap().ack());
 }
 
 #[test]
@@ -304,7 +305,7 @@ fn memory_is_bounded_whatever_is_sent() {
     let problem = |frame: &[u8]| read_within(frame, &limits).unwrap_err().problem;
     let gzipped = map(&[("compressed", text("gzip"))]);
 
-    let bomb = list(&[b"\xA1t", &bin(&gzip(&vec![0xC0; 10_001])), &gzipped]);
+    let bomb = list(&[b"\xA1t", &bin(&gzip(&entry(&"x".repeat(3_000)).repeat(4))), &gzipped]);
     assert!(matches!(problem(&bomb), Problem::Inflate(_)));
     // A map of more pairs than there are bytes, and a list in it.
     assert!(matches!(problem(b"\x93\xA1t\x05\xDF\x7F\xFF\xFF\xFF"), Problem::Truncated | Problem::TooMany));
@@ -320,6 +321,72 @@ fn memory_is_bounded_whatever_is_sent() {
     // Records of next to no bytes.
     assert!(matches!(problem(&list(&[&text(""), &bin(&entries)])), Problem::TooLarge));
     assert!(read_within(&list(&[&text(""), &bin(&entries[..50 * 3])]), &limits).is_ok());
+}
+
+#[test]
+fn a_message_of_more_entries_than_its_bytes_are_worth_is_refused_at_its_first_entries() {
+    let gzipped = map(&[("compressed", text("gzip"))]);
+    let entries = b"\x92\xC0\x80".repeat(340_000);
+    for frame in [
+        list(&[b"\xA1t", &bin(&gzip(&entries)), &gzipped]),
+        list(&[b"\xA1t", &bin(&entries)]),
+        list(&[b"\xA1t", &[&b"\xDD\0\x05\x30\x20"[..], &entries].concat()]),
+    ] {
+        let limits = Limits::default();
+        let message = forward::read(&frame, &limits).unwrap();
+        let (mut buffer, mut given) = (Vec::new(), 0);
+        let read = message.records(&mut buffer, limits.expanded, 0).read(|_| {
+            given += 1;
+            Next::More
+        });
+
+        assert!(matches!(read.unwrap_err().problem, Problem::TooDense(1601, 4803)));
+        assert_eq!(1600, given);
+        assert!(buffer.capacity() <= 128 * 1024, "{}", buffer.capacity());
+    }
+}
+
+#[test]
+fn records_are_read_in_parts_and_with_a_small_buffer_as_at_once() {
+    let entries: Vec<u8> = (0..5_000).flat_map(|place| entry(&format!("{place} {}", "x".repeat(place % 97)))).collect();
+    let gzipped = map(&[("compressed", text("gzip"))]);
+    let whole = read(&list(&[b"\xA1t", &bin(&entries)])).unwrap();
+    for frame in [list(&[b"\xA1t", &bin(&gzip(&entries)), &gzipped]), list(&[b"\xA1t", &bin(&entries)])] {
+        let message = forward::read(&frame, &Limits::default()).unwrap();
+        let mut buffer = Vec::new();
+        let mut records = message.records(&mut buffer, 70_000, 10);
+        let mut found = Vec::new();
+        let part = |found: &mut Vec<_>, records: &mut forward::Records<'_>| {
+            records.read(|record| {
+                found.push(json!(record));
+                if found.len() % 700 == 0 { Next::Pause } else { Next::More }
+            })
+        };
+        while part(&mut found, &mut records).unwrap() == Progress::Paused {}
+
+        assert_eq!(whole["records"].as_array().unwrap()[10..], found);
+        assert!(matches!(part(&mut found, &mut records), Ok(Progress::Done)));
+    }
+}
+
+#[test]
+fn a_compressed_entry_longer_than_the_buffer_is_an_error_that_names_it() {
+    let gzipped = map(&[("compressed", text("gzip"))]);
+    let entries = [entry("short"), entry(&"x".repeat(300_000)), entry("after")].concat();
+    let frame = list(&[b"\xA1t", &bin(&gzip(&entries)), &gzipped]);
+    let message = forward::read(&frame, &Limits::default()).unwrap();
+    let lengths = |most_buffer: usize, skip: usize| {
+        let (mut buffer, mut lengths) = (Vec::new(), Vec::new());
+        let read = message.records(&mut buffer, most_buffer, skip).read(|record| {
+            lengths.push(record.message.len());
+            Next::More
+        });
+        (lengths, read.map_err(|error| error.to_string()))
+    };
+
+    let too_long = "an entry of the Forward message is longer than 262144 bytes, decompressed".to_owned();
+    assert_eq!((vec![5], Err(too_long)), lengths(256 * 1024, 0));
+    assert_eq!((vec![300_000, 5], Ok(Progress::Done)), lengths(1 << 20, 1));
 }
 
 const KEY: &str = "shared";

@@ -11,6 +11,7 @@ use logspool_server::delivery::Outcome::{Committed, Refused};
 use logspool_server::delivery::Place::{Following, Opening};
 use logspool_server::intake::Intake;
 use logspool_server::metrics::Metrics;
+use logspool_server::origin::Origin;
 use logspool_server::query::Query;
 use logspool_server::record::Record;
 use logspool_server::stores::postgres::{Config, Reader, Writer};
@@ -423,7 +424,8 @@ fn old_records_go_also_while_the_disk_of_the_server_is_full() {
     batch.push(&message("x"), Arrival { time_ns: now_ns(), host: "" });
 
     let outcome = runtime.block_on(async {
-        let answer = intake.submit(batch, None).await;
+        let room = intake.room_for(Origin::User(0), &batch).await;
+        let answer = intake.submit(batch, None, room);
         tokio::time::timeout(DEADLINE, answer).await.expect("the old partition stays").unwrap()
     });
 

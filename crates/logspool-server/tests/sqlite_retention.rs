@@ -11,6 +11,7 @@ use logspool_server::config::{self, Config};
 use logspool_server::delivery::{Delivery, Outcome};
 use logspool_server::intake::Intake;
 use logspool_server::metrics::Metrics;
+use logspool_server::origin::Origin;
 use logspool_server::stores::sqlite::{Indexing, Options, Retention, SqliteStore};
 use logspool_server::stores::{self, Store, StoreError, Written};
 use sqlite_support::{DAY, Hand, TODAY, batch, messages, open, said, until, write};
@@ -107,7 +108,9 @@ fn old_files_go_also_while_nothing_can_be_written() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
 
     let outcome = runtime.block_on(async {
-        let answer = intake.submit(batch(&[said(5, "after that")]), None).await;
+        let late = batch(&[said(5, "after that")]);
+        let room = intake.room_for(Origin::User(0), &late).await;
+        let answer = intake.submit(late, None, room);
         tokio::time::timeout(Duration::from_secs(30), answer).await.expect("old files stay").unwrap()
     });
 

@@ -1,7 +1,7 @@
 //! Fluent Forward v1, as servers see it: Message, Forward, PackedForward and CompressedPackedForward.
 //!
 //! A [`Scanner`] tells where a message ends in what a connection has sent, [`read`] takes it apart, and
-//! [`Message::records`] reads its entries one after the other. The keys of an entry are those that JSON lines have
+//! [`Message::records`] reads its entries one after the other, in bounded memory. The keys of an entry are those that JSON lines have
 //! (`json_line.rs`), and `log`, which Docker sends. A record that names no logger has the tag as its logger.
 //!
 //! logspool's own client sends this protocol too, with a `chunk` as [`ChunkId`] reads it.
@@ -9,18 +9,22 @@
 mod chunk_id;
 mod entry;
 pub mod handshake;
+mod inflating;
 mod msgpack;
+mod records;
 
 use std::borrow::Cow;
 use std::fmt;
 
-use super::inflate::{self, InflateError};
+use super::density::MIN_RECORD_BYTES;
+use super::inflate::InflateError;
 use super::words;
-use crate::batch::ROW_BYTES;
 use crate::record::Record;
-use crate::value::Value;
+
 pub use chunk_id::ChunkId;
+use entry::Entry;
 use msgpack::{Reader, Token};
+pub use records::{Next, Progress, Records};
 
 /// What a message may hold.
 #[derive(Debug, Clone, Copy)]
@@ -68,6 +72,10 @@ pub enum Problem {
     TooMany,
     /// The records come to more than [`Limits::repeated`].
     TooLarge,
+    /// So many entries come in so many bytes: see `decoders/density.rs`.
+    TooDense(usize, usize),
+    /// A compressed entry is longer than the buffer of so many bytes.
+    LongEntry(usize),
     /// The entries are compressed in a way that Forward v1 does not know.
     Compression(String),
     /// The entries cannot be decompressed.
@@ -93,6 +101,14 @@ impl fmt::Display for ForwardError {
             Problem::TooMany => write!(to, "an entry of the Forward message holds too many values, at byte {at}"),
             Problem::TooLarge => {
                 to.write_str("the Forward message holds too many records, or its tag is too long to be in each")
+            }
+            Problem::TooDense(entries, bytes) => write!(
+                to,
+                "the Forward message holds {entries} entries in {bytes} bytes, which is more than one for \
+                 {MIN_RECORD_BYTES} bytes"
+            ),
+            Problem::LongEntry(bytes) => {
+                write!(to, "an entry of the Forward message is longer than {bytes} bytes, decompressed")
             }
             Problem::Compression(name) => write!(to, "the Forward message is compressed with {name:?}: send gzip"),
             Problem::Inflate(error) => write!(to, "the entries of the Forward message: {error}"),
@@ -164,7 +180,7 @@ impl Scanner {
 }
 
 /// A message.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Message<'a> {
     /// Where the sender wants it to go.
     pub tag: Cow<'a, str>,
@@ -179,7 +195,7 @@ pub struct Message<'a> {
     limits: Limits,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Entries<'a> {
     /// The only one, without a list around it.
     Bare(Reader<'a>),
@@ -187,27 +203,24 @@ enum Entries<'a> {
     List(Reader<'a>, u32),
     /// As many as there are.
     Packed(&'a [u8]),
+    /// The same, compressed.
+    Gzip(&'a [u8]),
 }
 
-/// Reads a message whose end a [`Scanner`] has found. Compressed entries are put into `inflated`, which can be used
-/// again and again: it grows to [`Limits::expanded`] at most, and stays as large as it was needed once.
+/// Reads a message whose end a [`Scanner`] has found. Its entries are read by [`Message::records`] only.
 ///
 /// # Errors
 ///
-/// It is none, or too large. Its entries are looked at by [`Message::records`] only.
-pub fn read<'a>(frame: &'a [u8], inflated: &'a mut Vec<u8>, limits: &Limits) -> Result<Message<'a>, ForwardError> {
+/// It is no Forward message, or compressed in an unknown way.
+pub fn read<'a>(frame: &'a [u8], limits: &Limits) -> Result<Message<'a>, ForwardError> {
     let mut reader = Reader::new(frame);
     let mut options = Options::default();
     let result = parts(&mut reader, &mut options);
     let (tag, mut entries) = result.map_err(|problem| problem.at(reader.at()))?;
-    if let Entries::Packed(packed) = &mut entries {
+    if let Entries::Packed(packed) = entries {
         match options.compressed.as_deref() {
             None | Some("text") => {}
-            Some("gzip") => {
-                let problem = |error| Problem::Inflate(error).at(0);
-                inflate::gzip(packed, limits.expanded, inflated).map_err(problem)?;
-                *packed = inflated;
-            }
+            Some("gzip") => entries = Entries::Gzip(packed),
             Some(other) => return Err(Problem::Compression(other.to_owned()).at(0)),
         }
     }
@@ -298,23 +311,15 @@ impl<'a> Message<'a> {
         self.ack.map(|id| [b"\x81\xa3ack", id].concat())
     }
 
-    /// The records, in the order in which they were sent.
-    pub fn records(&self) -> Records<'a> {
-        let (reader, left) = match self.entries {
-            Entries::Bare(reader) => (reader, Some(1)),
-            Entries::List(reader, count) => (reader, Some(count)),
-            Entries::Packed(bytes) => (Reader::new(bytes), None),
-        };
-        Records {
-            reader,
-            left,
-            is_bare: matches!(self.entries, Entries::Bare(_)),
-            // Our own client's tag says nothing.
-            keeps_tag: self.chunk.as_deref().and_then(ChunkId::parse).is_none(),
-            tag: self.tag.clone(),
-            items: self.limits.items,
-            budget: self.limits.repeated,
-        }
+    /// Whether its entries are compressed.
+    pub fn is_compressed(&self) -> bool {
+        matches!(self.entries, Entries::Gzip(_))
+    }
+
+    /// Reads its records from the one after the first `skip` of them. Where they are compressed, `buffer` holds some of
+    /// them at a time; it never grows beyond `most_buffer` bytes.
+    pub fn records<'b>(&'b self, buffer: &'b mut Vec<u8>, most_buffer: usize, skip: usize) -> Records<'b> {
+        Records::new(self, buffer, most_buffer, skip)
     }
 }
 
@@ -324,64 +329,11 @@ impl<'a> Message<'a> {
 ///
 /// It is none, or more than one.
 pub fn entry<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Record<'a>, ForwardError> {
-    let (reader, tag) = (Reader::new(bytes), Cow::Borrowed(""));
-    let Limits { items, repeated, .. } = *limits;
-    let mut records = Records { reader, left: None, is_bare: false, keeps_tag: false, tag, items, budget: repeated };
-    let record = records.entry().map_err(|problem| problem.at(records.reader.at()))?;
-    match records.reader.is_at_end() {
+    let mut reader = Reader::new(bytes);
+    let entry = Entry { is_bare: false, keeps_tag: false, tag: "", items: limits.items };
+    let (record, _) = entry.read(&mut reader).map_err(|problem| problem.at(reader.at()))?;
+    match reader.is_at_end() {
         true => Ok(record),
-        false => Err(Problem::Unexpected("the end of the entry").at(records.reader.at())),
-    }
-}
-
-/// The records of a message. After an error there are no more.
-#[derive(Debug, Clone)]
-pub struct Records<'a> {
-    reader: Reader<'a>,
-    /// `None`: up to the end of the bytes.
-    left: Option<u32>,
-    is_bare: bool,
-    keeps_tag: bool,
-    tag: Cow<'a, str>,
-    items: usize,
-    /// Bytes of rows and of the tag that records may still have.
-    budget: usize,
-}
-
-impl<'a> Records<'a> {
-    fn entry(&mut self) -> Result<Record<'a>, Problem> {
-        let rest = match self.is_bare {
-            true => 0,
-            false => match self.reader.token()? {
-                Token::List(count @ 2..) => u64::from(count) - 2,
-                _ => return Err(Problem::Unexpected("an entry: a list of a time and a map")),
-            },
-        };
-        let (mut record, has) = entry::read(&mut self.reader, &self.tag, self.items)?;
-        self.reader.skip(rest)?;
-        if has.logger && self.keeps_tag && !self.tag.is_empty() {
-            record.fields.push((Cow::Borrowed("tag"), Value::Text(self.tag.clone())));
-        }
-        let tag = if !has.logger || self.keeps_tag { self.tag.len() } else { 0 };
-        self.budget = self.budget.checked_sub(ROW_BYTES + tag).ok_or(Problem::TooLarge)?;
-        Ok(record)
-    }
-}
-
-impl<'a> Iterator for Records<'a> {
-    type Item = Result<Record<'a>, ForwardError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        match &mut self.left {
-            Some(0) => return None,
-            None if self.reader.is_at_end() => return None,
-            Some(left) => *left -= 1,
-            None => {}
-        }
-        let entry = self.entry();
-        if entry.is_err() {
-            self.left = Some(0);
-        }
-        Some(entry.map_err(|problem| problem.at(self.reader.at())))
+        false => Err(Problem::Unexpected("the end of the entry").at(reader.at())),
     }
 }

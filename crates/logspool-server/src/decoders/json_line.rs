@@ -8,7 +8,7 @@ use std::fmt;
 
 use super::words::{self, into_text};
 use crate::record::Record;
-use crate::value::Value;
+use crate::value::{self, Value};
 
 /// Why a line is no record.
 #[derive(Debug)]
@@ -18,6 +18,11 @@ pub enum JsonLineError {
     /// It is another JSON value than an object.
     NoObject,
 }
+
+/// JSON values in a line, names of keys included.
+///
+/// Chosen: ten times the limit of a pickle, since lists of numbers come as JSON; they take 6 MiB while they are decoded.
+const ITEMS: usize = 100_000;
 
 impl fmt::Display for JsonLineError {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -53,7 +58,7 @@ pub fn from_pairs<'a>(pairs: Vec<(Cow<'a, str>, Value<'a>)>) -> Record<'a> {
 
 /// The keys and values of an object.
 pub fn object(line: &[u8]) -> Result<Vec<(Cow<'_, str>, Value<'_>)>, JsonLineError> {
-    match serde_json::from_slice(line).map_err(JsonLineError::Json)? {
+    match value::from_json(line, ITEMS).map_err(JsonLineError::Json)? {
         Value::Map(pairs) => Ok(pairs),
         _ => Err(JsonLineError::NoObject),
     }

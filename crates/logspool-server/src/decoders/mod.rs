@@ -1,5 +1,6 @@
 //! From the bytes of a frame to records: pure functions, which neither wait nor keep anything.
 
+pub mod density;
 pub mod form;
 pub mod forward;
 pub mod gelf;

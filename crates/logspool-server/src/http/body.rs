@@ -7,14 +7,15 @@ use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, StatusCode, header};
 use bytes::BytesMut;
 use futures_util::StreamExt;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::guard::text;
 use super::ingest::{self, ROOM_LIMIT};
 use super::{Context, Problem, otlp};
+use crate::budget::Room;
 use crate::config::Limits;
 use crate::decoders::inflate::{self, InflateError};
+use crate::sources::reading::Peer;
 
 /// Bytes that a request may keep without a part of the budget. Chosen: as many as a connection with frames.
 const SMALL: usize = 64 * 1024;
@@ -23,7 +24,7 @@ const SMALL: usize = 64 * 1024;
 #[derive(Debug)]
 pub(super) struct Sent {
     bytes: BytesMut,
-    room: Option<OwnedSemaphorePermit>,
+    room: Option<Room>,
 }
 
 impl FromRequest<Context> for Sent {
@@ -34,6 +35,7 @@ impl FromRequest<Context> for Sent {
         let mut until = Instant::now() + limits.frame_time();
         // Others are `HTTPHandler`, which does not look at the answer: what was not taken would be lost.
         let hears_answers = matches!(request.uri().path(), ingest::PATH | otlp::PATH);
+        let origin = request.extensions().get::<Peer>().expect("every request has its peer").origin();
         let body = request.into_body();
         let most = limits.body_bytes();
         let announced = body.size_hint().upper().map_or(most, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
@@ -52,11 +54,11 @@ impl FromRequest<Context> for Sent {
                 continue;
             }
             if length > SMALL && sent.room.is_none() {
-                let (asked, room) = (Instant::now(), intake.room_for_body(announced));
-                sent.room = match hears_answers {
+                let (asked, room) = (Instant::now(), intake.budget.for_body(origin, announced));
+                sent.room = Some(match hears_answers {
                     true => timeout(ROOM_LIMIT, room).await.map_err(|_| no_room())?,
                     false => room.await,
-                };
+                });
                 // The sender is not slow: it was not listened to.
                 until += asked.elapsed();
             }

@@ -44,7 +44,11 @@ impl Access {
         if known.tokens.is_empty() {
             return true;
         }
-        let Some(token) = authorization.and_then(|value| value.strip_prefix("Bearer ")) else { return false };
+        let Some((scheme, token)) = authorization.and_then(|value| value.split_once(' ')) else { return false };
+        // The name of a scheme may be written in any case (RFC 9110, 11.1).
+        if !scheme.eq_ignore_ascii_case("Bearer") {
+            return false;
+        }
         let sent = Sha256::digest(token.trim().as_bytes());
         // All are compared, each in constant time.
         known.tokens.iter().fold(false, |found, token| found | bool::from(token[..].ct_eq(&sent[..])))
@@ -112,8 +116,12 @@ mod tests {
         // printf %s secret | sha256sum
         let access = access(&["2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"], &[]);
 
-        assert!(access.lets(Some("Bearer secret")));
-        for wrong in [None, Some("Bearer Secret"), Some("Bearer "), Some("Basic secret"), Some("secret")] {
+        for right in ["Bearer secret", "bearer secret", "BEARER  secret"] {
+            assert!(access.lets(Some(right)), "{right}");
+        }
+        for wrong in
+            [None, Some("Bearer Secret"), Some("Bearer "), Some("Basic secret"), Some("secret"), Some("Bearersecret")]
+        {
             assert!(!access.lets(wrong), "{wrong:?}");
         }
         assert!(super::Access::default().lets(None));

@@ -7,17 +7,19 @@ use std::time::Duration;
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
 use super::body::Sent;
 use super::guard::text;
 use super::{Context, Problem};
 use crate::batch::Batch;
+use crate::budget::Room;
 use crate::config::Limits;
+use crate::decoders::density::{MIN_RECORD_BYTES, is_too_dense};
 use crate::decoders::{form, json_list};
 use crate::delivery::Outcome;
-use crate::intake::Intake;
+use crate::origin::Origin;
 use crate::sources::framing::{Ended, FrameError, Framer, Protocol, Step};
 use crate::sources::reading::{Peer, Reader};
 
@@ -35,14 +37,14 @@ pub(super) const ROOM_LIMIT: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(super) struct Turn {
     until: Instant,
-    room: Option<OwnedSemaphorePermit>,
+    room: Room,
 }
 
 impl Turn {
     /// Waits for it. From here to [`commit`] nothing is waited for, so it is held for that long by few.
-    pub async fn wait(context: &Context) -> Result<Self, Problem> {
+    pub async fn wait(origin: Origin, context: &Context) -> Result<Self, Problem> {
         let until = Instant::now() + ROOM_LIMIT;
-        let right = context.intake.room_to_read(context.limits.body_bytes());
+        let right = context.intake.budget.for_decoded_body(origin, context.limits.body_bytes());
         Ok(Self { until, room: timeout_at(until, right).await.map_err(|_| behind())? })
     }
 }
@@ -62,10 +64,10 @@ pub(super) async fn objects(
         other => return Err(wrong_type(other, "application/json or application/x-ndjson")),
     }
     let sent = sent?;
-    let turn = Turn::wait(&context).await?;
-    let (batch, rejected) = read(&sent.inflated(&headers, &context.limits)?, peer, &context)?;
+    let turn = Turn::wait(peer.origin(), &context).await?;
+    let (batch, rejected, undecoded) = read(&sent.inflated(&headers, &context.limits)?, peer, &context)?;
     drop(sent);
-    let records = batch.len() - rejected;
+    let records = batch.len() - undecoded;
     commit(batch, turn, &context).await?;
     let mut answer = serde_json::json!({ "records": records });
     if rejected > 0 {
@@ -74,18 +76,20 @@ pub(super) async fn objects(
     Ok(axum::Json(answer).into_response())
 }
 
-/// The records, and how many of them are about what could not be read.
-fn read(body: &[u8], peer: Peer, context: &Context) -> Result<(Batch, usize), Problem> {
+/// The records, the number of values that could not be read, and the number of records about those.
+fn read(body: &[u8], peer: Peer, context: &Context) -> Result<(Batch, usize, usize), Problem> {
     let mut reader = Reader::new(Protocol::Json, peer, &context.intake.metrics);
     if body.trim_ascii_start().starts_with(b"[") {
         read_list(body, &context.limits, &mut reader)?;
     } else {
         read_lines(body, &context.limits, &mut reader)?;
     }
-    if let (true, Some(row)) = (reader.batch.len() == reader.rejected, reader.batch.row(0)) {
+    let (rejected, undecoded) = reader.rejected();
+    let batch = reader.take();
+    if let (true, Some(row)) = (batch.len() == undecoded, batch.row(0)) {
         return Err(Problem(StatusCode::BAD_REQUEST, row.message.to_owned()));
     }
-    Ok((reader.batch, reader.rejected))
+    Ok((batch, rejected, undecoded))
 }
 
 fn read_lines(body: &[u8], limits: &Limits, reader: &mut Reader<'_>) -> Result<(), Problem> {
@@ -95,7 +99,7 @@ fn read_lines(body: &[u8], limits: &Limits, reader: &mut Reader<'_>) -> Result<(
     while let Step::Frame { from, to, next } = framer.step(&body[at..]).map_err(too_large)? {
         reader.read(&body[at + from..at + to]);
         at += next;
-        not_too_many(reader, limits)?;
+        not_too_many(reader, at, limits)?;
     }
     if let Some(Step::Frame { from, to, .. }) = framer.rest(&body[at..], Ended::Stream) {
         reader.read(&body[at + from..at + to]);
@@ -104,26 +108,32 @@ fn read_lines(body: &[u8], limits: &Limits, reader: &mut Reader<'_>) -> Result<(
 }
 
 fn read_list(body: &[u8], limits: &Limits, reader: &mut Reader<'_>) -> Result<(), Problem> {
-    let (limit, mut longest) = (limits.frame_bytes, 0);
+    let (limit, mut longest, mut bytes) = (limits.frame_bytes, 0, 0);
     json_list::read(body, |value| {
         longest = longest.max(value.len());
-        if longest <= limit && reader.batch.len() <= limits.body_records() {
+        if longest <= limit && not_too_many(reader, bytes, limits).is_ok() {
+            bytes += value.len();
             reader.read(value);
         }
     })
     .map_err(|error| Problem(StatusCode::BAD_REQUEST, format!("the body is no JSON list: {error}")))?;
     match longest <= limit {
-        true => not_too_many(reader, limits),
+        true => not_too_many(reader, bytes, limits),
         false => Err(Problem(StatusCode::PAYLOAD_TOO_LARGE, FrameError::TooLong(limit).to_string())),
     }
 }
 
-fn not_too_many(reader: &Reader<'_>, limits: &Limits) -> Result<(), Problem> {
-    let most = limits.body_records();
-    if reader.batch.len() <= most {
+/// Refuses a body of too many records; the ones that were read came in so many bytes.
+fn not_too_many(reader: &Reader<'_>, bytes: usize, limits: &Limits) -> Result<(), Problem> {
+    let (most, records) = (limits.body_records(), reader.values());
+    let why = if records > most {
+        format!("the body holds more than {most} records: send fewer at once")
+    } else if is_too_dense(records, bytes) {
+        format!("the body holds {records} records in its first {bytes} bytes: one for {MIN_RECORD_BYTES} is accepted")
+    } else {
         return Ok(());
-    }
-    Err(Problem(StatusCode::PAYLOAD_TOO_LARGE, format!("the body holds more than {most} records: send fewer at once")))
+    };
+    Err(Problem(StatusCode::PAYLOAD_TOO_LARGE, why))
 }
 
 /// What `HTTPHandler` sends, to any path: a form in the body or in the query.
@@ -146,11 +156,14 @@ pub(super) async fn form(
     let sent = sent?;
     let (form, otherwise) =
         query.map_or((sent.plain(), StatusCode::BAD_REQUEST), |query| (query.as_bytes(), StatusCode::NOT_FOUND));
+    let origin = peer.origin();
     let mut reader = Reader::new(Protocol::Http, peer, &context.intake.metrics);
     reader.count_frame();
     reader.push(&form::read(form).map_err(|error| Problem(otherwise, error.to_string()))?);
     // As long as it takes: `HTTPHandler` does not look at the answer, and a record that was not taken would be lost.
-    let outcome = context.intake.submit(reader.batch, None).await;
+    let batch = reader.take();
+    let room = context.intake.room_for(origin, &batch).await;
+    let outcome = context.intake.submit(batch, None, room);
     // Not before: what waits for room counts.
     drop(sent);
     stored(outcome).await?;
@@ -173,12 +186,11 @@ pub(super) async fn commit(batch: Batch, mut turn: Turn, context: &Context) -> R
     if batch.is_empty() {
         return Ok(());
     }
-    if let Some(room) = &mut turn.room {
-        Intake::shrink(room, batch.bytes());
-    }
-    let outcome = timeout_at(turn.until, context.intake.submit(batch, None)).await.map_err(|_| behind())?;
+    turn.room.shrink(batch.bytes());
+    let room =
+        timeout_at(turn.until, context.intake.room_for(turn.room.origin(), &batch)).await.map_err(|_| behind())?;
     drop(turn);
-    stored(outcome).await
+    stored(context.intake.submit(batch, None, room)).await
 }
 
 fn behind() -> Problem {

@@ -9,9 +9,11 @@ mod guard;
 mod ingest;
 mod otlp;
 mod page;
+mod parameters;
 mod questions;
 mod state;
 mod tail;
+mod two_lengths;
 
 use std::sync::Arc;
 
@@ -22,15 +24,18 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::Instant;
 use tower_service::Service as _;
 
 pub use guard::Access;
 pub use state::Stats;
+use two_lengths::Watched;
 
 use crate::config::Limits;
 use crate::intake::Intake;
+use crate::sources::admission::Slot;
 use crate::sources::reading::Peer;
-use crate::sources::streams::{Shared, Stop, ended};
+use crate::sources::streams::{Shared, Stop, ended, sleep_until};
 use crate::stores::Answers;
 
 /// What requests are answered from.
@@ -88,23 +93,37 @@ impl Service {
 /// The description of all this for programs.
 const OPENAPI: &str = include_str!("openapi.json");
 
-/// Serves the requests of a connection.
-pub async fn connection<S>(stream: S, peer: &Peer, shared: &Shared)
+/// Serves the requests of a connection; where its slot is one of a reserve, a single one.
+pub async fn connection<R, W>((read, write): (R, W), peer: &Peer, slot: &Slot, shared: &Shared)
 where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    R: AsyncRead + Unpin + Send + 'static,
+    W: AsyncWrite + Unpin + Send + 'static,
 {
     let mut builder = hyper::server::conn::http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(shared.limits.header_time()).max_buf_size(64 * 1024);
+    builder.timer(TokioTimer::new()).max_buf_size(64 * 1024);
+    // Holds between requests too: a connection that is kept alive and silent is closed after this time.
+    builder.header_read_timeout(slot.header_time(shared.limits.header_time()));
+    builder.keep_alive(!slot.is_reserved());
     let (router, peer) = (shared.http.0.clone(), peer.clone());
+    let (read, lengths) = Watched::new(read);
     let service = hyper::service::service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
         request.extensions_mut().insert(peer.clone());
         let mut router = router.clone();
-        async move { router.call(request).await }
+        let is_refused = lengths.found();
+        async move {
+            match is_refused {
+                true => Ok(two_lengths::refuse()),
+                false => router.call(request).await,
+            }
+        }
     });
-    let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let stream = TokioIo::new(tokio::io::join(read, write));
+    let mut connection = std::pin::pin!(builder.serve_connection(stream, service));
     let mut stop = shared.stop.clone();
+    let until = slot.is_reserved().then(|| Instant::now() + shared.limits.header_time());
     let result = tokio::select! {
         result = connection.as_mut() => result,
+        () = sleep_until(until) => return shared.intake.metrics.close("slow"),
         () = ended(&mut stop) => {
             connection.as_mut().graceful_shutdown();
             connection.await

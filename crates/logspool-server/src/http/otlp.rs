@@ -44,7 +44,7 @@ pub(super) async fn logs(
         StatusCode::REQUEST_TIMEOUT => Problem(StatusCode::SERVICE_UNAVAILABLE, why),
         _ => Problem(status, why),
     })?;
-    let turn = Turn::wait(&context).await?;
+    let turn = Turn::wait(peer.origin(), &context).await?;
     let (batch, rejected) = read(encoding, &sent.inflated(&headers, &context.limits)?, peer, &context)?;
     drop(sent);
     commit(batch, turn, &context).await?;
@@ -84,7 +84,7 @@ fn read(encoding: Encoding, body: &[u8], peer: Peer, context: &Context) -> Resul
         let why = format!("none of {} log records can be read: {}", rejected.records, rejected.why);
         return Err(Problem(StatusCode::BAD_REQUEST, why));
     }
-    Ok((reader.batch, rejected))
+    Ok((reader.take(), rejected))
 }
 
 /// Waits until the records are stored, unless a store is known not to work.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::body::{Body, Bytes};
-use axum::extract::{Query as Asked, State};
+use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use chrono::SecondsFormat;
@@ -15,6 +15,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use super::parameters::{Parameters as Asked, number};
 use super::{Context, Problem};
 use crate::clock::{now_ns, rfc3339};
 use crate::decoders::words;
@@ -52,6 +53,7 @@ pub(super) struct Question {
     level: Option<String>,
     since: Option<String>,
     until: Option<String>,
+    #[serde(default, deserialize_with = "number")]
     limit: Option<u64>,
     format: Option<String>,
     interval: Option<String>,

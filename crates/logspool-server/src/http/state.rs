@@ -26,7 +26,7 @@ pub(super) async fn ready(State(context): State<Context>) -> (StatusCode, String
         .into_iter()
         .map(|(store, trouble)| format!("store {store}: {}", trouble.why))
         .collect();
-    let filling = context.intake.filling();
+    let filling = context.intake.budget.filling();
     if filling > FULL {
         problems.push(format!("{:.0} % of limits.waiting_bytes wait for the stores", filling * 100.0));
     }
@@ -72,7 +72,7 @@ pub(super) async fn stats(State(context): State<Context>) -> Json<Stats> {
         records_dropped: metrics.records_dropped.get(),
         datagrams_lost: metrics.datagrams_lost(),
         frames_rejected: metrics.frames_rejected.get(),
-        waiting: context.intake.filling(),
+        waiting: context.intake.budget.filling(),
         stores: metrics.summaries(),
     })
 }

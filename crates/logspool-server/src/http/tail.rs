@@ -3,12 +3,13 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::Stream;
 use serde::Deserialize;
 
+use super::parameters::Parameters;
 use super::questions::expression;
 use super::{Context, Problem};
 use crate::clock::now_ns;
@@ -33,7 +34,7 @@ pub(super) struct Asked {
 /// with the number of records.
 pub(super) async fn tail(
     State(context): State<Context>,
-    Query(asked): Query<Asked>,
+    Parameters(asked): Parameters<Asked>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
     let expression = expression(&asked.q, asked.level.as_deref(), now_ns())?;
     if expression.stage.is_some() {

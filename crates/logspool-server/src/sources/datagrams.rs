@@ -1,7 +1,7 @@
 //! Datagrams: each is a record of its own. A sender cannot be made to wait, so what finds no room is dropped and counted.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -12,6 +12,7 @@ use super::reading::{Peer, Reader};
 use super::streams::{Shared, ended, sleep_until};
 use crate::address::{Listen, Place};
 use crate::decoders::gelf_chunks::{self, GelfChunks};
+use crate::origin::Origin;
 
 /// Bytes that the kernel keeps for the socket while the service is busy; it may allow less (net.core.rmem_max).
 const KERNEL_BYTES: usize = 8 << 20;
@@ -21,6 +22,9 @@ const DATAGRAM_BYTES: usize = 64 * 1024;
 
 /// Datagrams read before what they held is handed over.
 const BURST_DATAGRAMS: usize = 256;
+
+/// All senders of datagrams share as one: the address of a datagram can be forged.
+const SENDERS: Origin = Origin::V4(Ipv4Addr::UNSPECIFIED);
 
 /// An open socket for datagrams.
 #[derive(Debug)]
@@ -105,9 +109,9 @@ impl<'a> Readers<'a> {
             read(datagram, from, protocol, reader, &mut self.chunks);
         }
         for (_, reader) in &mut self.all {
-            let batch = std::mem::take(&mut reader.batch);
+            let batch = reader.take();
             let records = batch.len();
-            if records > 0 && !self.shared.intake.try_leave(batch) {
+            if records > 0 && !self.shared.intake.try_leave(SENDERS, batch) {
                 self.shared.intake.metrics.drop_records("datagrams_waiting", records);
             }
         }

@@ -2,8 +2,12 @@
 //!
 //! Chunks are read on while earlier ones are being stored, and acks go in the order in which the chunks came. A late ack
 //! is what makes the sender wait. A chunk that is refused (see `stores::watermark`) gets no ack: the connection is closed.
+//!
+//! Room for records is reserved before they are decoded. A message for whose records there is not enough room at once is
+//! handed over in parts, each as soon as it has room, and acknowledged when all of them are committed (`message.rs`).
 
-use std::cell::RefCell;
+mod message;
+
 use std::time::Duration;
 
 use bytes::BytesMut;
@@ -16,7 +20,7 @@ use super::reading::{Peer, Reader};
 use super::streams::{End, Input, More, Shared};
 use crate::config::SharedKey;
 use crate::decoders::forward::handshake::{Answer, Server};
-use crate::decoders::forward::{self, ChunkId, Frame, Message, Scanner};
+use crate::decoders::forward::{self, Frame, Scanner};
 use crate::delivery::{Chunk, Outcome, Place};
 use crate::intake::Fence;
 
@@ -31,11 +35,6 @@ pub const FRAMES: usize = 10;
 
 /// Bytes of a message of the handshake.
 const PING_BYTES: usize = 64 * 1024;
-
-thread_local! {
-    /// Entries that were compressed: one buffer for each thread, however many connections there are.
-    static INFLATED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-}
 
 /// The key that senders have to know.
 #[derive(Clone)]
@@ -75,8 +74,8 @@ impl Key {
 /// A part of a stream, and the right to send it.
 type Numbered = (Chunk, Fence);
 
-/// An ack, and when it may go.
-type Waiting = (Vec<u8>, oneshot::Receiver<Outcome>);
+/// The outcome of a part of a message, and the ack that may go then; only the last part has one.
+type Waiting = (Option<Vec<u8>>, oneshot::Receiver<Outcome>);
 
 /// Serves a connection of which `first` has come.
 pub async fn serve<S>(stream: S, first: BytesMut, peer: &Peer, asks_for_key: bool, shared: &Shared) -> End
@@ -84,7 +83,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (read, mut write) = tokio::io::split(stream);
-    let mut input = Input::new(read, first, shared);
+    let mut input = Input::new(read, first, peer.origin(), shared);
     let limits = forward::Limits { frame: shared.limits.frame_bytes.saturating_mul(FRAMES), ..Default::default() };
     if let (true, Some(key)) = (asks_for_key, &shared.shared_key) {
         let shaken = timeout(shared.limits.header_time(), shake_hands(&mut input, &mut write, key)).await;
@@ -119,6 +118,7 @@ async fn acknowledge<W: AsyncWrite + Unpin>(
             // Also where a store has ended without a word.
             _ => return Err(End::Refused),
         }
+        let Some(ack) = ack else { continue };
         let written = timeout(most, async {
             to.write_all(&ack).await?;
             to.flush().await
@@ -155,22 +155,14 @@ impl Chunks {
                     Ok(Frame::Incomplete) => break,
                     Err(error) => {
                         reader.reject(&input.buffer, &error.to_string());
-                        shared.intake.leave(std::mem::take(&mut reader.batch)).await;
+                        let room = shared.intake.room_to_decode(peer.origin(), input.buffer.len()).await;
+                        shared.intake.leave(reader.take(), room);
                         return Err(End::Frame(FrameError::Forward));
                     }
                 };
                 reader.count_frame();
-                let (ack, numbered) = self.take(&input.buffer[..length], &mut reader, shared)?;
+                message::hand_over(&input.buffer[..length], self, &mut reader, shared, waiting).await?;
                 input.advance(length);
-                let batch = std::mem::take(&mut reader.batch);
-                let Some(ack) = ack else {
-                    if !batch.is_empty() {
-                        shared.intake.leave(batch).await;
-                    }
-                    continue;
-                };
-                let outcome = shared.intake.submit(batch, numbered).await;
-                waiting.send((ack, outcome)).await.map_err(|_| End::Refused)?;
             }
             let more = tokio::select! {
                 more = input.more(None) => more?,
@@ -180,49 +172,6 @@ impl Chunks {
                 return Ok(());
             }
         }
-    }
-
-    /// The records of a message go to the reader; returned are its ack and its part of a stream.
-    fn take(
-        &mut self,
-        frame: &[u8],
-        reader: &mut Reader<'_>,
-        shared: &Shared,
-    ) -> Result<(Option<Vec<u8>>, Option<Numbered>), End> {
-        let (ack, chunk) = INFLATED.with_borrow_mut(|inflated| self.records(frame, inflated, reader));
-        Ok((ack, chunk.map(|chunk| self.place(chunk, shared)).transpose()?))
-    }
-
-    /// Gives the records of a message to the reader. Of one that cannot be read there is a record that says so; it is
-    /// acknowledged like any other, because it would not come better the next time.
-    fn records(
-        &self,
-        frame: &[u8],
-        inflated: &mut Vec<u8>,
-        reader: &mut Reader<'_>,
-    ) -> (Option<Vec<u8>>, Option<Chunk>) {
-        let message = match forward::read(frame, inflated, &self.limits) {
-            Ok(message) => message,
-            Err(error) => {
-                reader.reject(frame, &error.to_string());
-                let Some(message) = forward::read_id(frame, &self.limits) else { return (None, None) };
-                return (message.ack(), part_of_stream(&message, None));
-            }
-        };
-        let mut count = Some(0);
-        for record in message.records() {
-            match record {
-                Ok(record) => {
-                    reader.push(&record);
-                    count = count.map(|count| count + 1);
-                }
-                Err(error) => {
-                    reader.reject(frame, &error.to_string());
-                    count = None;
-                }
-            }
-        }
-        (message.ack(), part_of_stream(&message, count))
     }
 
     /// Where a chunk stands on this connection.
@@ -238,21 +187,6 @@ impl Chunks {
         self.streams.push((chunk.stream.clone(), fence.clone()));
         Ok((chunk, fence))
     }
-}
-
-/// Which part of a stream a message is. One whose numbers are not those of its records is none; `None`: they could not
-/// be read, and nobody knows how many there are.
-fn part_of_stream(message: &Message<'_>, records: Option<u64>) -> Option<Chunk> {
-    let id = ChunkId::parse(message.chunk.as_deref()?)?;
-    let is_whole = records.is_none_or(|records| id.last - (id.first - 1) == records);
-    is_whole.then(|| Chunk {
-        stream: id.stream.to_owned(),
-        epoch: id.epoch,
-        first: id.first,
-        last: id.last,
-        place: Place::Opening,
-        end: message.end,
-    })
 }
 
 /// The handshake of a server that asks for a key.

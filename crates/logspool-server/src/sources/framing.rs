@@ -68,7 +68,7 @@ pub enum FrameError {
     Unknown(u8),
     /// The peer speaks TLS where none is expected.
     Tls,
-    /// A length that is no number.
+    /// A length that is not a number from 1.
     Length,
     /// MessagePack is expected and something else came.
     Forward,
@@ -80,7 +80,7 @@ impl fmt::Display for FrameError {
             Self::TooLong(limit) => write!(to, "a frame is longer than {limit} bytes (limits.frame_bytes)"),
             Self::Unknown(byte) => write!(to, "no known protocol begins with the byte {byte:#04x}"),
             Self::Tls => to.write_str("the peer speaks TLS: let it connect to a tls:// listener"),
-            Self::Length => to.write_str("the length before a frame is no number"),
+            Self::Length => to.write_str("the length before a frame is not a number from 1"),
             Self::Forward => to.write_str("what came is no message of the Forward protocol"),
         }
     }
@@ -217,6 +217,10 @@ fn pickle(bytes: &[u8], limit: usize) -> Result<Step, FrameError> {
     if length > limit {
         return Err(FrameError::TooLong(limit));
     }
+    // No pickle is empty. A peer that sends zeros would make a record of each four bytes.
+    if length == 0 {
+        return Err(FrameError::Length);
+    }
     let to = 4 + length;
     Ok(if bytes.len() < to { Step::Incomplete } else { Step::Frame { from: 4, to, next: to } })
 }
@@ -238,6 +242,10 @@ fn octet_counted(bytes: &[u8], limit: usize) -> Result<Step, FrameError> {
     };
     if length > limit {
         return Err(FrameError::TooLong(limit));
+    }
+    // RFC 6587, 3.4.1: a length does not begin with a zero.
+    if length == 0 {
+        return Err(FrameError::Length);
     }
     let from = digits + 1;
     let to = from + length;
@@ -342,7 +350,14 @@ mod tests {
 
     #[test]
     fn a_pickle_ends_where_its_length_says() {
-        check(Protocol::Pickle, b"\0\0\0\x03abc\0\0\0\0\0\0\0\x01", &[b"abc", b""], b"\0\0\0\x01");
+        check(Protocol::Pickle, b"\0\0\0\x03abc\0\0\0\x01d\0\0\0\x01", &[b"abc", b"d"], b"\0\0\0\x01");
+    }
+
+    #[test]
+    fn a_frame_of_no_bytes_ends_its_stream() {
+        for (protocol, stream) in [(Protocol::Pickle, &[0; 64][..]), (Protocol::OctetCounted, b"0 0 0 ")] {
+            assert_eq!(Err(FrameError::Length), Framer::new(protocol, 64).unwrap().step(stream));
+        }
     }
 
     #[test]

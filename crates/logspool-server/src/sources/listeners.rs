@@ -1,26 +1,35 @@
 //! Where senders connect: each connection gets a task of its own.
 
 use std::io;
+use std::net::SocketAddr;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use socket2::{SockRef, TcpKeepalive};
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-use tokio::sync::Semaphore;
+use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener, UnixSocket, UnixStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
+use super::admission::{Admission, Door, Slot};
 use super::reading::Peer;
 use super::streams::{self, Shared, ended, sleep_until};
 use super::tls;
 use crate::address::{HttpAddress, Listen, Place};
 use crate::sources::framing::Protocol;
+use crate::warnings;
 
 /// Wait after an accept that failed: the usual reason is that there are no more file descriptors.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
+
+/// Connections that the kernel keeps until they are accepted; it may allow fewer (net.core.somaxconn).
+///
+/// Chosen: as many as may be open by default, so that all senders of a large machine can connect at the same moment. With
+/// the usual 128 the kernel drops what comes while the service is busy for some milliseconds. The peer tries again after a
+/// second, and a stdlib handler has given up its record by then.
+const BACKLOG: u32 = 4096;
 
 /// Silence after which the kernel asks whether a peer is still there, and then how often. Nine questions without an answer
 /// (net.ipv4.tcp_keepalive_probes) end the connection: a machine that has gone is found within four minutes, and a peer
@@ -30,7 +39,7 @@ const ASK_AFTER: Duration = Duration::from_secs(60);
 const ASK_AGAIN: Duration = Duration::from_secs(15);
 
 /// How long the next connection may take when the service ends: the kernel has those ready that came before.
-const BACKLOG: Duration = Duration::from_millis(20);
+const BACKLOG_TIME: Duration = Duration::from_millis(20);
 
 /// An open listener.
 #[derive(Debug)]
@@ -57,21 +66,21 @@ impl Listener {
         let mut address = address.clone();
         let socket = match &mut address.at {
             Place::Tcp(at) => {
-                let listener = TcpListener::bind(*at).await.map_err(why)?;
+                let listener = listen(*at).map_err(why)?;
                 *at = listener.local_addr().map_err(why)?;
                 Socket::Tcp(listener, None)
             }
             Place::Tls(at) => {
                 let identity =
                     identity.ok_or_else(|| format!("cannot listen at tls://{at}: there is no certificate"))?;
-                let listener = TcpListener::bind(*at).await.map_err(why)?;
+                let listener = listen(*at).map_err(why)?;
                 *at = listener.local_addr().map_err(why)?;
                 Socket::Tcp(listener, Some(identity.clone()))
             }
             Place::Udp(_) => return Err(format!("{address} takes datagrams, not connections")),
             Place::Unix(path) => {
                 remove_stale(path);
-                Socket::Unix(UnixListener::bind(&*path).map_err(why)?)
+                Socket::Unix(listen_unix(path).map_err(why)?)
             }
         };
         Ok(Self { address, socket })
@@ -91,10 +100,10 @@ impl Listener {
         }
     }
 
-    /// Serves all who connect until the service ends, then waits for what they have sent.
-    pub async fn serve(self, shared: Arc<Shared>, room: Arc<Semaphore>) {
+    /// Serves every connection that `admission` lets in until the service ends, then waits for what they have sent.
+    pub async fn serve(self, shared: Arc<Shared>, admission: Arc<Admission>) {
         let Self { address, socket } = self;
-        let protocol = address.protocol;
+        let (protocol, door) = (address.protocol, Door::from(address.protocol));
         let mut connections = JoinSet::new();
         let mut stop = shared.stop.clone();
         // Once the service ends: until when those are taken who have connected.
@@ -107,26 +116,29 @@ impl Listener {
                     continue;
                 }
                 // Those who had connected before have sent something, too.
-                () = sleep_until(end.map(|end| end.min(Instant::now() + BACKLOG))) => break,
+                () = sleep_until(end.map(|end| end.min(Instant::now() + BACKLOG_TIME))) => break,
             };
             let (stream, peer) = match accepted {
                 Ok(accepted) => accepted,
+                // The peer has gone before it was accepted. It could do that at will, so nobody else waits for it.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
                 Err(error) => {
                     shared.intake.metrics.close("accept");
-                    tracing::warn!("cannot accept a connection at {address}: {error}");
+                    warnings::warn("accept", None, || format!("cannot accept a connection at {address}: {error}"));
                     sleep(ACCEPT_AGAIN).await;
                     continue;
                 }
             };
-            match room.clone().try_acquire_owned() {
-                Ok(permit) => {
-                    let shared = shared.clone();
-                    connections.spawn(async move {
-                        stream.serve(peer, protocol, shared).await;
-                        drop(permit);
+            match admission.admit(peer.origin(), door) {
+                Ok(slot) => {
+                    connections.spawn(stream.serve(peer, protocol, slot, shared.clone()));
+                }
+                Err(refusal) => {
+                    shared.intake.metrics.close(refusal.reason());
+                    warnings::warn(refusal.reason(), None, || {
+                        format!("connection of {} refused: {refusal}", peer.origin())
                     });
                 }
-                Err(_) => shared.intake.metrics.close("too_many"),
             }
             while connections.try_join_next().is_some() {}
         }
@@ -137,6 +149,20 @@ impl Listener {
         }
         while connections.join_next().await.is_some() {}
     }
+}
+
+fn listen(at: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if at.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // The port may still have connections of a service that has ended.
+    socket.set_reuseaddr(true)?;
+    socket.bind(at)?;
+    socket.listen(BACKLOG)
+}
+
+fn listen_unix(path: &Path) -> io::Result<UnixListener> {
+    let socket = UnixSocket::new_stream()?;
+    socket.bind(path)?;
+    socket.listen(BACKLOG)
 }
 
 /// A connection that was accepted.
@@ -154,24 +180,29 @@ impl Socket {
                 let _ = stream.set_nodelay(true);
                 let keepalive = TcpKeepalive::new().with_time(ASK_AFTER).with_interval(ASK_AGAIN);
                 let _ = SockRef::from(&stream).set_tcp_keepalive(&keepalive);
-                Ok((Stream::Tcp(stream, identity.as_ref().map(tls::Identity::acceptor)), Peer::Socket(from)))
+                let acceptor = identity.as_ref().map(tls::Identity::acceptor);
+                Ok((Stream::Tcp(stream, acceptor), Peer::Socket(from)))
             }
-            Self::Unix(listener) => Ok((Stream::Unix(listener.accept().await?.0), Peer::Local)),
+            Self::Unix(listener) => {
+                let (stream, _) = listener.accept().await?;
+                let user = stream.peer_cred()?.uid();
+                Ok((Stream::Unix(stream), Peer::Local(user)))
+            }
         }
     }
 }
 
 impl Stream {
-    async fn serve(self, peer: Peer, protocol: Option<Protocol>, shared: Arc<Shared>) {
+    async fn serve(self, peer: Peer, protocol: Option<Protocol>, slot: Slot, shared: Arc<Shared>) {
         match self {
-            Self::Tcp(stream, None) => streams::serve(stream, peer, protocol, shared).await,
-            Self::Unix(stream) => streams::serve(stream, peer, protocol, shared).await,
+            Self::Tcp(stream, None) => streams::serve(stream, peer, protocol, slot, shared).await,
+            Self::Unix(stream) => streams::serve(stream, peer, protocol, slot, shared).await,
             Self::Tcp(stream, Some(acceptor)) => {
-                match timeout(shared.limits.header_time(), acceptor.accept(stream)).await {
-                    Ok(Ok(stream)) => streams::serve(stream, peer, protocol, shared).await,
+                match timeout(slot.header_time(shared.limits.header_time()), acceptor.accept(stream)).await {
+                    Ok(Ok(stream)) => streams::serve(stream, peer, protocol, slot, shared).await,
                     Ok(Err(error)) => {
                         shared.intake.metrics.close("tls");
-                        tracing::warn!(peer = peer.name(), "connection closed: no TLS: {error}");
+                        warnings::warn("tls", Some(&peer), || format!("connection closed: no TLS: {error}"));
                     }
                     Err(_) => shared.intake.metrics.close("slow"),
                 }

@@ -1,5 +1,6 @@
 //! Where bytes come in: listeners, connections, datagrams. Frames go to the decoders, records to the intake.
 
+pub mod admission;
 pub mod datagrams;
 pub mod forward;
 pub mod framing;

@@ -1,7 +1,9 @@
 //! A frame to a record in a batch.
 //!
 //! A frame that its decoder cannot read becomes a record itself, which says why and holds the beginning of the frame: it
-//! is counted, found by a query for the logger `logspool.undecoded`, and the connection goes on.
+//! is counted, found by a query for the logger `logspool.undecoded`, and the connection goes on. A run of tiny frames
+//! that cannot be read becomes one such record with their number: as records of their own they would take a hundred times
+//! the bytes that were sent.
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
@@ -12,6 +14,7 @@ use chrono::{DateTime, FixedOffset, Local};
 use crate::batch::{Arrival, Batch};
 use crate::decoders::{gelf, json_line, log_record, pickle, syslog};
 use crate::metrics::{Count, Metrics};
+use crate::origin::Origin;
 use crate::record::Record;
 use crate::value::Value;
 
@@ -20,6 +23,9 @@ pub const UNDECODED: &str = "logspool.undecoded";
 
 /// Bytes of a frame that could not be read that its record keeps.
 const KEPT_BYTES: usize = 4096;
+
+/// Frames shorter than this are tiny. Chosen: a line of text that was sent to the wrong port is longer, and is kept.
+const TINY_BYTES: usize = 32;
 
 /// Reads the frames of one peer into batches.
 #[derive(Debug)]
@@ -30,10 +36,22 @@ pub struct Reader<'a> {
     metrics: &'a Metrics,
     frames: Count,
     arrived: DateTime<FixedOffset>,
-    /// What was read and not yet taken.
-    pub batch: Batch,
-    /// How many frames could not be read.
-    pub rejected: usize,
+    batch: Batch,
+    /// The frame that could not be read last, while more of its run may follow.
+    run: Option<Rejected>,
+    /// Frames that could not be read since the last [`Self::take`].
+    rejected: usize,
+    /// Records about them.
+    undecoded: usize,
+}
+
+/// A frame that could not be read, and the number of tiny ones directly after it.
+#[derive(Debug)]
+struct Rejected {
+    why: String,
+    beginning: Vec<u8>,
+    bytes: usize,
+    frames: i64,
 }
 
 /// Who sends.
@@ -41,16 +59,24 @@ pub struct Reader<'a> {
 pub enum Peer {
     /// A process on some machine.
     Socket(SocketAddr),
-    /// A process on this one.
-    Local,
+    /// A process of this user on this machine.
+    Local(u32),
 }
 
 impl Peer {
+    /// Who shares with other peers.
+    pub fn origin(&self) -> Origin {
+        match self {
+            Self::Socket(address) => address.ip().into(),
+            Self::Local(user) => Origin::User(*user),
+        }
+    }
+
     /// How messages name it.
     pub fn name(&self) -> String {
         match self {
             Self::Socket(address) => address.to_string(),
-            Self::Local => "a local process".to_owned(),
+            Self::Local(_) => "a local process".to_owned(),
         }
     }
 
@@ -58,7 +84,7 @@ impl Peer {
     pub fn host(&self) -> String {
         match self {
             Self::Socket(address) => address.ip().to_canonical().to_string(),
-            Self::Local => "localhost".to_owned(),
+            Self::Local(_) => "localhost".to_owned(),
         }
     }
 }
@@ -68,12 +94,19 @@ impl<'a> Reader<'a> {
     pub fn new(protocol: Protocol, peer: Peer, metrics: &'a Metrics) -> Self {
         let frames = metrics.frames(protocol.name());
         let arrived = Local::now().fixed_offset();
-        Self { protocol, host: peer.host(), peer, metrics, frames, arrived, batch: Batch::default(), rejected: 0 }
+        let (host, batch) = (peer.host(), Batch::default());
+        Self { protocol, host, peer, metrics, frames, arrived, batch, run: None, rejected: 0, undecoded: 0 }
+    }
+
+    /// Whose frames these are.
+    pub fn origin(&self) -> Origin {
+        self.peer.origin()
     }
 
     /// What is read from here on comes from another peer.
     pub fn come_from(&mut self, peer: Peer) {
         if self.peer != peer {
+            self.end_run();
             self.host = peer.host();
             self.peer = peer;
         }
@@ -105,12 +138,17 @@ impl<'a> Reader<'a> {
         };
         match record {
             Ok(record) => self.push(&record),
-            Err(why) => self.reject(frame, &why),
+            Err(why) => self.reject_frame(frame, why),
         }
     }
 
     /// Takes a record.
     pub fn push(&mut self, record: &Record<'_>) {
+        self.end_run();
+        self.append(record);
+    }
+
+    fn append(&mut self, record: &Record<'_>) {
         let time_ns = self.arrived.timestamp_nanos_opt().unwrap_or_default();
         self.batch.push(record, Arrival { time_ns, host: &self.host });
     }
@@ -120,32 +158,84 @@ impl<'a> Reader<'a> {
         self.frames.add(1);
     }
 
-    /// Takes the record about a frame that could not be read.
+    /// Records what could not be read, with the reason.
     pub fn reject(&mut self, frame: &[u8], why: &str) {
+        self.reject_frame(frame, why.to_owned());
+        self.end_run();
+    }
+
+    /// The same, where tiny frames that follow may be counted with this one.
+    fn reject_frame(&mut self, frame: &[u8], why: String) {
         self.metrics.reject(self.protocol.name());
         self.rejected += 1;
-        let kept = &frame[..frame.len().min(KEPT_BYTES)];
+        match &mut self.run {
+            Some(run) if frame.len() < TINY_BYTES => run.frames += 1,
+            _ => {
+                self.end_run();
+                let beginning = frame[..frame.len().min(KEPT_BYTES)].to_vec();
+                self.run = Some(Rejected { why, beginning, bytes: frame.len(), frames: 1 });
+            }
+        }
+    }
+
+    fn end_run(&mut self) {
+        let Some(Rejected { why, beginning, bytes, frames }) = self.run.take() else { return };
+        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+        let mut fields = vec![
+            (Cow::Borrowed("frame"), Value::Text(String::from_utf8_lossy(&beginning))),
+            (Cow::Borrowed("frame_bytes"), Value::Int(bytes)),
+        ];
+        if frames > 1 {
+            fields.push((Cow::Borrowed("frames"), Value::Int(frames)));
+        }
+        let (protocol, peer) = (self.protocol.name(), self.peer.name());
         let record = Record {
             level: 40,
             logger: Cow::Borrowed(UNDECODED),
-            message: Cow::Owned(format!(
-                "cannot read a {} frame from {}: {why}",
-                self.protocol.name(),
-                self.peer.name()
-            )),
-            fields: vec![
-                (Cow::Borrowed("frame"), Value::Text(String::from_utf8_lossy(kept))),
-                (Cow::Borrowed("frame_bytes"), Value::Int(i64::try_from(frame.len()).unwrap_or(i64::MAX))),
-            ],
+            message: Cow::Owned(format!("cannot read a {protocol} frame from {peer}: {why}")),
+            fields,
             ..Record::default()
         };
-        self.push(&record);
+        self.append(&record);
+        self.undecoded += 1;
+    }
+
+    /// Bytes of memory that the records so far use.
+    pub fn used_bytes(&self) -> usize {
+        self.batch.used_bytes()
+    }
+
+    /// Values that were read so far: records, and frames that could not be read.
+    pub fn values(&self) -> usize {
+        self.batch.len() - self.undecoded + self.rejected
+    }
+
+    /// Takes the records so far.
+    pub fn take(&mut self) -> Batch {
+        self.end_run();
+        (self.rejected, self.undecoded) = (0, 0);
+        std::mem::take(&mut self.batch)
+    }
+
+    /// Drops the records so far; returns how many there were.
+    pub fn discard(&mut self) -> usize {
+        self.take().len()
+    }
+
+    /// How many frames could not be read, and how many records say so.
+    pub fn rejected(&mut self) -> (usize, usize) {
+        self.end_run();
+        (self.rejected, self.undecoded)
     }
 }
 
 /// A JSON line; GELF by the keys that it must have.
 fn json(frame: &[u8]) -> Result<Record<'_>, String> {
     let pairs = json_line::object(frame).map_err(|error| error.to_string())?;
+    // As a record it would say nothing, and take a hundred times its bytes.
+    if pairs.is_empty() {
+        return Err("the line holds an empty JSON object".to_owned());
+    }
     let has = |key: &str| pairs.iter().any(|(name, _)| name == key);
     let is_gelf = has("version") && has("short_message");
     Ok(if is_gelf { gelf::from_pairs(pairs) } else { json_line::from_pairs(pairs) })
@@ -161,7 +251,7 @@ mod tests {
         for frame in frames {
             reader.read(frame);
         }
-        reader.batch
+        reader.take()
     }
 
     #[test]
@@ -180,6 +270,21 @@ mod tests {
     #[test]
     fn an_empty_pickle_is_worth_a_record() {
         assert_eq!(UNDECODED, read(Protocol::Pickle, &[b""]).row(0).unwrap().logger);
+    }
+
+    #[test]
+    fn a_run_of_tiny_frames_that_cannot_be_read_is_one_record_with_their_number() {
+        let long = vec![b'x'; TINY_BYTES];
+        let batch = read(Protocol::Json, &[b"{}", b"x", b"{}", b"{\"message\":\"good\"}", b"y", &long, &long, b"z"]);
+
+        let rows: Vec<_> = batch.rows().map(|row| (row.logger, row.fields.unwrap_or_default())).collect();
+        assert_eq!((UNDECODED, r#"{"frame":"{}","frame_bytes":2,"frames":3}"#), rows[0]);
+        assert_eq!(("", ""), rows[1]);
+        assert_eq!((UNDECODED, r#"{"frame":"y","frame_bytes":1}"#), rows[2]);
+        let long = String::from_utf8(long).unwrap();
+        assert_eq!(format!(r#"{{"frame":"{long}","frame_bytes":32}}"#), rows[3].1);
+        assert_eq!(format!(r#"{{"frame":"{long}","frame_bytes":32,"frames":2}}"#), rows[4].1);
+        assert_eq!(5, rows.len());
     }
 
     #[test]

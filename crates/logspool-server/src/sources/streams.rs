@@ -8,15 +8,19 @@ use std::time::Duration;
 
 use bytes::{Buf, BufMut, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
+use super::admission::{Refusal, Slot};
 use super::forward;
 use super::framing::{Ended, FrameError, Framer, Protocol, Step};
 use super::reading::{Peer, Reader};
+use crate::budget::Room;
 use crate::config::Limits;
 use crate::http;
 use crate::intake::Intake;
+use crate::origin::Origin;
+use crate::warnings;
 
 /// Bytes that a silent connection has room for: with 4,096 of them, 16 MiB.
 const SMALL_READ: usize = 4 * 1024;
@@ -61,6 +65,8 @@ pub enum End {
     Deaf,
     /// What it sent does not follow what is stored.
     Refused,
+    /// It sends records, and the slots for that are taken.
+    NoSlot(Refusal),
     /// The key is wrong.
     Key(String),
     /// The network says so.
@@ -79,27 +85,34 @@ impl From<FrameError> for End {
     }
 }
 
-/// Serves a connection to its end.
-pub async fn serve<S>(stream: S, peer: Peer, protocol: Option<Protocol>, shared: Arc<Shared>)
+/// Serves a connection to its end, and holds its slot for as long.
+pub async fn serve<S>(stream: S, peer: Peer, protocol: Option<Protocol>, mut slot: Slot, shared: Arc<Shared>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let metrics = shared.intake.metrics.clone();
     let _open = metrics.connection();
-    let (reason, why) = match converse(stream, &peer, protocol, &shared).await {
+    let (reason, why) = match converse(stream, &peer, protocol, &mut slot, &shared).await {
         End::Peer => return,
         End::Frame(error) => (error.kind(), error.to_string()),
         End::Slow(limit) => ("slow", format!("it was silent for longer than limits.{limit}")),
         End::Deaf => ("slow", "it took no answer for longer than limits.frame_seconds".to_owned()),
         End::Refused => ("refused", "its chunk does not follow what is stored, or it was replaced".to_owned()),
+        End::NoSlot(refusal) => (refusal.reason(), refusal.to_string()),
         End::Key(why) => ("key", why),
         End::Io(error) => ("network", error.to_string()),
     };
     metrics.close(reason);
-    tracing::warn!(peer = peer.name(), "connection closed: {why}");
+    warnings::warn(reason, Some(&peer), || format!("connection closed: {why}"));
 }
 
-async fn converse<S>(mut stream: S, peer: &Peer, protocol: Option<Protocol>, shared: &Arc<Shared>) -> End
+async fn converse<S>(
+    mut stream: S,
+    peer: &Peer,
+    protocol: Option<Protocol>,
+    slot: &mut Slot,
+    shared: &Arc<Shared>,
+) -> End
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -108,9 +121,10 @@ where
         return forward::serve(stream, BytesMut::new(), peer, true, shared).await;
     }
     let mut first = BytesMut::with_capacity(SMALL_READ);
+    let header_time = slot.header_time(shared.limits.header_time());
     let mut stop = shared.stop.clone();
     let came = tokio::select! {
-        came = timeout(shared.limits.header_time(), stream.read_buf(&mut first)) => came,
+        came = timeout(header_time, stream.read_buf(&mut first)) => came,
         () = ended(&mut stop) => timeout(LAST_WORDS, stream.read_buf(&mut first)).await,
     };
     match came {
@@ -123,16 +137,19 @@ where
         Ok(protocol) => protocol,
         Err(error) => return End::Frame(error),
     };
+    if let Err(refusal) = slot.settle(protocol) {
+        return End::NoSlot(refusal);
+    }
     match protocol {
         Protocol::Http => {
             let (read, write) = tokio::io::split(stream);
             let read = AsyncReadExt::chain(std::io::Cursor::new(first), read);
-            http::connection(tokio::io::join(read, write), peer, shared).await;
+            http::connection((read, write), peer, slot, shared).await;
             End::Peer
         }
         Protocol::Forward => forward::serve(stream, first, peer, false, shared).await,
         _ => {
-            let input = Input::new(stream, first, shared);
+            let input = Input::new(stream, first, peer.origin(), shared);
             frames(input, protocol, peer, shared).await.map_or_else(|end| end, |()| End::Peer)
         }
     }
@@ -149,10 +166,11 @@ async fn frames<R: AsyncRead + Unpin>(
     let mut reader = Reader::new(protocol, peer.clone(), &shared.intake.metrics);
     loop {
         reader.arrive();
-        let broken = take_frames(&mut input, &mut framer, &mut reader);
-        submit(&mut reader, &shared.intake).await;
-        if let Err(error) = broken {
-            return Err(End::Frame(error));
+        let taken = take_frames(&mut input, &mut framer, &mut reader, &shared.intake).await;
+        match taken {
+            Ok(Taken::All) => {}
+            Ok(Taken::Some) => continue,
+            Err(error) => return Err(End::Frame(error)),
         }
         let burst = framer.ends_in_silence(&input.buffer).then_some(BURST);
         let (ended, end) = match input.more(burst).await {
@@ -162,53 +180,93 @@ async fn frames<R: AsyncRead + Unpin>(
             // What has come is kept as well: many close TLS without a word, with their last line before it.
             Err(end) => (Ended::Stream, Err(end)),
         };
-        if let Some(Step::Frame { from, to, next }) = framer.rest(&input.buffer, ended) {
-            reader.arrive();
-            reader.read(&input.buffer[from..to]);
-            input.advance(next);
-            submit(&mut reader, &shared.intake).await;
+        let rest = framer.rest(&input.buffer, ended);
+        let is_cut = ended == Ended::Stream && rest.is_none() && !input.buffer.is_empty();
+        if rest.is_some() || is_cut {
+            let room = shared.intake.room_to_decode(peer.origin(), input.buffer.len()).await;
+            if let Some(Step::Frame { from, to, next }) = rest {
+                reader.arrive();
+                reader.read(&input.buffer[from..to]);
+                input.advance(next);
+            }
+            if is_cut {
+                reader.reject(&input.buffer, "the connection ended before the frame did");
+            }
+            leave(&mut reader, &shared.intake, room).await;
         }
         if ended == Ended::Stream {
-            if !input.buffer.is_empty() {
-                reader.reject(&input.buffer, "the connection ended before the frame did");
-                submit(&mut reader, &shared.intake).await;
-            }
             return end;
         }
     }
 }
 
-fn take_frames<R>(input: &mut Input<R>, framer: &mut Framer, reader: &mut Reader<'_>) -> Result<(), FrameError> {
+/// How much of the bytes that had come was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Taken {
+    /// All complete frames.
+    All,
+    /// As many frames as there was room for; others may follow.
+    Some,
+}
+
+/// Decodes the frames that have come, as far as the room that is reserved for them lasts, and hands them over.
+async fn take_frames<R>(
+    input: &mut Input<R>,
+    framer: &mut Framer,
+    reader: &mut Reader<'_>,
+    intake: &Intake,
+) -> Result<Taken, FrameError> {
+    let mut step = framer.step(&input.buffer);
+    if step == Ok(Step::Incomplete) {
+        return Ok(Taken::All);
+    }
+    let room = intake.room_to_decode(reader.origin(), input.buffer.len()).await;
     let mut at = 0;
-    let broken = loop {
+    let taken = loop {
         let rest = &input.buffer[at..];
-        match framer.step(rest) {
+        match step {
             Ok(Step::Frame { from, to, next }) => {
                 reader.read(&rest[from..to]);
                 at += next;
             }
-            Ok(Step::Incomplete) => break Ok(()),
+            Ok(Step::Incomplete) => break Ok(Taken::All),
             Err(error) => {
                 reader.reject(rest, &error.to_string());
                 break Err(error);
             }
         }
+        // A buffer that grows doubles, so it has up to twice the bytes in use.
+        if !room.holds(2 * reader.used_bytes()) {
+            break Ok(Taken::Some);
+        }
+        step = framer.step(&input.buffer[at..]);
     };
     input.advance(at);
-    broken
+    leave(reader, intake, room).await;
+    taken
 }
 
 /// Hands over what was read. Nobody waits for the outcome: these senders know no answer.
-async fn submit(reader: &mut Reader<'_>, intake: &Intake) {
-    if !reader.batch.is_empty() {
-        intake.leave(std::mem::take(&mut reader.batch)).await;
+async fn leave(reader: &mut Reader<'_>, intake: &Intake, mut room: Room) {
+    let batch = reader.take();
+    if batch.is_empty() {
+        return;
     }
+    room.shrink(batch.bytes());
+    if !room.holds(batch.bytes()) {
+        // A single record may be larger than what was reserved. The room goes back first: those who hold some and wait
+        // for more would wait for each other.
+        drop(room);
+        room = intake.room_for(reader.origin(), &batch).await;
+    }
+    intake.leave(batch, room);
 }
 
 /// The bytes of a connection, with its limits of time and memory.
 #[derive(Debug)]
 pub struct Input<R> {
     stream: R,
+    origin: Origin,
     /// What came and is not yet taken; see [`Self::advance`].
     pub buffer: BytesMut,
     limits: Limits,
@@ -218,8 +276,8 @@ pub struct Input<R> {
     read: usize,
     /// When the frame that is open was first waited for.
     began: Option<Instant>,
-    /// The rights to a large frame, and to a long message: none, the first, or both.
-    rights: Vec<OwnedSemaphorePermit>,
+    /// Room for a large frame, and for a long message: none, the first, or both.
+    rooms: Vec<Room>,
 }
 
 /// What a read brought.
@@ -235,16 +293,17 @@ pub enum More {
 
 impl<R: AsyncRead + Unpin> Input<R> {
     /// The bytes of a connection of which `first` has come.
-    pub fn new(stream: R, first: BytesMut, shared: &Shared) -> Self {
+    pub fn new(stream: R, first: BytesMut, origin: Origin, shared: &Shared) -> Self {
         Self {
             stream,
+            origin,
             buffer: first,
             limits: shared.limits.clone(),
             intake: shared.intake.clone(),
             stop: shared.stop.clone(),
             read: SMALL_READ,
             began: None,
-            rights: Vec::new(),
+            rooms: Vec::new(),
         }
     }
 
@@ -305,20 +364,20 @@ impl<R> Input<R> {
         }
         self.buffer.advance(bytes);
         self.began = None;
-        // Nobody keeps a right while the stores make him wait, nor the memory that it was for.
-        if !self.rights.is_empty() && self.buffer.len() < LARGE_READ {
+        // The room goes back as soon as the large frame is taken, with the memory that it was for.
+        if !self.rooms.is_empty() && self.buffer.len() < LARGE_READ {
             self.buffer = BytesMut::from(&self.buffer[..]);
-            self.rights.clear();
+            self.rooms.clear();
         }
     }
 
-    /// How many bytes the next read may bring. What a large frame has beyond the usual read wants a right, which few
-    /// connections may have at a time: one for a frame of the usual limit, then another, as messages of Forward may be
-    /// ten times as long. `None`: the service ends.
+    /// How many bytes the next read may bring. A frame that is longer than the usual read needs room, which few
+    /// connections have at a time: for a frame of the usual limit, then for the rest, as messages of Forward may be ten
+    /// times as long. `None`: the service ends.
     async fn make_room(&mut self) -> Option<usize> {
         let frame = self.limits.frame_bytes;
         loop {
-            let (held, wanted) = match self.rights.len() {
+            let (held, wanted) = match self.rooms.len() {
                 0 => (LARGE_READ, frame),
                 1 => (LARGE_READ + frame, frame * (forward::FRAMES - 1)),
                 // No frame is longer.
@@ -328,25 +387,28 @@ impl<R> Input<R> {
                 return Some(self.read.min(held - self.buffer.len()));
             }
             let asked = Instant::now();
-            let right = self.right(wanted).await?;
-            self.rights.push(right);
+            let room = self.room(wanted).await?;
+            self.rooms.push(room);
             // The sender is not slow: it was not listened to.
             self.began = self.began.map(|began| began + asked.elapsed());
         }
     }
 
-    /// Waits for the next right. `None`: the service ends before.
-    async fn right(&mut self, bytes: usize) -> Option<OwnedSemaphorePermit> {
-        let (intake, is_first) = (self.intake.clone(), self.rights.is_empty());
-        let right = async {
-            if is_first { intake.room_for_large_frame(bytes).await } else { intake.room_for_long_message(bytes).await }
+    /// Waits for more room. `None`: the service ends before.
+    async fn room(&mut self, bytes: usize) -> Option<Room> {
+        let (intake, origin, is_first) = (self.intake.clone(), self.origin, self.rooms.is_empty());
+        let room = async {
+            match is_first {
+                true => intake.budget.for_large_frame(origin, bytes).await,
+                false => intake.budget.for_long_message(origin, bytes).await,
+            }
         };
         let stop = async {
             ended(&mut self.stop).await;
             tokio::time::sleep(LAST_WORDS).await;
         };
         tokio::select! {
-            right = right => right,
+            room = room => Some(room),
             () = stop => None,
         }
     }

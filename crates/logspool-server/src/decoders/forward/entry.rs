@@ -9,8 +9,52 @@ use crate::decoders::words::{self, into_text};
 use crate::record::Record;
 use crate::value::Value;
 
-/// Reads a time and a map. `items` is how many values they may hold.
-pub fn read<'a>(reader: &mut Reader<'a>, tag: &Cow<'a, str>, mut items: usize) -> Result<(Record<'a>, Has), Problem> {
+/// How the entries of a message are read.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry<'a> {
+    /// Whether there is no list around the time and the map.
+    pub is_bare: bool,
+    /// Whether a record that names its logger keeps the tag as a field.
+    pub keeps_tag: bool,
+    /// The tag of the message: the logger of a record that names none.
+    pub tag: &'a str,
+    /// Values that an entry may hold.
+    pub items: usize,
+}
+
+impl<'t> Entry<'t> {
+    /// Reads an entry. Returns its record, and how many bytes of the tag are in it.
+    pub fn read<'a>(&self, reader: &mut Reader<'a>) -> Result<(Record<'a>, usize), Problem>
+    where
+        't: 'a,
+    {
+        let mut items = self.items;
+        let rest = match self.is_bare {
+            true => 0,
+            false => match reader.token()? {
+                list @ Token::List(count @ 2..) => {
+                    msgpack::take_items(&mut items, list)?;
+                    u64::from(count) - 2
+                }
+                _ => return Err(Problem::Unexpected("an entry: a list of a time and a map")),
+            },
+        };
+        let (mut record, has) = record(reader, items)?;
+        reader.skip(rest)?;
+        let is_logger = !has.logger;
+        let is_field = has.logger && self.keeps_tag && !self.tag.is_empty();
+        if is_logger {
+            record.logger = Cow::Borrowed(self.tag);
+        }
+        if is_field {
+            record.fields.push((Cow::Borrowed("tag"), Value::text(self.tag)));
+        }
+        Ok((record, if is_logger || is_field { self.tag.len() } else { 0 }))
+    }
+}
+
+/// Reads a time and a map, of so many values at most.
+fn record<'a>(reader: &mut Reader<'a>, mut items: usize) -> Result<(Record<'a>, Has), Problem> {
     let mut record = Record { time_ns: time(reader)?, ..Record::default() };
     let mut has = Has::default();
     let map = reader.token()?;
@@ -24,14 +68,11 @@ pub fn read<'a>(reader: &mut Reader<'a>, tag: &Cow<'a, str>, mut items: usize) -
             }
         }
     } else {
-        // Not what the protocol knows; what it says is kept.
+        // The protocol wants a map; other values are kept as the message.
         record.message = match reader.value_of(map, &mut items)? {
             Value::Text(text) => text,
             other => Cow::Owned(other.printed()),
         };
-    }
-    if !has.logger {
-        record.logger = tag.clone();
     }
     Ok((record, has))
 }

@@ -1,0 +1,122 @@
+"""What does input that grows when it is decoded cost: memory, and the time of an honest sender's acks?"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from pathlib import Path
+
+from rounds import Column, Round, percentile
+from services import counting, processes
+from services.bomb import BOMBS
+from services.ground import HERE, Ground, Sender
+from services.part import Part, Wrong
+from services.running import Service, serving
+
+#: What the service may take above its idle memory: so many times limits.waiting_bytes.
+TIMES_WAITING = 3
+#: limits.waiting_bytes where the configuration does not say.
+WAITING_MB = 128
+#: What the service may have of address space.
+ADDRESS_SPACE_MB = 1024
+HONEST = "127.0.0.2"
+
+
+def measure(ground: Ground) -> Round:
+    """Throw each bomb once, from many connections at once, at a service of its own."""
+    found: Round = {}
+    for name in BOMBS:
+        ground.say(name)
+        try:
+            found[name] = _thrown(ground, name)
+        except (Wrong, RuntimeError) as error:
+            found[name] = str(error)[:300]
+    return found
+
+
+def _thrown(ground: Ground, name: str) -> dict[str, float]:
+    limit = ("prlimit", f"--as={ADDRESS_SPACE_MB << 20}")
+    with ground.folder() as folder:
+        with serving(ground.binary, "--store", f"sqlite:{folder}/data", before=limit) as service:
+            alone = _acks(service, ground.sizes.alone_seconds)
+            idle = service.memory_mb()
+            # Resets the peak.
+            Path(f"/proc/{service.process.pid}/clear_refs").write_text("5")
+            thrown, beside = _beside(service, ground.sizes.bombers, name)
+            after = _acks(service, ground.sizes.alone_seconds)
+            peak = processes.peak_memory_mb(service.process.pid) - idle
+            rejected = service.stats()["frames_rejected"]
+        honest = counting.in_sqlite(folder / "data", "logger = 'honest'")
+        undecoded = counting.in_sqlite(folder / "data", "logger = 'logspool.undecoded'")
+        others = counting.in_sqlite(folder / "data", "logger NOT IN ('honest', 'logspool.undecoded')")
+    sent = len(alone) + len(beside) + len(after)
+    p99 = [percentile(times, 0.99) for times in (alone, beside)]
+    return {
+        "peak_mb": peak,
+        "limit_mb": TIMES_WAITING * WAITING_MB,
+        "over_mb": peak - TIMES_WAITING * WAITING_MB,
+        "alone_ms": p99[0],
+        "beside_ms": p99[1],
+        "times": p99[1] / p99[0],
+        "acks": len(beside),
+        "seconds": thrown["seconds"],
+        "undecoded": undecoded.found / ground.sizes.bombers,
+        "rejected": rejected / ground.sizes.bombers,
+        "stored": others.found / ground.sizes.bombers,
+        "open": thrown["open"],
+        **honest.figures(sent),
+    }
+
+
+def _acks(service: Service, seconds: float) -> list[float]:
+    """Return how long acks take while nobody else sends."""
+    probe = _probe(service, "alone")
+    try:
+        probe.begin()
+        threading.Event().wait(seconds)
+        return list(probe.finish()["times"])
+    finally:
+        probe.end()
+
+
+def _probe(service: Service, name: str) -> Sender:
+    _probe.number += 1  # type: ignore[attr-defined]
+    name = f"{name} {_probe.number}"  # type: ignore[attr-defined]
+    return Sender([sys.executable, str(HERE / "ack_probe.py"), str(service.ports["tcp"]), HONEST, name])
+
+
+_probe.number = 0  # type: ignore[attr-defined]
+
+
+def _beside(service: Service, count: int, name: str) -> tuple[dict[str, float], list[float]]:
+    """Return what became of the bombs, and how long acks took meanwhile."""
+    bombers = Sender([sys.executable, str(HERE / "bomber.py"), str(service.ports["tcp"]), str(count), name])
+    probe = _probe(service, "beside")
+    try:
+        probe.begin()
+        bombers.begin()
+        thrown = bombers.result()
+        return thrown, list(probe.finish()["times"])
+    finally:
+        probe.end()
+        bombers.end()
+
+
+PART = Part(
+    "bombs",
+    "Input that grows when it is decoded",
+    measure,
+    (
+        Column("peak_mb", "peak above idle, MB", 1),
+        Column("limit_mb", "allowed, MB", 0),
+        Column("beside_ms", "ack p99 of an honest sender, ms", 1),
+        Column("alone_ms", "alone, ms", 1),
+        Column("times", "times", 2),
+        Column("undecoded", "undecoded records per bomb", 2),
+        Column("stored", "other records per bomb", 2),
+    ),
+    most_rounds=1,
+    question="A thousand connections send one bomb each at the same time, to a service with the default limits and "
+    "1 GiB of address space. Meanwhile an honest sender on another address sends one record after the other and waits "
+    "for each ack. The peak of the resident memory may be three times limits.waiting_bytes above what it was idle.",
+)

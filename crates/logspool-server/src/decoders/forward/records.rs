@@ -1,0 +1,173 @@
+//! The records of a message, one after the other. Reading can pause after any of them, so that a caller takes memory
+//! for some at a time, however many there are.
+
+use super::entry::Entry;
+use super::inflating::Inflating;
+use super::msgpack::Reader;
+use super::{ChunkId, Entries, ForwardError, Message, Problem};
+use crate::batch::ROW_BYTES;
+use crate::decoders::density::is_too_dense;
+use crate::record::Record;
+
+/// Whether the caller wants another record now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// It does.
+    More,
+    /// Not now: [`Records::read`] returns, and goes on with the next record when it is called again.
+    Pause,
+}
+
+/// Why [`Records::read`] has returned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// The caller wanted a pause.
+    Paused,
+    /// There are no more records.
+    Done,
+}
+
+/// Reads the records of a message. After an error there are no more.
+#[derive(Debug)]
+pub struct Records<'a> {
+    source: Source<'a>,
+    entry: Entry<'a>,
+    count: Count,
+}
+
+#[derive(Debug)]
+enum Source<'a> {
+    /// Entries in the message, from that place on.
+    Plain(Reader<'a>, usize),
+    Gzip(Inflating<'a>),
+}
+
+/// What has been read, and what may still be.
+#[derive(Debug)]
+struct Count {
+    /// Entries that follow; `None`: as many as there are bytes for.
+    left: Option<u32>,
+    read: usize,
+    /// Entries to pass over.
+    skip: usize,
+    /// Bytes of rows and of the tag that records may still have.
+    budget: usize,
+}
+
+impl<'a> Records<'a> {
+    pub(super) fn new(message: &'a Message<'_>, buffer: &'a mut Vec<u8>, most_buffer: usize, skip: usize) -> Self {
+        let limits = &message.limits;
+        let plain = |reader: Reader<'a>| Source::Plain(reader, reader.at());
+        let (source, left) = match message.entries {
+            Entries::Bare(reader) => (plain(reader), Some(1)),
+            Entries::List(reader, count) => (plain(reader), Some(count)),
+            Entries::Packed(bytes) => (plain(Reader::new(bytes)), None),
+            Entries::Gzip(bytes) => (Source::Gzip(Inflating::new(bytes, buffer, most_buffer, limits.expanded)), None),
+        };
+        let entry = Entry {
+            is_bare: matches!(message.entries, Entries::Bare(_)),
+            // The tag of our own client says nothing.
+            keeps_tag: message.chunk.as_deref().and_then(ChunkId::parse).is_none(),
+            tag: &message.tag,
+            items: limits.items,
+        };
+        Self { source, entry, count: Count { left, read: 0, skip, budget: limits.repeated } }
+    }
+
+    /// Gives records to `each` until it wants a pause or there are no more.
+    ///
+    /// # Errors
+    ///
+    /// An entry cannot be read; the records before it have been given.
+    pub fn read(&mut self, mut each: impl FnMut(&Record<'_>) -> Next) -> Result<Progress, ForwardError> {
+        let Self { source, entry, count } = self;
+        let read = match source {
+            Source::Plain(reader, begin) => {
+                let passed = 0_usize.wrapping_sub(*begin);
+                let read = read(reader, passed, entry, count, &mut each);
+                read.map_err(|(problem, at)| problem.at(at))
+            }
+            Source::Gzip(inflating) => read_compressed(inflating, entry, count, &mut each),
+        };
+        if read.is_err() {
+            count.left = Some(0);
+        }
+        read
+    }
+}
+
+fn read_compressed(
+    inflating: &mut Inflating<'_>,
+    entry: &Entry<'_>,
+    count: &mut Count,
+    each: &mut impl FnMut(&Record<'_>) -> Next,
+) -> Result<Progress, ForwardError> {
+    loop {
+        if count.left == Some(0) {
+            return Ok(Progress::Done);
+        }
+        let passed = inflating.passed();
+        let mut reader = Reader::new(inflating.bytes());
+        let read = read(&mut reader, passed, entry, count, each);
+        let taken = reader.at();
+        inflating.advance(taken);
+        let has_more = !inflating.has_ended();
+        match read {
+            Ok(Progress::Paused) => return Ok(Progress::Paused),
+            // The rest of the entry may follow.
+            Ok(Progress::Done) | Err((Problem::Truncated, _)) if has_more => {
+                inflating.fill().map_err(|problem| problem.at(inflating.passed()))?;
+            }
+            Ok(Progress::Done) => return Ok(Progress::Done),
+            Err((problem, at)) => return Err(problem.at(passed + at)),
+        }
+    }
+}
+
+/// Reads entries up to the end of the bytes. After an error the reader is where the entry begins; returned is where in
+/// the bytes the problem is. `passed` more bytes of entries were read before the first byte of the reader.
+fn read<'a>(
+    reader: &mut Reader<'a>,
+    passed: usize,
+    entry: &Entry<'a>,
+    count: &mut Count,
+    each: &mut impl FnMut(&Record<'_>) -> Next,
+) -> Result<Progress, (Problem, usize)> {
+    loop {
+        match &mut count.left {
+            Some(0) => return Ok(Progress::Done),
+            None if reader.is_at_end() => return Ok(Progress::Done),
+            _ => {}
+        }
+        let begin = *reader;
+        let read = entry.read(reader).and_then(|(record, tag_bytes)| {
+            count.add(passed.wrapping_add(reader.at()), tag_bytes)?;
+            Ok(record)
+        });
+        match read {
+            Ok(_) if count.read <= count.skip => {}
+            Ok(record) if each(&record) == Next::Pause => return Ok(Progress::Paused),
+            Ok(_) => {}
+            Err(problem) => {
+                let at = reader.at();
+                *reader = begin;
+                return Err((problem, at));
+            }
+        }
+    }
+}
+
+impl Count {
+    /// Counts an entry, at whose end so many bytes of entries have been read.
+    fn add(&mut self, bytes: usize, tag_bytes: usize) -> Result<(), Problem> {
+        self.budget = self.budget.checked_sub(ROW_BYTES + tag_bytes).ok_or(Problem::TooLarge)?;
+        self.read += 1;
+        if is_too_dense(self.read, bytes) {
+            return Err(Problem::TooDense(self.read, bytes));
+        }
+        if let Some(left) = &mut self.left {
+            *left -= 1;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,134 @@
+//! How many files the process may have open (RLIMIT_NOFILE), and how many of them are left to connections.
+//!
+//! An accepted connection that leaves no descriptor to the stores would stop them, and one that leaves none to the
+//! listener of HTTP would hide that. So connections get what everything else cannot need.
+
+use rustix::process::{Resource, getrlimit, setrlimit};
+
+use crate::config::Config;
+use crate::sources::admission::Sizes;
+
+/// Slots that only listeners for HTTP use, when the general pool refuses a connection.
+///
+/// Chosen: one address gets a third of them, enough for a few monitoring systems and a person with a browser. Each costs
+/// a descriptor, and memory only while it is used.
+const HTTP_RESERVE: usize = 64;
+
+/// Slots in which a connection to a listener for every protocol may tell that it speaks HTTP. Chosen: less than the
+/// other reserve, because every sender that is refused passes through it for a moment.
+const FIRST_BYTES_RESERVE: usize = 16;
+
+/// Descriptors of the process itself: standard streams, the runtime, signals, files that are read once.
+///
+/// Measured: an idle service has 9 beside its listeners and stores; the rest is for what nobody thought of.
+const PROCESS: usize = 32;
+
+/// Descriptors for each store. A SQLite store has at most 14 open, when the day changes: lock, catalog, and the files and
+/// indexes of two days, three for each (measured on one day: 8). A PostgreSQL store has a few connections.
+const STORE: usize = 16;
+
+/// Descriptors for queries: eight at a time that each read a day of their own, with catalog, file and index (7). Queries
+/// of the same day share some of them (measured: 5 for each).
+const QUERIES: usize = 64;
+
+/// Descriptors for each folder of `adopt`: the queue of a dead process and the files that its records go to.
+const ADOPTED: usize = 16;
+
+/// Fewest descriptors for connections with which the service starts.
+const FEWEST: usize = 16;
+
+/// Raises the limit of open files where that is needed and allowed, and returns how many connections there may be.
+///
+/// # Errors
+///
+/// Too few files may be open for the service to work.
+pub fn share_out(config: &Config) -> Result<Sizes, String> {
+    let (own, wanted) = (own(config), wanted(config));
+    let allowed = raise((own + wanted) as u64);
+    let sizes = sizes(config.limits.connections, allowed.saturating_sub(own));
+    let mend = format!(
+        "this process may open {allowed} files (RLIMIT_NOFILE), and {own} are for everything but connections: raise the \
+         limit to {} (LimitNOFILE= in systemd, ulimit -n in a shell)",
+        own + wanted
+    );
+    if sizes.general == 0 {
+        return Err(format!("cannot serve connections: {mend}"));
+    }
+    if sizes.general < config.limits.connections {
+        tracing::warn!(
+            "limits.connections is {}, but only {} connections can be open, and {} more for HTTP: {mend}",
+            config.limits.connections,
+            sizes.general,
+            sizes.http + sizes.first_bytes,
+        );
+    }
+    Ok(sizes)
+}
+
+/// Descriptors that connections would use.
+fn wanted(config: &Config) -> usize {
+    config.limits.connections.saturating_add(HTTP_RESERVE + FIRST_BYTES_RESERVE)
+}
+
+/// Descriptors of everything but connections.
+fn own(config: &Config) -> usize {
+    // Each listener has its socket, and a connection that was accepted and may be refused.
+    let listeners = 2 * (config.listen.len() + 1);
+    PROCESS + listeners + STORE * (config.store.len() + 1) + QUERIES + ADOPTED * config.adopt.len()
+}
+
+/// Divides descriptors. Where they do not suffice, the reserves shrink to a quarter and an eighth of them.
+fn sizes(connections: usize, descriptors: usize) -> Sizes {
+    if descriptors < FEWEST {
+        return Sizes { general: 0, http: 0, first_bytes: 0 };
+    }
+    let (http, first_bytes) = (HTTP_RESERVE.min(descriptors / 4), FIRST_BYTES_RESERVE.min(descriptors / 8));
+    Sizes { general: connections.min(descriptors - http - first_bytes), http, first_bytes }
+}
+
+/// Raises the limit to what is needed, or as far as it goes; returns the limit that holds.
+fn raise(needed: u64) -> usize {
+    let limit = getrlimit(Resource::Nofile);
+    let soft = limit.current.unwrap_or(u64::MAX);
+    let raised = needed.min(limit.maximum.unwrap_or(u64::MAX));
+    let holds = if soft < raised {
+        let new = rustix::process::Rlimit { current: Some(raised), maximum: limit.maximum };
+        if setrlimit(Resource::Nofile, new).is_ok() { raised } else { soft }
+    } else {
+        soft
+    };
+    usize::try_from(holds).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn enough_descriptors_leave_the_limit_as_it_is() {
+        let all = Sizes { general: 4096, http: 64, first_bytes: 16 };
+        assert_eq!(all, sizes(4096, 4096 + 64 + 16));
+        assert_eq!(all, sizes(4096, usize::MAX));
+        assert_eq!(4095, sizes(4096, 4096 + 64 + 15).general);
+        assert_eq!(1, sizes(1, 4096).general);
+    }
+
+    #[test]
+    fn few_descriptors_are_divided_so_that_http_keeps_its_part() {
+        for descriptors in FEWEST..1000 {
+            let Sizes { general, http, first_bytes } = sizes(4096, descriptors);
+            assert_eq!(descriptors, general + http + first_bytes);
+            assert!(general >= descriptors / 2 && http >= 4 && first_bytes >= 2, "{descriptors}");
+        }
+        assert_eq!(0, sizes(4096, FEWEST - 1).general);
+    }
+
+    #[test]
+    fn every_listener_store_and_folder_has_its_part() {
+        let small = Config::parse("listen = []").unwrap();
+        let large = "listen = [\"tcp://127.0.0.1:1\"]\nstore = [\"sqlite:a\", \"sqlite:b\"]\nadopt = [\"/dev/shm/q\"]";
+        assert_eq!(2 + STORE + ADOPTED, own(&Config::parse(large).unwrap()) - own(&small));
+        // The default fits into 1,024 with a few hundred connections.
+        assert!(own(&Config::default()) < 200);
+    }
+}

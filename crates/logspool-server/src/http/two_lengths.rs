@@ -1,0 +1,236 @@
+//! Requests that state their length twice: `Content-Length` together with `Transfer-Encoding`.
+//!
+//! A proxy in front of the service may believe the other one of the two, and then takes a part of the body for the next
+//! request (request smuggling). hyper follows the standard, believes `Transfer-Encoding` and removes the other header, so
+//! nothing behind it can see that there were two. The standard lets a server refuse such a request (RFC 9112, 6.3), and
+//! that needs a look at the bytes before hyper has them: [`Watched`] follows heads and bodies as they are read.
+//!
+//! It decides nothing else. Where it cannot follow, hyper's rule holds.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use tokio::io::{AsyncRead, ReadBuf};
+
+use super::Problem;
+
+/// Bytes of a line that are kept: enough for the names and values that count.
+const LINE_BYTES: usize = 256;
+
+/// Whether a request with two lengths has been read from a connection.
+#[derive(Debug, Clone, Default)]
+pub(super) struct TwoLengths(Arc<AtomicBool>);
+
+impl TwoLengths {
+    /// Whether one has.
+    pub fn found(&self) -> bool {
+        // Relaxed: set and read by the task of the connection.
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The answer to such a request, after which the connection is closed.
+pub(super) fn refuse() -> Response {
+    let why = "the request has both Content-Length and Transfer-Encoding: send one of them".to_owned();
+    let mut response = Problem(StatusCode::BAD_REQUEST, why).into_response();
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+/// A stream of requests that is looked through while it is read.
+#[derive(Debug)]
+pub(super) struct Watched<R> {
+    stream: R,
+    heads: Heads,
+    found: TwoLengths,
+}
+
+impl<R> Watched<R> {
+    /// The stream, and what will be found in it.
+    pub fn new(stream: R) -> (Self, TwoLengths) {
+        let found = TwoLengths::default();
+        (Self { stream, heads: Heads::default(), found: found.clone() }, found)
+    }
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for Watched<R> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if self.heads.read(&buffer.filled()[before..]) {
+            self.found.0.store(true, Ordering::Relaxed);
+        }
+        read
+    }
+}
+
+/// Where in a request the stream is.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum At {
+    /// In a line of the head.
+    #[default]
+    Head,
+    /// In a body with so many bytes left.
+    Body(u64),
+    /// In the line with the length of a chunk.
+    ChunkLength,
+    /// In a chunk with so many bytes left.
+    Chunk(u64),
+    /// In the line that ends a chunk.
+    ChunkEnd,
+    /// In a line after the last chunk.
+    Trailer,
+    /// Nowhere: what came is no request.
+    Lost,
+}
+
+/// Follows the heads of requests.
+#[derive(Debug, Default)]
+struct Heads {
+    at: At,
+    /// The line so far, without what is beyond [`LINE_BYTES`].
+    line: Vec<u8>,
+    has_length: bool,
+    /// `None`: it is no number, or written at too great length.
+    length: Option<u64>,
+    has_encoding: bool,
+}
+
+impl Heads {
+    /// Follows the next bytes: whether a head with two lengths ends in them.
+    fn read(&mut self, mut bytes: &[u8]) -> bool {
+        let mut found = false;
+        while !bytes.is_empty() && self.at != At::Lost {
+            match self.at {
+                At::Body(left) | At::Chunk(left) => {
+                    let taken = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
+                    bytes = &bytes[taken..];
+                    self.at = match (self.at, left - taken as u64) {
+                        (At::Body(_), 0) => At::Head,
+                        (At::Body(_), left) => At::Body(left),
+                        (_, 0) => At::ChunkEnd,
+                        (_, left) => At::Chunk(left),
+                    };
+                }
+                _ => {
+                    let end = memchr::memchr(b'\n', bytes);
+                    let piece = &bytes[..end.unwrap_or(bytes.len())];
+                    self.line.extend_from_slice(&piece[..piece.len().min(LINE_BYTES - self.line.len())]);
+                    bytes = &bytes[end.map_or(bytes.len(), |end| end + 1)..];
+                    if end.is_some() {
+                        found |= self.end_line();
+                        self.line.clear();
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    /// Whether the line ends a head with two lengths.
+    fn end_line(&mut self) -> bool {
+        let line = self.line.trim_ascii();
+        match self.at {
+            At::Head if line.is_empty() => {
+                let (has_length, has_encoding) = (self.has_length, self.has_encoding);
+                self.at = match (has_encoding, has_length, self.length) {
+                    (true, ..) => At::ChunkLength,
+                    (false, false, _) | (false, true, Some(0)) => At::Head,
+                    (false, true, Some(length)) => At::Body(length),
+                    (false, true, None) => At::Lost,
+                };
+                (self.has_length, self.has_encoding, self.length) = (false, false, None);
+                return has_length && has_encoding;
+            }
+            At::Head => self.read_header(),
+            At::ChunkLength => {
+                let digits = line.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+                self.at = match std::str::from_utf8(digits).ok().and_then(|text| u64::from_str_radix(text, 16).ok()) {
+                    None => At::Lost,
+                    Some(0) => At::Trailer,
+                    Some(length) => At::Chunk(length),
+                };
+            }
+            At::ChunkEnd => self.at = At::ChunkLength,
+            At::Trailer if line.is_empty() => self.at = At::Head,
+            At::Trailer | At::Lost | At::Body(_) | At::Chunk(_) => {}
+        }
+        false
+    }
+
+    /// Notes a header that tells a length.
+    fn read_header(&mut self) {
+        let Some(colon) = memchr::memchr(b':', &self.line) else { return };
+        let (name, value) = (&self.line[..colon], self.line[colon + 1..].trim_ascii());
+        if name.eq_ignore_ascii_case(b"transfer-encoding") {
+            self.has_encoding = true;
+        } else if name.eq_ignore_ascii_case(b"content-length") {
+            self.has_length = true;
+            self.length = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LENGTH: &str = "POST /ingest HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nabc\n\n";
+    const CHUNKED: &str = "POST / HTTP/1.1\r\ntransfer-encoding:chunked\r\n\r\n5;x=y\r\n\r\n\r\n5\r\nA\r\nabcdefghij\r\n0\r\nDate: x\r\n\r\n";
+    const GET: &str = "GET /?a:b HTTP/1.1\r\nHost: a:1\r\n\r\n";
+
+    /// Whether it is found, however the bytes are cut.
+    fn found(text: &str) -> bool {
+        let all = Heads::default().read(text.as_bytes());
+        let mut heads = Heads::default();
+        let by_bytes = text.as_bytes().chunks(1).fold(false, |found, byte| found | heads.read(byte));
+        assert_eq!(all, by_bytes, "{text}");
+        all
+    }
+
+    #[test]
+    fn requests_with_one_length_or_none_go_on() {
+        for text in [GET, LENGTH, CHUNKED, &[GET, LENGTH, CHUNKED, GET, CHUNKED, LENGTH, GET].concat()] {
+            assert!(!found(text), "{text}");
+        }
+        // A body is none of its business.
+        assert!(!found(
+            "POST / HTTP/1.1\r\nContent-Length: 56\r\n\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n    "
+        ));
+        assert!(!found(&format!("POST / HTTP/1.1\r\nX: {}\r\n\r\n", "Content-Length: 1".repeat(100))));
+    }
+
+    #[test]
+    fn two_lengths_are_found_in_any_order_and_place() {
+        let first = "POST / HTTP/1.1\r\ncontent-length: 5\r\nTransfer-Encoding: chunked\r\n\r\n";
+        let last = "POST / HTTP/1.1\nTRANSFER-ENCODING: chunked\nX: y\nContent-Length:5\n\n";
+        let long =
+            format!("POST / HTTP/1.1\r\nContent-Length:{}5\r\nTransfer-Encoding: chunked\r\n\r\n", " ".repeat(300));
+        for text in [first, last, &long] {
+            assert!(found(text), "{text}");
+            for before in [GET, LENGTH, CHUNKED] {
+                assert!(found(&[before, text].concat()), "{before}{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_request_is_not_followed() {
+        for text in
+            ["POST / HTTP/1.1\r\nContent-Length: -5\r\n\r\n", "POST / HTTP/1.1\r\nTransfer-Encoding: x\r\n\r\nzz\r\n"]
+        {
+            let mut heads = Heads::default();
+            heads.read(text.as_bytes());
+            assert_eq!(At::Lost, heads.at);
+        }
+    }
+}

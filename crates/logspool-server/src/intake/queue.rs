@@ -1,0 +1,225 @@
+//! The queue in front of a store: origins take turns in it.
+//!
+//! Each origin has a line of its own, whose order is kept. Origins take turns by bytes; one that has just come, with
+//! nothing in its line before, goes first. So a sender that waits for each ack waits for the transaction that is being
+//! written, and not for what a thousand connections of another origin have queued (the scheme of RFC 8290, FQ-CoDel).
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::origin::Origin;
+
+/// Bytes that an origin may have written in one turn.
+///
+/// Chosen: some thousand records. Half of it makes more turns in a transaction, with twice as much an origin waits longer.
+const TURN_BYTES: usize = 256 * 1024;
+
+/// Makes the two ends of a queue.
+pub fn queue<T>() -> (Sender<T>, Receiver<T>) {
+    let shared = Arc::new(Shared::default());
+    (Sender(shared.clone()), Receiver(shared))
+}
+
+/// Puts items in. Dropped, it closes the queue: the receiver gets what is in it, then the end.
+#[derive(Debug)]
+pub struct Sender<T>(Arc<Shared<T>>);
+
+/// Takes items out.
+#[derive(Debug)]
+pub struct Receiver<T>(Arc<Shared<T>>);
+
+/// Why there is no item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Empty {
+    /// None has come in time.
+    Timeout,
+    /// None will come.
+    Closed,
+}
+
+#[derive(Debug)]
+struct Shared<T> {
+    state: Mutex<State<T>>,
+    has_come: Condvar,
+}
+
+#[derive(Debug)]
+struct State<T> {
+    lines: HashMap<Origin, Line<T>>,
+    /// Origins that have just come.
+    new: VecDeque<Origin>,
+    /// Origins whose first turn is over.
+    old: VecDeque<Origin>,
+    is_closed: bool,
+}
+
+#[derive(Debug)]
+struct Line<T> {
+    items: VecDeque<(T, usize)>,
+    /// Bytes that are left of the turn; an item may take more than there are.
+    turn: i64,
+}
+
+impl<T> Default for Shared<T> {
+    fn default() -> Self {
+        let state = State { lines: HashMap::new(), new: VecDeque::new(), old: VecDeque::new(), is_closed: false };
+        Self { state: Mutex::new(state), has_come: Condvar::new() }
+    }
+}
+
+impl<T> Shared<T> {
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> Sender<T> {
+    /// Puts an item of so many bytes at the end of its origin's line. Where nobody takes it any more it is dropped.
+    pub fn send(&self, origin: Origin, item: T, bytes: usize) {
+        let mut state = self.0.lock();
+        if state.is_closed {
+            return;
+        }
+        let State { lines, new, .. } = &mut *state;
+        let line = lines.entry(origin).or_insert_with(|| {
+            new.push_back(origin);
+            Line { items: VecDeque::new(), turn: TURN_BYTES as i64 }
+        });
+        line.items.push_back((item, bytes));
+        drop(state);
+        self.0.has_come.notify_one();
+    }
+}
+
+impl<T> Drop for Sender<T> {
+    fn drop(&mut self) {
+        self.0.lock().is_closed = true;
+        self.0.has_come.notify_all();
+    }
+}
+
+impl<T> Receiver<T> {
+    /// The next item, for which it waits so long at most.
+    ///
+    /// # Errors
+    ///
+    /// There is none.
+    pub fn receive(&self, wait: Duration) -> Result<T, Empty> {
+        let until = Instant::now() + wait;
+        let mut state = self.0.lock();
+        loop {
+            if let Some(item) = state.next() {
+                return Ok(item);
+            }
+            if state.is_closed {
+                return Err(Empty::Closed);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(Empty::Timeout);
+            }
+            state = self.0.has_come.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl<T> Drop for Receiver<T> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.is_closed = true;
+        let lines = std::mem::take(&mut state.lines);
+        drop(state);
+        // Outside the lock: what waits for an item may send another one.
+        drop(lines);
+    }
+}
+
+impl<T> State<T> {
+    fn next(&mut self) -> Option<T> {
+        loop {
+            let turns = if self.new.is_empty() { &mut self.old } else { &mut self.new };
+            let origin = *turns.front()?;
+            let line = self.lines.get_mut(&origin)?;
+            if line.turn <= 0 {
+                line.turn += TURN_BYTES as i64;
+                turns.pop_front();
+                self.old.push_back(origin);
+                continue;
+            }
+            let (item, bytes) = line.items.pop_front()?;
+            line.turn -= i64::try_from(bytes).unwrap_or(i64::MAX);
+            if line.items.is_empty() {
+                turns.pop_front();
+                self.lines.remove(&origin);
+            }
+            return Some(item);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    fn origin(last: u8) -> Origin {
+        Origin::V4(Ipv4Addr::new(192, 0, 2, last))
+    }
+
+    fn all(receiver: &Receiver<&'static str>) -> Vec<&'static str> {
+        std::iter::from_fn(|| receiver.receive(Duration::ZERO).ok()).collect()
+    }
+
+    #[test]
+    fn an_origin_that_has_just_come_goes_before_those_with_long_lines() {
+        let (sender, receiver) = queue();
+        for item in ["a1", "a2", "a3", "a4"] {
+            sender.send(origin(1), item, TURN_BYTES);
+        }
+        assert_eq!(Ok("a1"), receiver.receive(Duration::ZERO));
+        assert_eq!(Ok("a2"), receiver.receive(Duration::ZERO));
+        sender.send(origin(2), "b1", 1);
+
+        assert_eq!(["b1", "a3", "a4"], *all(&receiver));
+        assert!(receiver.0.lock().lines.is_empty() && receiver.0.lock().old.is_empty());
+    }
+
+    #[test]
+    fn origins_take_turns_by_bytes_and_each_keeps_its_order() {
+        let (sender, receiver) = queue();
+        for item in ["a1", "a2", "a3"] {
+            sender.send(origin(1), item, 3 * TURN_BYTES);
+        }
+        for item in ["b1", "b2", "b3", "b4", "b5", "b6"] {
+            sender.send(origin(2), item, TURN_BYTES);
+        }
+
+        assert_eq!(["a1", "b1", "b2", "b3", "a2", "b4", "b5", "b6", "a3"], *all(&receiver));
+    }
+
+    #[test]
+    fn a_closed_queue_gives_what_is_in_it_and_then_ends() {
+        let (sender, receiver) = queue();
+        sender.send(origin(1), "a", 1);
+        assert_eq!(Ok("a"), receiver.receive(Duration::ZERO));
+        assert_eq!(Err(Empty::Timeout), receiver.receive(Duration::ZERO));
+        sender.send(origin(1), "b", 1);
+        drop(sender);
+
+        assert_eq!(Ok("b"), receiver.receive(Duration::MAX / 4));
+        assert_eq!(Err(Empty::Closed), receiver.receive(Duration::MAX / 4));
+    }
+
+    #[test]
+    fn items_for_a_receiver_that_has_gone_are_dropped() {
+        let (sender, receiver) = queue();
+        let item = Arc::new(());
+        sender.send(origin(1), item.clone(), 1);
+        drop(receiver);
+        sender.send(origin(1), item.clone(), 1);
+
+        assert_eq!(1, Arc::strong_count(&item));
+    }
+}

@@ -1,0 +1,51 @@
+//! Who shares: connections, memory and turns of the writers are shared between origins, not between connections.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// A sender, or several that are counted together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// An IPv4 address. Those of loopback count one by one, like all others.
+    V4(Ipv4Addr),
+    /// The first 64 bits of an IPv6 address: a single machine can take any address of such a network.
+    V6(u64),
+    /// A user of this machine, who connects to a unix socket.
+    User(u32),
+}
+
+impl From<IpAddr> for Origin {
+    fn from(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            IpAddr::V4(address) => Self::V4(address),
+            IpAddr::V6(address) => Self::V6((address.to_bits() >> 64) as u64),
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::V4(address) => address.fmt(to),
+            Self::V6(network) => write!(to, "{}/64", Ipv6Addr::from_bits(u128::from(*network) << 64)),
+            Self::User(id) => write!(to, "user {id} of this machine"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn peers_are_told_apart_by_address_network_and_user() {
+        let of = |address: &str| Origin::from(address.parse::<IpAddr>().unwrap());
+
+        assert_eq!(of("192.0.2.7"), of("::ffff:192.0.2.7"));
+        assert_ne!(of("127.0.0.1"), of("127.0.0.2"));
+        assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:1"));
+        assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
+        assert_eq!("2001:db8:0:1::/64", of("2001:db8:0:1::1").to_string());
+        assert_eq!("user 1000 of this machine", Origin::User(1000).to_string());
+    }
+}

@@ -1,0 +1,353 @@
+//! Which connections get in. Slots are shared between peers, and some are kept for HTTP.
+//!
+//! A connection that has sent records is never closed for its silence, because a stdlib handler would lose a record
+//! before it notices. So a slot that a peer has taken cannot be taken back, and fairness has to come before that: a peer
+//! that holds many slots is refused while others can still get some. Three pools of slots exist:
+//!
+//! - the general pool of `limits.connections` slots, for every connection;
+//! - a reserve for listeners that take only HTTP, used when the general pool refuses a connection;
+//! - a reserve for listeners that take every protocol, used in the same case. A connection may send its first bytes in
+//!   it. If they are HTTP it stays there, otherwise it has to move to the general pool or is closed.
+//!
+//! So a health check gets an answer when senders have taken every other slot. A connection in a reserve has little time
+//! for its request and its answer, and is closed after that: see [`Slot::header_time`] and [`Slot::is_reserved`].
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::framing::Protocol;
+use crate::origin::Origin;
+
+/// Time for the header of a request in a reserve.
+///
+/// Chosen: a health check sends its request at once, also over a slow network. A peer that sends nothing blocks its part
+/// of the reserve for this long; with half of it a busy client could be too late.
+const RESERVED_HEADER_TIME: Duration = Duration::from_secs(2);
+
+/// A peer may hold one slot for this many that are free. So a single peer gets a third of all slots, the next one a
+/// third of the rest, and so on: there is a free slot for a new peer until very many peers have taken what they may.
+///
+/// Chosen: with 1 a single peer would get half of the slots, and four hostile addresses would leave 128 to an honest
+/// host (of 4,096; now 269). With 3 one machine would get only 1,024, too few for some hundred processes with several
+/// handlers each.
+const FREE_FOR_EACH_HELD: usize = 2;
+
+/// Why a connection is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// All slots are taken.
+    Full {
+        /// How many there are.
+        limit: usize,
+    },
+    /// The peer holds as many as it may.
+    Share {
+        /// How many it holds.
+        held: usize,
+        /// How many there are.
+        limit: usize,
+    },
+}
+
+impl Refusal {
+    /// The label of the metric.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Full { .. } => "too_many",
+            Self::Share { .. } => "too_many_of_peer",
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full { limit } => write!(to, "all {limit} connections are taken (limits.connections)"),
+            Self::Share { held, limit } => write!(
+                to,
+                "this peer has {held} of {limit} connections, and may not have more now (limits.connections, \
+                 limits.connections_per_peer)"
+            ),
+        }
+    }
+}
+
+/// How many slots each pool has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sizes {
+    /// The general pool: `limits.connections`, or fewer where the process may not open as many files.
+    pub general: usize,
+    /// The reserve of listeners that take only HTTP.
+    pub http: usize,
+    /// The reserve of listeners that take every protocol.
+    pub first_bytes: usize,
+}
+
+/// Slots that peers share.
+#[derive(Debug)]
+struct Pool {
+    limit: usize,
+    /// How many one peer may hold; `None`: it depends on how many are free.
+    per_peer: Option<usize>,
+    open: usize,
+    held: HashMap<Origin, usize>,
+}
+
+impl Pool {
+    fn new(limit: usize, per_peer: Option<usize>) -> Self {
+        Self { limit, per_peer, open: 0, held: HashMap::new() }
+    }
+
+    fn take(&mut self, origin: Origin) -> Result<(), Refusal> {
+        let free = self.limit - self.open;
+        if free == 0 {
+            return Err(Refusal::Full { limit: self.limit });
+        }
+        let held = self.held.get(&origin).copied().unwrap_or_default();
+        let may = match self.per_peer {
+            Some(most) => held < most,
+            None => held * FREE_FOR_EACH_HELD < free,
+        };
+        if !may {
+            return Err(Refusal::Share { held, limit: self.limit });
+        }
+        self.open += 1;
+        self.held.insert(origin, held + 1);
+        Ok(())
+    }
+
+    fn give_back(&mut self, origin: Origin) {
+        self.open -= 1;
+        let held = self.held.get_mut(&origin).expect("an origin is known while it holds a slot");
+        *held -= 1;
+        if *held == 0 {
+            self.held.remove(&origin);
+        }
+    }
+}
+
+/// What a listener takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Door {
+    /// Every protocol.
+    Any,
+    /// HTTP alone.
+    Http,
+    /// One protocol that is not HTTP: there is no reserve.
+    Records,
+}
+
+impl From<Option<Protocol>> for Door {
+    fn from(protocol: Option<Protocol>) -> Self {
+        match protocol {
+            None => Self::Any,
+            Some(Protocol::Http) => Self::Http,
+            Some(_) => Self::Records,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    General,
+    Http,
+    FirstBytes,
+}
+
+#[derive(Debug)]
+struct Pools {
+    general: Pool,
+    http: Pool,
+    first_bytes: Pool,
+}
+
+impl Pools {
+    fn at(&mut self, place: Place) -> &mut Pool {
+        match place {
+            Place::General => &mut self.general,
+            Place::Http => &mut self.http,
+            Place::FirstBytes => &mut self.first_bytes,
+        }
+    }
+}
+
+/// Lets connections in.
+#[derive(Debug)]
+pub struct Admission(Mutex<Pools>);
+
+impl Admission {
+    /// With so many slots, of which a peer may hold `per_peer` in the general pool; 0: a share of those that are free.
+    pub fn new(sizes: Sizes, per_peer: usize) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Pools {
+            general: Pool::new(sizes.general, (per_peer > 0).then_some(per_peer)),
+            http: Pool::new(sizes.http, None),
+            first_bytes: Pool::new(sizes.first_bytes, None),
+        })))
+    }
+
+    /// Gives a slot to a connection.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none, in the general pool.
+    pub fn admit(self: &Arc<Self>, origin: Origin, door: Door) -> Result<Slot, Refusal> {
+        let mut pools = self.pools();
+        let place = pools.general.take(origin).map(|()| Place::General).or_else(|refusal| {
+            let reserve = match door {
+                Door::Http => Place::Http,
+                Door::Any => Place::FirstBytes,
+                Door::Records => return Err(refusal),
+            };
+            pools.at(reserve).take(origin).map(|()| reserve).map_err(|_| refusal)
+        })?;
+        Ok(Slot { admission: self.clone(), origin, place })
+    }
+
+    fn pools(&self) -> std::sync::MutexGuard<'_, Pools> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The slot of a connection; free again when it is dropped.
+#[derive(Debug)]
+pub struct Slot {
+    admission: Arc<Admission>,
+    origin: Origin,
+    place: Place,
+}
+
+impl Slot {
+    /// Whether it is one of a reserve. The connection is closed after one answer, or after `limits.header_seconds`: a live
+    /// tail would hold the slot for ever.
+    pub fn is_reserved(&self) -> bool {
+        self.place != Place::General
+    }
+
+    /// Time for the first bytes, and for the header of a request.
+    pub fn header_time(&self, usual: Duration) -> Duration {
+        if self.is_reserved() { usual.min(RESERVED_HEADER_TIME) } else { usual }
+    }
+
+    /// The first bytes have told the protocol. Records are not taken in a reserve: for them the slot moves to the general
+    /// pool.
+    ///
+    /// # Errors
+    ///
+    /// Why the general pool has no slot.
+    pub fn settle(&mut self, protocol: Protocol) -> Result<(), Refusal> {
+        if !self.is_reserved() || protocol == Protocol::Http {
+            return Ok(());
+        }
+        let mut pools = self.admission.pools();
+        pools.general.take(self.origin)?;
+        pools.at(self.place).give_back(self.origin);
+        drop(pools);
+        self.place = Place::General;
+        Ok(())
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.admission.pools().at(self.place).give_back(self.origin);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    fn origin(last: u8) -> Origin {
+        Origin::V4(Ipv4Addr::new(192, 0, 2, last))
+    }
+
+    fn admission(per_peer: usize) -> Arc<Admission> {
+        Admission::new(Sizes { general: 4096, http: 64, first_bytes: 16 }, per_peer)
+    }
+
+    /// As many slots as it gets.
+    fn take_all(admission: &Arc<Admission>, origin: Origin, door: Door) -> (Vec<Slot>, Refusal) {
+        let mut slots = Vec::new();
+        loop {
+            match admission.admit(origin, door) {
+                Ok(slot) => slots.push(slot),
+                Err(refusal) => return (slots, refusal),
+            }
+        }
+    }
+
+    #[test]
+    fn one_peer_gets_a_third_and_the_next_a_third_of_the_rest() {
+        let admission = admission(0);
+        let (first, refusal) = take_all(&admission, origin(1), Door::Records);
+        let (second, _) = take_all(&admission, origin(2), Door::Records);
+        let rest: Vec<_> = (3..=12).map(|last| take_all(&admission, origin(last), Door::Records).0).collect();
+
+        assert_eq!((1366, 910), (first.len(), second.len()));
+        assert_eq!(Refusal::Share { held: 1366, limit: 4096 }, refusal);
+        // A dozen peers that take all they can leave room to others.
+        assert!(4096 - first.len() - second.len() - rest.iter().map(Vec::len).sum::<usize>() > 20);
+        assert!(admission.admit(origin(13), Door::Records).is_ok());
+    }
+
+    #[test]
+    fn every_slot_can_be_taken_and_comes_back() {
+        let admission = admission(0);
+        let address = |number: u32| Origin::V4(Ipv4Addr::from_bits(number));
+        let mut slots: Vec<_> = (0..4096).map(|number| admission.admit(address(number), Door::Any).unwrap()).collect();
+
+        let refusal = admission.admit(origin(1), Door::Records).unwrap_err();
+        assert_eq!(("too_many", Refusal::Full { limit: 4096 }), (refusal.reason(), refusal));
+        slots.clear();
+        assert_eq!(1366, take_all(&admission, origin(1), Door::Records).0.len());
+        assert!(admission.pools().general.held.is_empty());
+    }
+
+    #[test]
+    fn a_given_number_for_a_peer_replaces_its_share() {
+        let admission = admission(4096);
+        let (_slots, refusal) = take_all(&admission, origin(1), Door::Records);
+        assert_eq!(Refusal::Full { limit: 4096 }, refusal);
+
+        let admission = self::admission(3);
+        let (slots, refusal) = take_all(&admission, origin(1), Door::Records);
+        assert_eq!((3, "too_many_of_peer"), (slots.len(), refusal.reason()));
+    }
+
+    #[test]
+    fn http_has_slots_of_its_own_which_peers_share_too() {
+        let admission = admission(0);
+        let _senders = take_all(&admission, origin(1), Door::Records);
+        let (mut requests, _) = take_all(&admission, origin(1), Door::Http);
+        assert_eq!(22, requests.len());
+        assert!(requests.iter().all(Slot::is_reserved));
+
+        // Another address is in the general pool, and then gets its part of the reserve.
+        assert!(!admission.admit(origin(2), Door::Http).unwrap().is_reserved());
+        let _others = take_all(&admission, origin(2), Door::Records);
+        assert!(admission.admit(origin(2), Door::Http).unwrap().is_reserved());
+        requests.pop();
+        assert!(admission.admit(origin(1), Door::Http).unwrap().is_reserved());
+    }
+
+    #[test]
+    fn a_connection_in_the_reserve_stays_there_only_with_http() {
+        let admission = admission(2);
+        let mut senders = take_all(&admission, origin(1), Door::Records).0;
+        let usual = Duration::from_secs(10);
+        assert_eq!(usual, senders[0].header_time(usual));
+        let mut asks = admission.admit(origin(1), Door::Any).unwrap();
+        let mut sends = admission.admit(origin(1), Door::Any).unwrap();
+        assert_eq!(RESERVED_HEADER_TIME, sends.header_time(usual));
+
+        assert_eq!(Ok(()), asks.settle(Protocol::Http));
+        assert_eq!("too_many_of_peer", sends.settle(Protocol::Pickle).unwrap_err().reason());
+        senders.pop();
+        assert_eq!(Ok(()), sends.settle(Protocol::Pickle));
+        assert!(asks.is_reserved() && !sends.is_reserved());
+    }
+}

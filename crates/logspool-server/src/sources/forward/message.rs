@@ -1,0 +1,235 @@
+//! One message of Forward on its way to the stores: its records get room, are decoded, and are handed over.
+
+use std::cell::Cell;
+
+use tokio::sync::mpsc;
+
+use super::{Chunks, End, Waiting};
+use crate::budget::{Room, decoded_bytes};
+use crate::decoders::forward::{self, ChunkId, ForwardError, Message, Next, Problem, Progress};
+use crate::delivery::{Chunk, Place};
+use crate::sources::reading::Reader;
+use crate::sources::streams::Shared;
+
+/// Memory that is reserved for records at a time. Chosen: that of some 2,000 records, more than most messages hold.
+const RESERVED_BYTES: usize = 1 << 20;
+
+/// The most memory for the records of one part.
+///
+/// Chosen: the records of a chunk of logspool's own client take less, so they are stored in one piece.
+const PART_BYTES: usize = 8 << 20;
+
+/// Bytes of decompressed entries that a message may have in memory at a time. A message with a longer entry is
+/// decompressed once more, with a larger buffer.
+const BUFFER_BYTES: usize = 256 * 1024;
+
+/// Memory of a decompressor beside its buffer: a window of 32 KiB and its tables.
+const INFLATER_BYTES: usize = 64 * 1024;
+
+thread_local! {
+    /// A buffer for decompressed entries, from one message to the next.
+    static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// Reads a message and hands over its records. Where it cannot be read there is a record that says so; such a message
+/// is acknowledged like any other, because it would not come better the next time.
+pub async fn hand_over(
+    frame: &[u8],
+    chunks: &mut Chunks,
+    reader: &mut Reader<'_>,
+    shared: &Shared,
+    waiting: &mpsc::Sender<Waiting>,
+) -> Result<(), End> {
+    let limits = chunks.limits;
+    let message = forward::read(frame, &limits);
+    let known = message.as_ref().ok().cloned().or_else(|| forward::read_id(frame, &limits));
+    let numbers = known.as_ref().and_then(Numbers::of);
+    let ack = known.as_ref().and_then(Message::ack);
+    let mut delivery = Delivery { frame, chunks, shared, waiting, numbers, ack };
+    match message {
+        Ok(message) => {
+            let mut buffer = BUFFER.take();
+            let handed_over = delivery.records(&message, &mut buffer, reader).await;
+            if buffer.capacity() <= BUFFER_BYTES {
+                BUFFER.set(buffer);
+            }
+            handed_over
+        }
+        Err(error) => {
+            let room = shared.intake.room_to_decode(reader.origin(), frame.len()).await;
+            delivery.fail(reader, &error.to_string(), room).await
+        }
+    }
+}
+
+/// A message whose records are being handed over.
+struct Delivery<'a> {
+    frame: &'a [u8],
+    chunks: &'a mut Chunks,
+    shared: &'a Shared,
+    waiting: &'a mpsc::Sender<Waiting>,
+    /// The numbers of the records that are not handed over yet.
+    numbers: Option<Numbers>,
+    /// What the sender waits for.
+    ack: Option<Vec<u8>>,
+}
+
+impl Delivery<'_> {
+    async fn records(
+        &mut self,
+        message: &Message<'_>,
+        buffer: &mut Vec<u8>,
+        reader: &mut Reader<'_>,
+    ) -> Result<(), End> {
+        let shared = self.shared;
+        let budget = &shared.intake.budget;
+        let reserved = match message.is_compressed() {
+            true => RESERVED_BYTES,
+            false => decoded_bytes(self.frame.len()).min(RESERVED_BYTES),
+        };
+        let most = self.chunks.limits.expanded;
+        // Records in the parts that are handed over.
+        let mut done = 0;
+        for most_buffer in [BUFFER_BYTES.min(most), most] {
+            let _inflating = match message.is_compressed() {
+                true => Some(budget.for_inflating(reader.origin(), most_buffer + INFLATER_BYTES).await),
+                false => None,
+            };
+            let mut records = message.records(buffer, most_buffer, done);
+            loop {
+                let mut room = budget.for_records(reader.origin(), reserved).await;
+                let mut count = 0;
+                let read = records.read(|record| {
+                    reader.push(record);
+                    count += 1;
+                    if has_room(reader.used_bytes(), &mut room) { Next::More } else { Next::Pause }
+                });
+                match read {
+                    Ok(Progress::Paused) => {
+                        done += count;
+                        if !self.part(reader, count as u64, room).await? {
+                            return Ok(());
+                        }
+                    }
+                    Ok(Progress::Done) => return self.last(reader, Some(count as u64), room).await,
+                    Err(ForwardError { problem: Problem::LongEntry(_), .. }) if most_buffer < most => {
+                        reader.discard();
+                        break;
+                    }
+                    Err(error) => {
+                        if matches!(error.problem, Problem::TooDense(..)) {
+                            shared.intake.metrics.drop_records("too_dense", reader.discard());
+                        }
+                        return self.fail(reader, &error.to_string(), room).await;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands over so many records, after which others follow. `false`: the message names fewer records than it holds, and
+    /// the rest of it is not taken.
+    async fn part(&mut self, reader: &mut Reader<'_>, records: u64, room: Room) -> Result<bool, End> {
+        let chunk = match &mut self.numbers {
+            None => None,
+            Some(numbers) => match numbers.part(records) {
+                Some(chunk) => Some(chunk),
+                None => {
+                    self.shared.intake.metrics.drop_records("unnumbered", reader.discard());
+                    self.fail(reader, "it holds more records than its chunk id says", room).await?;
+                    return Ok(false);
+                }
+            },
+        };
+        self.submit(reader, chunk, Has::More, room).await?;
+        Ok(true)
+    }
+
+    /// Hands over the last records; `None`: it is not known how many the message has.
+    async fn last(&mut self, reader: &mut Reader<'_>, records: Option<u64>, room: Room) -> Result<(), End> {
+        let chunk = self.numbers.take().and_then(|numbers| numbers.rest(records));
+        self.submit(reader, chunk, Has::Ended, room).await
+    }
+
+    /// Hands over the records that were read before the message could not be read on, with a record that says so.
+    async fn fail(&mut self, reader: &mut Reader<'_>, why: &str, room: Room) -> Result<(), End> {
+        reader.reject(self.frame, why);
+        self.last(reader, None, room).await
+    }
+
+    async fn submit(
+        &mut self,
+        reader: &mut Reader<'_>,
+        chunk: Option<Chunk>,
+        has: Has,
+        mut room: Room,
+    ) -> Result<(), End> {
+        let intake = &self.shared.intake;
+        let numbered = chunk.map(|chunk| self.chunks.place(chunk, self.shared)).transpose()?;
+        let batch = reader.take();
+        room.shrink(batch.bytes());
+        if !room.holds(batch.bytes()) {
+            // A single record may be larger than what was reserved. The room goes back first: those who hold some and
+            // wait for more would wait for each other.
+            drop(room);
+            room = intake.room_for(reader.origin(), &batch).await;
+        }
+        if self.ack.is_none() {
+            if !batch.is_empty() {
+                intake.leave(batch, room);
+            }
+            return Ok(());
+        }
+        let outcome = intake.submit(batch, numbered, room);
+        let ack = if has == Has::Ended { self.ack.take() } else { None };
+        self.waiting.send((ack, outcome)).await.map_err(|_| End::Refused)
+    }
+}
+
+/// Whether records of a message follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Has {
+    More,
+    Ended,
+}
+
+/// Whether another record may be decoded now: its part is not full, and there is room or more can be had at once.
+fn has_room(used: usize, room: &mut Room) -> bool {
+    // A buffer that grows doubles, so it has up to twice the bytes in use.
+    let needed = 2 * used;
+    room.holds(needed) || (needed <= PART_BYTES && room.try_grow(RESERVED_BYTES))
+}
+
+/// The numbers that the records of a message have in their stream, as far as they are not handed over.
+struct Numbers {
+    rest: Chunk,
+    is_whole: bool,
+}
+
+impl Numbers {
+    /// Those of a message whose sender numbers its records.
+    fn of(message: &Message<'_>) -> Option<Self> {
+        let ChunkId { stream, epoch, first, last } = ChunkId::parse(message.chunk.as_deref()?)?;
+        let stream = stream.to_owned();
+        let rest = Chunk { stream, epoch, first, last, place: Place::Opening, end: message.end };
+        Some(Self { rest, is_whole: true })
+    }
+
+    /// The chunk of the next records, which others follow; `None`: fewer numbers are left.
+    fn part(&mut self, records: u64) -> Option<Chunk> {
+        let next = self.rest.first.checked_add(records).filter(|next| *next <= self.rest.last)?;
+        let part = Chunk { last: next - 1, end: false, ..self.rest.clone() };
+        self.rest.first = next;
+        self.is_whole = false;
+        Some(part)
+    }
+
+    /// The chunk of the last records. `None`: the message is no part of a stream, because its numbers are not those of
+    /// its records. Where the number of records is not known, or some are stored, the numbers count.
+    fn rest(self, records: Option<u64>) -> Option<Chunk> {
+        let Self { rest, is_whole } = self;
+        let fits = |records: u64| rest.last - (rest.first - 1) == records;
+        (!is_whole || records.is_none_or(fits)).then_some(rest)
+    }
+}

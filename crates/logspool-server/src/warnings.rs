@@ -1,0 +1,65 @@
+//! Warnings that a peer can cause as often as it likes.
+//!
+//! The first of a kind is logged at once, then at most one in [`PAUSE`], with the number of those that were left out. The
+//! metrics count all of them.
+
+use std::collections::HashMap;
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::sources::reading::Peer;
+
+/// Least time between two warnings of a kind.
+///
+/// Chosen: twelve lines a minute and kind are still read by a person. Twice as much hides for longer that the peer named
+/// has changed.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// Logs a warning, unless one of its kind was logged just before. `kind` is also the `reason` of the metric, where there
+/// is one.
+pub fn warn(kind: &'static str, peer: Option<&Peer>, message: impl FnOnce() -> String) {
+    static KINDS: LazyLock<Mutex<Kinds>> = LazyLock::new(Mutex::default);
+    // Not in the condition: the lock would be held while the message is written.
+    let turn = KINDS.lock().unwrap_or_else(PoisonError::into_inner).turn(kind, Instant::now());
+    let Some(left_out) = turn else { return };
+    let (peer, message) = (peer.map(Peer::name), message());
+    match left_out {
+        0 => tracing::warn!(peer, "{message}"),
+        _ => tracing::warn!(peer, "{message} ({left_out} more of this kind were not logged)"),
+    }
+}
+
+/// When each kind was logged last, and how many were left out since.
+#[derive(Debug, Default)]
+struct Kinds(HashMap<&'static str, (Instant, u64)>);
+
+impl Kinds {
+    /// Whether the next one is logged: how many were left out before it. `None`: it is left out.
+    fn turn(&mut self, kind: &'static str, now: Instant) -> Option<u64> {
+        match self.0.get_mut(kind) {
+            Some((logged, left_out)) if now.saturating_duration_since(*logged) < PAUSE => {
+                *left_out += 1;
+                None
+            }
+            _ => Some(self.0.insert(kind, (now, 0)).map_or(0, |(_, left_out)| left_out)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_of_a_kind_is_logged_at_once_and_the_rest_are_counted() {
+        let (mut kinds, began) = (Kinds::default(), Instant::now());
+        let mut turn = |kind, tenths: u64| kinds.turn(kind, began + Duration::from_millis(tenths * 100));
+
+        assert_eq!(Some(0), turn("tls", 0));
+        assert_eq!((None, None), (turn("tls", 1), turn("tls", 49)));
+        assert_eq!(Some(0), turn("network", 49));
+        assert_eq!(Some(2), turn("tls", 50));
+        assert_eq!(None, turn("tls", 51));
+        assert_eq!(Some(1), turn("tls", 200));
+    }
+}
