@@ -1,6 +1,7 @@
 # Everything a contributor runs; `make help` lists it.
 # What is needed is installed into .venv-* and build/ by the scripts; nothing outside the checkout is changed, but that
-# by root on Debian test-rust installs the package postgresql where no PostgreSQL is found, and test-service rsyslog.
+# by root on Debian test-rust installs the package postgresql where no PostgreSQL is found, and test-service the packages
+# rsyslog and chromium.
 
 PYTHON ?= python3
 # The comparison runs on the Python that most peers have wheels for.
@@ -27,7 +28,7 @@ test-rust: check-tools
 	cargo test --workspace --exclude logspool-python --quiet
 
 test-service: check-tools
-	@$(PYTHON) scripts/sender_tools.py
+	@$(PYTHON) scripts/service_tools.py
 	@$(PYTHON) scripts/run_pytest.py --label service -- tests/service $(PYTEST_OPTIONS)
 
 test-python: check-tools
@@ -91,7 +92,7 @@ clean: ## Remove all that the other commands made
 	rm -rf build target dist .venv-* .pytest_cache .ruff_cache .mypy_cache .hypothesis python/logspool/*.so
 
 check-tools:
-	@command -v cargo >/dev/null || { echo "error: cargo is missing: install Rust 1.85 or later (rustup)" >&2; exit 1; }
+	@command -v cargo >/dev/null || { echo "error: cargo is missing: install Rust 1.89 or later (rustup)" >&2; exit 1; }
 	@command -v cc >/dev/null || { echo "error: a C compiler is missing: apt-get install gcc libc6-dev" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || { echo "error: $(PYTHON) is no Python 3.10 or later: set PYTHON=/path/to/python3" >&2; exit 1; }
 	@$(PYTHON) -c 'import pip, venv' 2>/dev/null || { echo "error: $(PYTHON) lacks pip or venv: apt-get install python3-pip python3-venv" >&2; exit 1; }

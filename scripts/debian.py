@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import time
 
 import terminal
 
@@ -14,7 +15,14 @@ def install(package: str, purpose: str) -> None:
     terminal.step(f"installing {purpose} for the tests: apt-get install {package}")
     # With SYSTEMD_OFFLINE systemctl starts nothing.
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "UCF_FORCE_CONFFOLD": "1", "SYSTEMD_OFFLINE": "1"}
+    began = time.monotonic()
     for arguments in (["update"], ["install", "--yes", "--no-install-recommends", package]):
-        done = subprocess.run(["apt-get", "--quiet", *arguments], env=environment, capture_output=True, text=True)
+        done = subprocess.run(
+            ["apt-get", "--quiet", "-o", "DPkg::Lock::Timeout=120", *arguments],
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
         if done.returncode != 0:
             terminal.note(done.stderr.strip())
+    terminal.note(f"installing {package} took {time.monotonic() - began:.0f} s")

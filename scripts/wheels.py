@@ -46,7 +46,8 @@ def build(interpreter: interpreters.Interpreter) -> Path:
     for old in out.glob("*.whl"):
         old.unlink()
     command = [maturin, "build", "--release", "--quiet", "-i", interpreter.executable, "--out", str(out)]
-    environment.run(command, CARGO_TARGET_DIR=str(BUILD / f"target-{interpreter.tag}"))
+    variables = environment.build_variables(interpreter)
+    environment.run(command, CARGO_TARGET_DIR=str(BUILD / f"target-{interpreter.tag}"), **variables)
     wheel = next(out.glob("*.whl"))
     dist = ROOT / "dist"
     dist.mkdir(exist_ok=True)

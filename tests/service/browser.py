@@ -1,10 +1,9 @@
-"""A browser without a window, driven by the DevTools protocol over a pipe: Debian's `chromium`, where there is one."""
+"""A browser without a window, driven by the DevTools protocol over a pipe."""
 
 import base64
 import json
 import os
 import select
-import shutil
 import subprocess
 import sys
 import time
@@ -17,11 +16,6 @@ DEADLINE = 60.0
 # The browser reads its orders from descriptor 3 and answers on 4.
 START = "import os, sys; r, w = map(int, sys.argv[1:3]); os.dup2(r, 103); os.dup2(w, 104); os.dup2(103, 3); \
 os.dup2(104, 4); os.execvp(sys.argv[3], sys.argv[3:])"
-
-
-def find() -> "str | None":
-    """Return the path of the browser, or `None`."""
-    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
 class Browser:

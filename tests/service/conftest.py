@@ -19,10 +19,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
 import executables
+from suite import dispositions
 from suite.fixtures import queue_dir  # noqa: F401
 
 # Ten times what a slow machine was seen to need.
 DEADLINE = 30.0
+
+
+def pytest_configure():
+    """Let programs be ended by any signal, however this run was started."""
+    dispositions.reset()
 
 
 @pytest.fixture(scope="session")
@@ -139,6 +145,14 @@ class Service:
         while times != sum(part in line for line in self.said):
             assert time.monotonic() < until, self.said
             time.sleep(0.01)
+
+    def wait_metric(self, line: str) -> str:
+        """Wait until the metrics have a line; return all of them. Counters change after what they count."""
+        until = time.monotonic() + DEADLINE
+        while line not in (found := self.get("/metrics")[1]).splitlines():
+            assert time.monotonic() < until, f"no {line} in {found}"
+            time.sleep(0.01)
+        return found
 
     def count(self, expression: str = "") -> int:
         """Return how many records there are."""

@@ -151,11 +151,10 @@ def test_lines_for_a_file_get_into_it(start_service, environment, queue_dir, tmp
     path.unlink()
     service = start_service("--adopt", str(queue_dir))
     wait_empty(queue_dir)
-    metrics = service.get("/metrics")[1]
 
     lines = path.read_text().splitlines()
     assert list(range(5000))[-len(lines) :] == [int(line.split()[1]) for line in lines] and len(lines) > 4000
-    assert f'logspool_service_records_adopted_total{{to="file"}} {len(lines)}' in metrics
+    service.wait_metric(f'logspool_service_records_adopted_total{{to="file"}} {len(lines)}')
     assert [] == service.query()
 
 

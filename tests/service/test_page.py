@@ -1,4 +1,4 @@
-"""The web page: who gets it, what it may do, and what a browser shows. The browser is Debian's `chromium`."""
+"""The web page: who gets it, what it may do, and what a browser shows."""
 
 import http.client
 import json
@@ -8,10 +8,9 @@ import time
 import browser
 import pytest
 from test_access import BASE, DIGEST
+from tools import tool
 
-needs_browser = pytest.mark.skipif(
-    browser.find() is None, reason="there is no chromium: `apt-get install chromium` lets the page be tried"
-)
+import service_tools
 
 
 def fetch(service, method: str, path: str, **headers: str) -> http.client.HTTPResponse:
@@ -24,13 +23,9 @@ def fetch(service, method: str, path: str, **headers: str) -> http.client.HTTPRe
 
 
 @pytest.fixture
-def page(service, tmp_path):
-    """A browser for the service, not yet at its page."""
-    yield from opened(tmp_path)
-
-
-def opened(tmp_path):
-    tried = browser.Browser(browser.find(), tmp_path / "profile")
+def page(tmp_path):
+    """A browser that shows no page yet."""
+    tried = browser.Browser(tool(service_tools.chromium), tmp_path / "profile")
     try:
         yield tried
         # What is refused on purpose is told as a resource that failed to load.
@@ -98,7 +93,6 @@ def test_a_level_narrows_and_a_histogram_tells_levels_apart(service):
         assert 400 == service.get(f"/api/{wrong}")[0], wrong
 
 
-@needs_browser
 def test_an_empty_service_tells_how_to_send_and_shows_what_comes(service, page):
     page.go(service.url)
     page.wait("document.querySelector('#empty')?.checkVisibility()")
@@ -109,7 +103,6 @@ def test_an_empty_service_tells_how_to_send_and_shows_what_comes(service, page):
     assert not page.evaluate("document.querySelector('#empty').checkVisibility()")
 
 
-@needs_browser
 def test_records_are_shown_escaped_and_open_to_all_their_parts(service, page):
     evil = "<script>document.title='run'</script><img src=x onerror=alert(1)>\x1b[31m \u202egpj.exe"
     send(
@@ -143,7 +136,6 @@ def test_records_are_shown_escaped_and_open_to_all_their_parts(service, page):
     assert "logspool" == page.evaluate("document.title")
 
 
-@needs_browser
 def test_a_wrong_query_shows_where_it_is_wrong(service, page):
     send(service, {"message": "paid", "level": "info"}, {"message": "refused", "level": "error"})
     page.go(service.url)
@@ -169,7 +161,6 @@ def test_a_wrong_query_shows_where_it_is_wrong(service, page):
     assert ["INFO\t1", "ERROR\t1"] == page.texts("#values tr")
 
 
-@needs_browser
 def test_older_records_come_page_by_page_each_once(service, page):
     # Many of one moment, as senders with whole seconds have them: the pages end in the midst of them.
     begin = int(time.time()) - 100
@@ -184,7 +175,6 @@ def test_older_records_come_page_by_page_each_once(service, page):
     page.wait("document.querySelector('#total').innerText === '250 records'")
 
 
-@needs_browser
 def test_live_records_come_by_themselves_and_wait_while_paused(service, page):
     send(service, {"message": "before"})
     page.go(service.url)
@@ -212,26 +202,90 @@ def test_live_records_come_by_themselves_and_wait_while_paused(service, page):
     assert ["200 records came faster than this page shows them: search to see them."] == page.texts(".note")
 
 
-@needs_browser
-def test_a_token_is_asked_for_once_and_kept_for_the_tab(start_service, tmp_path):
+# Puts a gate before the page's requests: one whose path is in `shut` waits until it is removed. `cut()` breaks the
+# live connection, and `tails` counts the live connections that were made.
+GATES = """
+window.shut = new Set();
+window.tails = 0;
+const real = window.fetch;
+window.fetch = async (url, options) => {
+  const path = String(url).split("?")[0];
+  while (shut.has(path)) await new Promise((resolve) => setTimeout(resolve, 5));
+  if (path !== "/api/tail") return real(url, options);
+  const cutter = new AbortController();
+  window.cut = () => cutter.abort(new Error("cut"));
+  const answer = await real(url, { ...options, signal: AbortSignal.any([options.signal, cutter.signal]) });
+  tails += 1;
+  return answer;
+};
+"""
+
+
+def go_live_with_gates(service, page, *shut: str) -> None:
+    page.go(service.url)
+    page.wait("document.querySelectorAll('.record').length === 1")
+    page.evaluate(GATES + "".join(f"shut.add('{path}');" for path in shut))
+    page.click("#live")
+    page.wait("tails === 1")
+
+
+def test_records_that_the_first_search_lists_too_are_not_counted_as_new(service, page):
+    send(service, {"message": "before"})
+    go_live_with_gates(service, page, "/api/query", "/api/histogram")
+    send(service, {"message": "one"}, {"message": "two"})
+    service.wait_for(3)
+    # The search lists them, and is not yet done while the bars are missing.
+    page.evaluate("shut.delete('/api/query')")
+    page.wait("document.querySelectorAll('.record').length === 3")
+    page.click("#pause")
+    send(service, {"message": "three"})
+    page.wait("/new/.test(document.querySelector('#pause').innerText)")
+    assert ["Go on (1 new)"] == page.texts("#pause")
+    page.evaluate("shut.clear()")
+    page.click("#pause")
+    page.wait("document.querySelectorAll('.record').length === 4")
+    assert ["three", "two", "one", "before"] == page.texts(".message")
+
+
+def test_a_new_connection_while_paused_neither_moves_the_table_nor_counts_twice(service, page):
+    send(service, {"message": "before"})
+    go_live_with_gates(service, page)
+    page.wait("document.querySelector('#total').innerText === '1 record'")
+    page.click("#pause")
+    send(service, {"message": "one"})
+    page.wait("document.querySelector('#pause').innerText === 'Go on (1 new)'")
+    page.evaluate("shut.add('/api/tail'); cut()")
+    page.wait("!document.querySelector('#trouble').hidden")
+    send(service, {"message": "while away"})
+    service.wait_for(3)
+    page.evaluate("shut.clear()")
+    page.wait("tails === 2 && document.querySelector('#trouble').hidden")
+    send(service, {"message": "two"})
+    page.wait("document.querySelector('#pause').innerText === 'Go on (2 new)'")
+    assert ["before"] == page.texts(".message")
+    page.click("#pause")
+    page.wait("document.querySelectorAll('.record').length === 4")
+    page.wait("document.querySelector('#total').innerText === '4 records'")
+    assert ["two", "while away", "one", "before"] == page.texts(".message")
+
+
+def test_a_token_is_asked_for_once_and_kept_for_the_tab(start_service, page):
     service = start_service(config=BASE + f'[access]\ntoken_sha256 = ["{DIGEST}"]\n')
     body = b'{"message": "secret enough"}'
     assert 200 == service.post("/ingest", body, "application/json", Authorization="Bearer secret")[0]
-    for page in opened(tmp_path):
-        page.go(service.url)
-        for token in ("wrong", "secret"):
-            page.wait("document.querySelector('#asking')?.open")
-            page.fill("#token", token)
-            page.click("#token-form button")
-            page.wait("!document.querySelector('#asking').open || document.querySelector('#asking-why').innerText")
-        page.wait("document.querySelectorAll('.record').length === 1")
-        page.order("Page.reload")
-        page.wait("document.querySelectorAll('.record').length === 1")
-        assert not page.evaluate("document.querySelector('#asking').open")
-        assert "secret" == page.evaluate("sessionStorage.getItem('logspool-token')")
+    page.go(service.url)
+    for token in ("wrong", "secret"):
+        page.wait("document.querySelector('#asking')?.open")
+        page.fill("#token", token)
+        page.click("#token-form button")
+        page.wait("!document.querySelector('#asking').open || document.querySelector('#asking-why').innerText")
+    page.wait("document.querySelectorAll('.record').length === 1")
+    page.order("Page.reload")
+    page.wait("document.querySelectorAll('.record').length === 1")
+    assert not page.evaluate("document.querySelector('#asking').open")
+    assert "secret" == page.evaluate("sessionStorage.getItem('logspool-token')")
 
 
-@needs_browser
 def test_it_fits_a_narrow_screen(service, page):
     send(service, {"message": "a" * 500, "logger": "b" * 100, "level": "critical", "trace_id": "c" * 64})
     page.look(360, 740)

@@ -158,10 +158,10 @@ impl State {
         let Verdict::Adopted(adoption) = &self.verdict else { return Err("the handler is not adopted".to_owned()) };
         let mut generation = pipeline::generation();
         let mut sink = self.sink.lock().expect("no panic happens while it is held");
-        if let Some((opened, id)) = *sink {
-            if opened == generation {
-                return Ok(id);
-            }
+        if let Some((opened, id)) = *sink
+            && opened == generation
+        {
+            return Ok(id);
         }
         let id = loop {
             let id = pipeline::open_sink(&adoption.definition)?;
@@ -186,10 +186,10 @@ impl State {
     /// Where something was raised meanwhile that no handler of errors catches.
     pub fn reading(&self, adoption: &Adoption) -> Result<Option<Arc<Reading>>, Failure> {
         let generation = pipeline::generation();
-        if let Some((made, reading)) = &*self.reading.lock().expect("no panic happens while it is held") {
-            if *made == generation {
-                return Ok(reading.clone());
-            }
+        if let Some((made, reading)) = &*self.reading.lock().expect("no panic happens while it is held")
+            && *made == generation
+        {
+            return Ok(reading.clone());
         }
         let reading = message::unless_stock(crate::planning::reading(adoption, self.epoch))?.map(Arc::new);
         *self.reading.lock().expect("no panic happens while it is held") =
@@ -222,10 +222,10 @@ pub fn state(describe: &Bound<'_, PyAny>, handler: &Bound<'_, PyAny>) -> Result<
     let address = handler.as_ptr() as usize;
     let epoch = environment::epoch();
     let known = with_table(|table| table.states.get(&address).map(|entry| entry.state.clone()));
-    if let Some(state) = &known {
-        if state.holds(epoch) {
-            return Ok(state.clone());
-        }
+    if let Some(state) = &known
+        && state.holds(epoch)
+    {
+        return Ok(state.clone());
     }
     let followed = match &known {
         Some(old) => follow(old, handler, epoch)?,

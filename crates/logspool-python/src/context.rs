@@ -83,10 +83,10 @@ pub unsafe fn add(pieces: &mut Pieces, needs: Needs, extra: Option<&Owned>) -> R
                 }
             }
         }
-        if needs.task_name {
-            if let Some(name) = task_name(sources)? {
-                add_text(pieces, tag::TASK_NAME, name)?;
-            }
+        if needs.task_name
+            && let Some(name) = task_name(sources)?
+        {
+            add_text(pieces, tag::TASK_NAME, name)?;
         }
         if let Some(shown) = needs.fields {
             fields::add(pieces, shown, extra, bound_fields(sources)?)?;

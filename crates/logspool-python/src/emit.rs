@@ -141,10 +141,11 @@ unsafe fn wait_if_direct(handler: *mut PyObject) -> bool {
 unsafe fn flush_beside_stream(method: Method, handler: *mut PyObject) -> PyResult<()> {
     // SAFETY: a live handler, attached.
     unsafe {
-        if method == Method::StreamEmit && planning::installed() {
-            if let Some(stream) = object::attribute(handler, names().stream.as_ptr()) {
-                adoption::flush_beside(&stream, options::shutdown_timeout())?;
-            }
+        if method == Method::StreamEmit
+            && planning::installed()
+            && let Some(stream) = object::attribute(handler, names().stream.as_ptr())
+        {
+            adoption::flush_beside(&stream, options::shutdown_timeout())?;
         }
     }
     Ok(())

@@ -143,11 +143,12 @@ unsafe fn before(object: *mut PyObject, name: *mut PyObject, value: *mut PyObjec
             return Ok(());
         }
         let Some(state) = adoption::known(object) else { return Ok(()) };
-        if let adoption::Verdict::Adopted(adoption) = &state.verdict {
-            if adoption.stream.text != value && state.open_sink().is_some() {
-                let _error = object::ErrorKept::take();
-                return adoption::release(Python::assume_attached(), object, options::shutdown_timeout());
-            }
+        if let adoption::Verdict::Adopted(adoption) = &state.verdict
+            && adoption.stream.text != value
+            && state.open_sink().is_some()
+        {
+            let _error = object::ErrorKept::take();
+            return adoption::release(Python::assume_attached(), object, options::shutdown_timeout());
         }
     }
     Ok(())

@@ -69,22 +69,23 @@ pub unsafe fn add(
     // SAFETY: passed on.
     unsafe {
         let message = *arguments;
-        if count > 1 && object::is_exact_str(message) {
-            if let Some(bound) = site.template(message) {
-                let values = std::slice::from_raw_parts(arguments.add(1), count - 1);
-                if bound.template.deferrable() {
-                    if values.len() == 1 && values::kind_of(values[0]) == Kind::Other && is_mapping(values[0])? {
-                        // `%(key)s` directives make a template that is not deferrable; this one ignores the mapping
-                        // or complains about it, which is Python's to say.
-                        return add_text(pieces, site, generation, arguments, count);
-                    }
-                    if bound.template.directives.len() != values.len() {
-                        return Err(Failure::Stock);
-                    }
-                    let id = add_name(pieces, bound.name(generation));
-                    add_deferred(pieces, bound, values)?;
-                    return Ok(id);
+        if count > 1
+            && object::is_exact_str(message)
+            && let Some(bound) = site.template(message)
+        {
+            let values = std::slice::from_raw_parts(arguments.add(1), count - 1);
+            if bound.template.deferrable() {
+                if values.len() == 1 && values::kind_of(values[0]) == Kind::Other && is_mapping(values[0])? {
+                    // `%(key)s` directives make a template that is not deferrable; this one ignores the mapping
+                    // or complains about it, which is Python's to say.
+                    return add_text(pieces, site, generation, arguments, count);
                 }
+                if bound.template.directives.len() != values.len() {
+                    return Err(Failure::Stock);
+                }
+                let id = add_name(pieces, bound.name(generation));
+                add_deferred(pieces, bound, values)?;
+                return Ok(id);
             }
         }
         add_text(pieces, site, generation, arguments, count)

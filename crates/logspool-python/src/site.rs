@@ -206,10 +206,10 @@ pub unsafe fn find() -> Option<Reference> {
     // SAFETY: passed on.
     unsafe {
         let caller = frame::caller()?;
-        if let Some(site) = store::find(caller) {
-            if !site.internal {
-                return Some(site);
-            }
+        if let Some(site) = store::find(caller)
+            && !site.internal
+        {
+            return Some(site);
         }
         find_slow()
     }

@@ -40,10 +40,11 @@ static WORLD: Mutex<Option<Arc<World>>> = Mutex::new(None);
 pub fn world(adopt: &Adopt, py: Python<'_>, epoch: u64) -> PyResult<Arc<World>> {
     // SAFETY: a live type, attached.
     let record_tag = unsafe { plan::assigned_tag(adopt.record_class.as_ptr()) };
-    if let Some(world) = &*WORLD.lock().unwrap_or_else(PoisonError::into_inner) {
-        if world.epoch == epoch && world.record_tag == record_tag {
-            return Ok(world.clone());
-        }
+    if let Some(world) = &*WORLD.lock().unwrap_or_else(PoisonError::into_inner)
+        && world.epoch == epoch
+        && world.record_tag == record_tag
+    {
+        return Ok(world.clone());
     }
     let answer = adopt.world.bind(py).call0()?;
     let get = |name: &str| answer.getattr(name);

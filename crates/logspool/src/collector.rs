@@ -371,10 +371,10 @@ impl Collector {
         for outlet in self.filling.outlets() {
             let front = outlet.front_batch();
             oldest = oldest.min(front);
-            if let Some((ticket, _)) = self.tickets.iter().rev().find(|(_, batch)| front > *batch) {
-                if outlet.answer(*ticket) {
-                    pipeline.start_writer(outlet.clone());
-                }
+            if let Some((ticket, _)) = self.tickets.iter().rev().find(|(_, batch)| front > *batch)
+                && outlet.answer(*ticket)
+            {
+                pipeline.start_writer(outlet.clone());
             }
         }
         while let Some((ticket, batch)) = self.tickets.front()

@@ -242,7 +242,7 @@ fn write_without_end(folder: &Path, report: &mut File) {
         }
         report.write_all(&acked(cursor)).unwrap();
         spool.ack(CONSUMER, cursor).unwrap();
-        if cursor % 7 == 0 {
+        if cursor.is_multiple_of(7) {
             spool.checkpoint().unwrap();
         }
     }

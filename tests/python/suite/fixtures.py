@@ -1,12 +1,11 @@
 """Fixtures and settings for pytest, used by the conftest of tests/python and of tests/e2e."""
 
 import os
-import signal
 from pathlib import Path
 
 import pytest
 
-from suite import package, programs, queue_folder
+from suite import dispositions, package, programs, queue_folder
 
 # Ten times what the slowest test needs on a busy machine of two cores.
 TEST_DEADLINE_SECONDS = 300
@@ -14,11 +13,7 @@ TEST_DEADLINE_SECONDS = 300
 
 def configure(config: pytest.Config) -> None:
     """Register what the suite needs; called from `pytest_configure`."""
-    # A shell's background job ignores SIGINT and `nohup` SIGHUP, and programs inherit that: the endings by these
-    # signals would never come.
-    for number, default in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
-        if signal.getsignal(number) == signal.SIG_IGN:
-            signal.signal(number, default)
+    dispositions.reset()
     config.addinivalue_line("filterwarnings", "error")
     config.addinivalue_line("markers", "real: needs the built package; skipped with SUITE_PACKAGE=stand-in")
     config.addinivalue_line("markers", "full: runs only with LOGSPOOL_FAULTS=full")

@@ -97,7 +97,7 @@ def run_python(source, *arguments, check=True):
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", source, *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=2 * DEADLINE,
+        timeout=4 * DEADLINE,
         env=child_environment(),
     )
     assert not check or done.returncode == 0, done.stderr

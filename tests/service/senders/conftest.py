@@ -5,8 +5,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tools import tool
 
-import sender_tools
+import service_tools
 
 from . import sent
 
@@ -14,16 +15,6 @@ PROGRAMS = Path(__file__).parent / "programs"
 
 # Ten times what a slow machine was seen to need.
 DEADLINE = 60.0
-
-
-def tool(find):
-    """Return what a function of `sender_tools` finds."""
-    try:
-        return find()
-    except sender_tools.Missing as missing:
-        if os.environ.get("LOGSPOOL_SENDERS") == "required":
-            pytest.fail(f"LOGSPOOL_SENDERS=required: {missing}")
-        pytest.skip(str(missing))
 
 
 def run(command: "list[str]", folder: Path, **variables: str) -> str:
@@ -43,30 +34,30 @@ def records_file(tmp_path):
 @pytest.fixture
 def run_sender(tmp_path):
     """Run a program of the folder `programs` with the Python packages that send; return what it printed."""
-    python = tool(sender_tools.python)
+    python = tool(service_tools.python)
     return lambda name, *arguments: run([str(python), str(PROGRAMS / name), *map(str, arguments)], tmp_path)
 
 
 @pytest.fixture
 def node():
     """Return the command that runs a program in Node.js, and the variables that let it find its packages."""
-    program, modules = tool(sender_tools.node)
+    program, modules = tool(service_tools.node)
     return program, {"NODE_PATH": str(modules)}
 
 
 @pytest.fixture
 def logger():
     """Return the program `logger`."""
-    return tool(sender_tools.logger)
+    return tool(service_tools.logger)
 
 
 @pytest.fixture
 def curl():
     """Return the program `curl`."""
-    return tool(sender_tools.curl)
+    return tool(service_tools.curl)
 
 
 @pytest.fixture
 def docker():
     """Return the program that sends as Docker does."""
-    return tool(sender_tools.docker)
+    return tool(service_tools.docker)

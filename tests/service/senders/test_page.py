@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-import sender_tools
+import service_tools
 
 from .conftest import run, tool
 from .page import addressed, sample
@@ -21,7 +21,7 @@ PYTHON = {
 
 @pytest.mark.parametrize("heading", PYTHON)
 def test_a_sample_in_python_sends_its_record(service, tmp_path, heading):
-    python = tool(sender_tools.python)
+    python = tool(service_tools.python)
     (tmp_path / "sample.py").write_text(addressed(sample(heading), service))
     run([str(python), "sample.py"], tmp_path)
 

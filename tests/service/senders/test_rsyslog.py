@@ -11,7 +11,7 @@ from collections import Counter
 
 import pytest
 
-import sender_tools
+import service_tools
 
 from . import sent
 from .conftest import DEADLINE, tool
@@ -80,7 +80,7 @@ class Rsyslog:
 @pytest.fixture
 def start_rsyslog(tmp_path):
     """Start rsyslog; it is stopped at the end of the test."""
-    program = tool(sender_tools.rsyslogd)
+    program = tool(service_tools.rsyslogd)
     with contextlib.ExitStack() as started:
 
         def start(action, **options):

@@ -44,7 +44,7 @@ pub fn add(class: &Bound<'_, PyType>, name: &'static CStr, function: Function, d
 ///
 /// The type has no such method or cannot be changed.
 pub fn replace(class: &Bound<'_, PyType>, name: &'static CStr, function: Function) -> PyResult<Owned> {
-    let stock = class.getattr(name.to_str()?)?;
+    let stock = class.getattr(name)?;
     define(class, name, function, documentation(&stock))?;
     // SAFETY: a live object, attached.
     Ok(unsafe { Owned::borrow(stock.as_ptr()) })
@@ -67,7 +67,7 @@ fn define(
         }));
         Bound::from_owned_ptr_or_err(class.py(), ffi::PyDescr_NewMethod(class.as_type_ptr(), definition))?
     };
-    class.setattr(name.to_str()?, made)
+    class.setattr(name, made)
 }
 
 /// The documentation of a method with its signature, kept for good.

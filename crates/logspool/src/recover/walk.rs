@@ -99,7 +99,7 @@ impl Plan {
         let mut reached = [0; MAX_LANES];
         let head = image.header(offset_of!(Header, manifest_head));
         let tail = image.header(offset_of!(Header, manifest_tail));
-        if tail > head || head - tail > MANIFEST_BYTES || tail % 8 != 0 {
+        if tail > head || head - tail > MANIFEST_BYTES || !tail.is_multiple_of(8) {
             plan.damage.bytes = MANIFEST_BYTES;
         } else {
             plan.damage.bytes = plan.read_manifests(image, tail, head, &mut reached);

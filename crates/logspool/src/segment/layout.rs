@@ -354,5 +354,5 @@ const _: () = {
     assert!(size_of::<SinkHead>() == 512);
     assert!(MAX_POINTS * 24 <= 16 * 1024);
     assert!(RINGS < 1 << 32);
-    assert!(LANES % 512 == 0 && SINKS % 512 == 0 && INDEXES % 8 == 0);
+    assert!(LANES.is_multiple_of(512) && SINKS.is_multiple_of(512) && INDEXES.is_multiple_of(8));
 };

@@ -16,9 +16,13 @@ export class Live {
   #isHeld = true;
 
   /**
-   * Follows a query. `connected()` is called for each connection before anything of it is shown, `show(lines, lost,
-   * missed)` with what came: JSON of records, how many more came than can be shown at once, and how many the service
-   * could not send in time. `failed(error)` ends it; `broken(error)` does not.
+   * Follows a query and tells the page about it:
+   * - `connected()`: for each connection, before any of its records is shown.
+   * - `isListed(text)`: asked for each record; true if a search already lists it, so that it is not new.
+   * - `waiting(count)`: how many new records are not shown yet.
+   * - `show(texts, lost, missed)`: new records as JSON, how many more came than are kept, and how many the service could
+   *   not send in time.
+   * - `broken(error)`: the connection ended and is made again. `failed(error)`: it is not.
    */
   constructor(parameters, told) {
     this.told = told;
@@ -50,9 +54,15 @@ export class Live {
       if (event === "missed") this.#missed += Number(data);
       else this.#held.push(data);
     }
+    this.settle();
     if (this.#held.length > HELD) this.#lost += this.#held.splice(0, this.#held.length - HELD).length;
-    this.told.waiting(this.#held.length + this.#lost);
     this.#plan();
+  }
+
+  /** Drops records that a search lists by now, and tells how many wait. */
+  settle() {
+    this.#held = this.#held.filter((text) => !this.told.isListed(text));
+    this.told.waiting(this.#held.length + this.#lost);
   }
 
   #plan() {

@@ -18,9 +18,11 @@ const DAY = 86_400_000;
 
 const at = (id) => document.getElementById(id);
 let shownRecords = []; // Newest first: `{ time, text, row }`.
+let listed = new Set(); // Texts of the records that the last search listed: the live connection may send them again.
 let search = new AbortController();
 let live = null;
 let isPaused = false;
+let isBehind = false; // Connected again while paused: records may have come in between.
 let wasEmpty = false;
 let lookAgain = 0;
 let drawAgain = 0;
@@ -52,6 +54,7 @@ function fail(error) {
 
 function clear() {
   shownRecords = [];
+  listed = new Set();
   at("rows").replaceChildren();
   at("values").replaceChildren();
   for (const id of ["error", "empty", "records", "counts", "older", "overview"]) show(id, false);
@@ -96,7 +99,10 @@ async function list(parameters, signal, isNew) {
       const row = parsed(text);
       if (row.logger === undefined || row.message === undefined) counts.push(row);
       else if (skip > 0) skip -= 1;
-      else rows.append(remembered(row, text, "push"));
+      else {
+        listed.add(text);
+        rows.append(remembered(row, text, "push"));
+      }
     }
     if (signal.aborted) throw signal.reason;
     at("rows").append(rows);
@@ -211,17 +217,17 @@ function startLive() {
   if (at("range").value === "between") setRange("1h");
   const { q, level } = question();
   const mine = new Live({ q, level }, {
-    async connected() {
+    connected() {
       show("trouble", false);
-      mine.hold();
-      await ask();
-      if (live === mine && !isPaused) mine.release();
+      if (isPaused) isBehind = true;
+      else catchUp(mine);
     },
+    isListed: (text) => listed.has(text),
     show(texts, lost, missed) {
       if (live === mine) prepend(texts, lost, missed);
     },
     waiting(count) {
-      if (live === mine && isPaused) at("pause").textContent = `Go on (${count} new)`;
+      if (live === mine && isPaused) at("pause").textContent = count > 0 ? `Go on (${count} new)` : "Go on";
     },
     broken(error) {
       at("trouble").textContent = `Live records are interrupted: ${error.message}. Connecting again …`;
@@ -235,6 +241,15 @@ function startLive() {
   });
   live = mine;
   pause(false);
+}
+
+/** Lists the newest records, then shows those that came meanwhile. */
+async function catchUp(mine) {
+  isBehind = false;
+  mine.hold();
+  await ask();
+  mine.settle();
+  if (live === mine && !isPaused) mine.release();
 }
 
 function stopLive() {
@@ -256,10 +271,8 @@ function pause(isWanted) {
 }
 
 function prepend(texts, lost, missed) {
-  // What came while the page asked for the first rows may be among them.
-  const known = new Set(shownRecords.slice(0, PAGE + texts.length).map(({ text }) => text));
   const rows = document.createDocumentFragment();
-  for (const text of texts.filter((text) => !known.has(text))) rows.prepend(remembered(parsed(text), text, "unshift"));
+  for (const text of texts) rows.prepend(remembered(parsed(text), text, "unshift"));
   const left = lost + missed;
   if (left > 0) rows.append(noteRow(`${left.toLocaleString("en")} records came faster than this page shows them: search to see them.`));
   at("rows").prepend(rows);
@@ -333,6 +346,7 @@ at("live").addEventListener("click", () => {
 at("pause").addEventListener("click", () => {
   pause(!isPaused);
   if (isPaused) live.hold();
+  else if (isBehind) catchUp(live);
   else live.release();
 });
 at("help").addEventListener("toggle", () => at("help").open && nameFields().catch(fail));

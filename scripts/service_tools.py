@@ -1,9 +1,9 @@
-"""Make ready the programs that send to the service in its tests and were not written here.
+"""Make ready the programs of others that the tests of the service use: senders, and a browser for its page.
 
 Python packages go into .venv-TAG-senders; packages of Node.js and a program in Go into build/senders.
-rsyslog is looked for on the PATH and where Debian puts it, and installed by root on a system with apt.
-What cannot be had is named with the reason, and the tests that want it say that they are skipped, and why; with
-LOGSPOOL_SENDERS=required they fail instead.
+rsyslog and Chromium are looked for on the PATH and where Debian puts them; root on a system with apt installs them.
+For each program that cannot be had this says why. Tests that use it are skipped with that reason; with
+LOGSPOOL_TOOLS=required, as in CI, they fail.
 """
 
 import hashlib
@@ -66,12 +66,13 @@ def docker() -> Path:
 
 def rsyslogd() -> str:
     """Return the program of rsyslog."""
-    with environment.locked("senders-rsyslog"):
-        try:
-            return _program("rsyslogd")
-        except Missing:
-            debian.install("rsyslog", "rsyslog")
-            return _program("rsyslogd")
+    return _program_of_debian("rsyslogd", "rsyslog")
+
+
+def chromium() -> str:
+    """Return the program of a browser that the DevTools protocol drives: Chromium, or Chrome."""
+    others = filter(None, map(shutil.which, ("chromium-browser", "google-chrome")))
+    return next(others, None) or _program_of_debian("chromium", "chromium")
 
 
 def logger() -> str:
@@ -86,6 +87,15 @@ def logger() -> str:
 def curl() -> str:
     """Return the program `curl`."""
     return _program("curl")
+
+
+def _program_of_debian(name: str, package: str) -> str:
+    with environment.locked("debian"):
+        try:
+            return _program(name)
+        except Missing:
+            debian.install(package, name)
+            return _program(name)
 
 
 def _program(name: str) -> str:
@@ -127,6 +137,7 @@ TOOLS: dict[str, Callable[[], object]] = {
     "rsyslog": rsyslogd,
     "logger": logger,
     "curl": curl,
+    "a browser": chromium,
 }
 
 
