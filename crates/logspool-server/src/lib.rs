@@ -9,6 +9,7 @@
 pub mod address;
 pub mod adopt;
 pub mod batch;
+pub mod cancel;
 pub mod cli;
 mod clock;
 pub mod config;
@@ -18,6 +19,7 @@ pub mod http;
 pub mod intake;
 pub mod metrics;
 pub mod query;
+pub mod questions;
 pub mod record;
 pub mod service;
 pub mod show;

@@ -4,6 +4,7 @@
 //! (`guard`), and records only with a content type that a form of a foreign page cannot have, or without the words that
 //! only browsers say.
 
+mod answer;
 mod body;
 mod guard;
 mod ingest;
@@ -29,6 +30,7 @@ pub use state::Stats;
 
 use crate::config::Limits;
 use crate::intake::Intake;
+use crate::questions::{Questions, Sizes};
 use crate::sources::reading::Peer;
 use crate::sources::streams::{Shared, Stop, ended};
 use crate::stores::Answers;
@@ -39,6 +41,8 @@ pub(crate) struct Context {
     pub intake: Arc<Intake>,
     /// The store that answers questions: the first one.
     pub answers: Option<Arc<dyn Answers>>,
+    /// Has questions answered.
+    pub questions: Questions,
     pub limits: Limits,
     pub access: Access,
     pub stop: Stop,
@@ -63,7 +67,9 @@ impl Service {
         access: Access,
         stop: Stop,
     ) -> Self {
-        let context = Context { intake, answers, limits, access, stop };
+        let sizes = Sizes { threads: limits.query_threads, places: limits.queries };
+        let questions = Questions::new(sizes, intake.metrics.clone());
+        let context = Context { intake, answers, questions, limits, access, stop };
         let open = Router::new().route("/livez", get(state::live)).route("/readyz", get(state::ready));
         let guarded = Router::new()
             .route("/api/query", get(questions::query))
