@@ -60,8 +60,8 @@ pub(super) async fn ask(context: &Context, peer: &Peer, mut produce: Produce) ->
     let place = Arc::new(Mutex::new(Some(place)));
     let watch = tokio::spawn(watch(queue.clone(), place.clone(), context.limits.query_time(), context.stop.clone()));
     let mut reading = Reading { queue, place, watch: watch.abort_handle() };
-    let first = reading.next().await?;
-    let pieces = futures_util::stream::unfold((first, Some(reading)), |(first, reading)| async move {
+    let Some(first) = reading.next().await? else { return Ok(Body::empty()) };
+    let pieces = futures_util::stream::unfold((Some(first), Some(reading)), |(first, reading)| async move {
         let mut reading = reading?;
         if let Some(piece) = first {
             return Some((Ok(piece), (None, Some(reading))));
@@ -85,6 +85,8 @@ struct Waiting {
     pieces: VecDeque<Bytes>,
     bytes: usize,
     end: Option<Result<(), Problem>>,
+    /// Whether it has ended, also once the reader knows.
+    has_ended: bool,
     /// When its first turn began.
     began: Option<Instant>,
     /// When a piece was taken last.
@@ -93,7 +95,14 @@ struct Waiting {
 
 impl Queue {
     fn new() -> Self {
-        let waiting = Waiting { pieces: VecDeque::new(), bytes: 0, end: None, began: None, taken: Instant::now() };
+        let waiting = Waiting {
+            pieces: VecDeque::new(),
+            bytes: 0,
+            end: None,
+            has_ended: false,
+            began: None,
+            taken: Instant::now(),
+        };
         Self { waiting: Mutex::new(waiting), came: Notify::new() }
     }
 
@@ -103,7 +112,11 @@ impl Queue {
 
     /// No more comes; the first word counts.
     fn end(&self, end: Result<(), Problem>) {
-        self.lock().end.get_or_insert(end);
+        let mut waiting = self.lock();
+        if !std::mem::replace(&mut waiting.has_ended, true) {
+            waiting.end = Some(end);
+        }
+        drop(waiting);
         self.came.notify_one();
     }
 }
@@ -234,7 +247,7 @@ async fn watch(queue: Arc<Queue>, place: Arc<Mutex<Option<Place>>>, time: Durati
         waiting.pieces.clear();
         waiting.bytes = 0;
         // Also where it was complete: what was cleared is missing.
-        waiting.end = Some(Err(problem));
+        (waiting.end, waiting.has_ended) = (Some(Err(problem)), true);
     }
     queue.came.notify_one();
     drop(lock(&place).take());

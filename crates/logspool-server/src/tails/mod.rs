@@ -72,8 +72,7 @@ impl Tails {
     ///
     /// Why it may not.
     pub fn follow(&self, filter: &Filter, peer: Origin, limit: usize) -> Result<Tail, Refusal> {
-        let (group, id, from, missed) = self.shared.groups.join(filter, peer, limit)?;
-        self.shared.followers.fetch_add(1, Ordering::Relaxed);
+        // First, so that whoever is counted gets what comes.
         self.thread.get_or_init(|| {
             let (to, batches) = sync_channel(WAITING);
             let shared = self.shared.clone();
@@ -84,6 +83,8 @@ impl Tails {
             to
         });
         let skipped = self.shared.skipped.load(Ordering::Relaxed);
+        let (group, id, from, missed) = self.shared.groups.join(filter, peer, limit)?;
+        self.shared.followers.fetch_add(1, Ordering::Relaxed);
         Ok(Tail { shared: self.shared.clone(), group, id, from, missed, skipped })
     }
 

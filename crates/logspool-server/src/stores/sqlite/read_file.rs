@@ -41,7 +41,7 @@ impl ReadFile {
             connection => connection?,
         };
         let prepare = || {
-            functions::register(&connection, &until.cancel)?;
+            functions::register(&connection, until)?;
             let attached = attach(&connection, &index_of(&path));
             connection.execute_batch("BEGIN")?;
             // The index is read first: what it has, the state of the file that is read next has too.
@@ -69,6 +69,11 @@ impl ReadFile {
     pub fn failed(&self, error: &rusqlite::Error) -> StoreError {
         if self.until.cancel.is_cancelled() {
             return StoreError::Retry(CANCELLED.to_owned());
+        }
+        if self.until.is_over() {
+            // Whether SQLite or one of our functions has noticed it.
+            let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_INTERRUPT);
+            return failed("search", &self.path, &rusqlite::Error::SqliteFailure(code, None));
         }
         failed("search", &self.path, error)
     }
