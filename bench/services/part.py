@@ -43,6 +43,13 @@ class Sizes:
     silence_seconds: float = 10.0
     stopped_seconds: float = 5.0
     waiting_bytes: int = 32 << 20
+    #: Of the readers: records that are there before, seconds of a measurement, honest questions alone, hostile clients.
+    readers_stored: int = 2_000_000
+    readers_seconds: float = 10.0
+    honest: int = 50
+    scans: int = 64
+    unread: int = 600
+    followers: int = 500
 
 
 QUICK = Sizes(
@@ -58,6 +65,12 @@ QUICK = Sizes(
     silence_seconds=1.0,
     stopped_seconds=1.0,
     waiting_bytes=2 << 20,
+    readers_stored=50_000,
+    readers_seconds=1.0,
+    honest=5,
+    scans=32,
+    unread=60,
+    followers=100,
 )
 
 

@@ -100,7 +100,8 @@ pub struct Limits {
     /// Seconds for a query to begin, and then for it and its answer to be read: 1 to 86400. Default 30.
     pub query_seconds: u64,
     /// Threads that answer queries, at a low priority, so that they do not slow down senders. One address gets about half
-    /// of them. Each may have one connection to PostgreSQL, and three while answers are not read. Default 4.
+    /// of them. A store in PostgreSQL is asked half as many queries at once, because the work is done there; for each it
+    /// may have three connections while answers are not read. Default 4.
     pub query_threads: usize,
     /// Queries that wait, run, or whose answers are not read to the end; further ones get 429 with `Retry-After`. One
     /// address gets a third of them, the next one a third of the rest. Default 64.

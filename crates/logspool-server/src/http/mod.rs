@@ -67,7 +67,8 @@ impl Service {
         access: Access,
         stop: Stop,
     ) -> Self {
-        let sizes = Sizes { threads: limits.query_threads, places: limits.queries };
+        let threads = answers.as_ref().map_or(1, |answers| answers.at_once(limits.query_threads));
+        let sizes = Sizes { threads, places: limits.queries };
         let questions = Questions::new(sizes, intake.metrics.clone());
         let context = Context { intake, answers, questions, limits, access, stop };
         let open = Router::new().route("/livez", get(state::live)).route("/readyz", get(state::ready));

@@ -77,6 +77,11 @@ pub trait Answers: Send + Sync {
     /// The store cannot be read.
     fn ask(&self, query: &Query, cancel: &Cancel) -> Result<Box<dyn Answer>, StoreError>;
 
+    /// How many questions it may be asked at once, where there are so many query threads.
+    fn at_once(&self, threads: usize) -> usize {
+        threads
+    }
+
     /// Calls `each` with each row of the answer, until there are no more or it says [`Next::Enough`].
     ///
     /// # Errors

@@ -16,7 +16,7 @@ use tokio_postgres::{Client, Connection, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::tls::{self, Mode, Tls};
-use crate::stores::StoreError;
+use crate::stores::{CANCELLED, StoreError};
 
 /// How long connecting may take, with the password's check.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -175,13 +175,23 @@ struct Open {
 impl Link {
     /// Connects.
     pub(super) fn open(address: &Address) -> Result<Self, Failure> {
+        Self::open_unless(address, std::future::pending())
+    }
+
+    /// Connects, unless it is given up before.
+    pub(super) fn open_unless(address: &Address, given_up: impl Future<Output = ()>) -> Result<Self, Failure> {
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|error| Failure::Retry(format!("cannot start a runtime: {error}")))?;
         // Files that are put right meanwhile are read with the next attempt.
         let tls = address.tls.config().map_err(Failure::Retry)?.map(MakeRustlsConnect::new);
-        let connected = runtime.block_on(async { timeout(CONNECT_TIMEOUT, connect(&address.config, tls)).await });
+        let connected = runtime.block_on(async {
+            tokio::select! {
+                connected = timeout(CONNECT_TIMEOUT, connect(&address.config, tls)) => Ok(connected),
+                () = given_up => Err(Failure::Retry(CANCELLED.to_owned())),
+            }
+        })?;
         let (client, driver) =
             connected.map_err(|_| Failure::Retry(format!("no answer within {CONNECT_TIMEOUT:?}")))??;
         let connection = runtime.spawn(driver);

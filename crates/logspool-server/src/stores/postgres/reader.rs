@@ -47,6 +47,11 @@ impl Reader {
 }
 
 impl Answers for Reader {
+    /// Half of them: the work is done in the server, which knows no low priority.
+    fn at_once(&self, threads: usize) -> usize {
+        (threads / 2).max(1)
+    }
+
     fn ask(&self, query: &Query, cancel: &Cancel) -> Result<Box<dyn Answer>, StoreError> {
         let until = Until::new(self.0.config.query_timeout, cancel);
         let link = self.0.begin(&until).map_err(|failure| self.0.explain(failure, &until))?;
@@ -73,9 +78,11 @@ impl Answers for Reader {
 impl Shared {
     /// A connection with a transaction.
     fn begin(&self, until: &Until) -> Result<Link, Failure> {
+        // What is compiled for a query costs more than it saves: few rows of a log are ever looked at twice. And a query
+        // gets one process of the server, as the writer does.
         let begin = format!(
-            // What is compiled for a query costs more than it saves: few rows of a log are ever looked at twice.
-            "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL jit = off; SET LOCAL statement_timeout = {}",
+            "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL jit = off; \
+             SET LOCAL max_parallel_workers_per_gather = 0; SET LOCAL statement_timeout = {}",
             self.config.query_timeout.as_millis()
         );
         let kept = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
@@ -87,7 +94,7 @@ impl Shared {
             return Ok(link);
         }
         // One that was lost meanwhile is no failure.
-        let mut link = Link::open(&self.config.address)?;
+        let mut link = Link::open_unless(&self.config.address, until.cancel.cancelled())?;
         link.run(async |client| self.in_time(until, async { Ok(client.batch_execute(&begin).await?) }).await)?;
         Ok(link)
     }
