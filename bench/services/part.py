@@ -45,6 +45,13 @@ class Sizes:
     waiting_bytes: int = 32 << 20
     bombers: int = 1_000
     alone_seconds: float = 5.0
+    #: Of the readers: records that are there before, seconds of a measurement, honest questions alone, hostile clients.
+    readers_stored: int = 2_000_000
+    readers_seconds: float = 10.0
+    honest: int = 50
+    scans: int = 64
+    unread: int = 600
+    followers: int = 500
 
 
 QUICK = Sizes(
@@ -62,6 +69,12 @@ QUICK = Sizes(
     waiting_bytes=2 << 20,
     bombers=50,
     alone_seconds=1.0,
+    readers_stored=50_000,
+    readers_seconds=1.0,
+    honest=5,
+    scans=32,
+    unread=60,
+    followers=100,
 )
 
 

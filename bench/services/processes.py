@@ -39,6 +39,11 @@ def peak_memory_mb(process: int) -> float:
     return _status_mb(process, "VmHWM")
 
 
+def threads(process: int) -> int:
+    """Return how many threads a process has."""
+    return len(os.listdir(f"/proc/{process}/task"))
+
+
 def _status_mb(process: int, name: str) -> float:
     status = Path(f"/proc/{process}/status").read_text()
     return int(status.split(f"{name}:")[1].split()[0]) / 1024

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from results import Results
-from services import bombs, fresh, memory, native, once, pickles, questions, stdlib, syslog
+from services import bombs, fresh, memory, native, once, pickles, questions, readers, stdlib, syslog
 from services.ground import POSTGRES, SQLITE
 from services.part import Sizes
 from tables import NOT_CHOSEN
@@ -39,6 +39,18 @@ def _syslog(to: str, connections: int, at_least: float) -> Target:
     return _ratio(f"syslog to {to} against rsyslog, {many}", "syslog", *rows, at_least=at_least)
 
 
+def _readers(kind: str, beside: str) -> list[Target]:
+    """Beside hostile readers, compared with the same alone in the same round."""
+    row = readers.row(kind, beside)
+    words = f"{kind} beside {beside}"
+    return [
+        Target(f"ingestion into {words}", (row, "readers", "rate_ratio"), at_least=0.5, unit="of alone"),
+        Target(f"ack of a sender, p99, {words}", (row, "readers", "ack_ms_ratio"), at_most=5, unit="times"),
+        Target(f"honest query, {words}", (row, "readers", "honest_ratio"), at_most=10, unit="times"),
+        Target(f"memory, {words}", (row, "readers", "mb_ratio"), at_most=2, unit="times"),
+    ]
+
+
 TARGETS = [
     _native(POSTGRES, "raw COPY BINARY"),
     _native(SQLITE, "raw inserts"),
@@ -65,6 +77,12 @@ TARGETS = [
     _at_most("records of a trace", "questions", questions.TRACE, "ms", 20, "ms"),
     _at_most("a rare word", "questions", questions.WORD, "ms", 20, "ms"),
     _at_most("histogram of 24 h", "questions", questions.HISTOGRAM, "ms", 100, "ms"),
+    *(
+        target
+        for kind in (SQLITE, POSTGRES)
+        for beside in (readers.SCANS, readers.UNREAD, readers.TAILS)
+        for target in _readers(kind, beside)
+    ),
     _at_most("memory, idle with 200 connections", "memory", memory.IDLE, "mb", 40, "MB"),
     _at_most("memory under overload, beyond what is allowed", "memory", memory.OVERLOAD, "over_mb", 0, "MB"),
     *(_at_most(f"{bomb}, memory beyond what is allowed", "bombs", bomb, "over_mb", 0, "MB") for bomb in bombs.BOMBS),

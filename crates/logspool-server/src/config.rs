@@ -68,7 +68,18 @@ impl Default for Config {
     }
 }
 
-/// Bounds on what senders may ask for. Bytes are plain numbers.
+/// Chosen: one address gets two of them, and there is one left for others while two addresses scan all records. Each
+/// scans as fast as a processor that the intake leaves to it; with more they only take turns.
+const QUERY_THREADS: usize = 4;
+
+/// Chosen: one address gets 22, enough for a page that several people look at behind one proxy. An answer that is not
+/// read holds up to 128 KiB: with all places 8 MiB.
+const QUERIES: usize = 64;
+
+/// Chosen: one address gets 86. Records that wait for one that does not read take up to 256 KiB: with all of them 64 MiB.
+const TAILS: usize = 256;
+
+/// Bounds on what clients may ask for. Bytes are plain numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
@@ -93,8 +104,18 @@ pub struct Limits {
     /// Seconds of silence until a connection is closed that has sent records before; 0: never. Default 0: a stdlib
     /// handler notices a closed connection only after it has lost a record.
     pub idle_seconds: u64,
-    /// Seconds for a query, and for its answer to be read: 1 to 86400. Default 30.
+    /// Seconds for a query to begin, and then for it and its answer to be read: 1 to 86400. Default 30.
     pub query_seconds: u64,
+    /// Threads that answer queries, at a low priority, so that they do not slow down senders. One address gets about half
+    /// of them. A store in PostgreSQL is asked half as many queries at once, because the work is done there; for each it
+    /// may have three connections while answers are not read. Default 4.
+    pub query_threads: usize,
+    /// Queries that wait, run, or whose answers are not read to the end; further ones get 429 with `Retry-After`. One
+    /// address gets a third of them, the next one a third of the rest. Default 64.
+    pub queries: usize,
+    /// Live tails (`/api/tail`); further ones get 429 with `Retry-After`. Addresses share them as they share `queries`.
+    /// Default 256.
+    pub tails: usize,
     /// Seconds for what has come to be stored when the service ends; in the first fifth of them it is read. Default 10.
     pub shutdown_seconds: u64,
 }
@@ -110,6 +131,9 @@ impl Default for Limits {
             frame_seconds: 30,
             idle_seconds: 0,
             query_seconds: 30,
+            query_threads: QUERY_THREADS,
+            queries: QUERIES,
+            tails: TAILS,
             shutdown_seconds: 10,
         }
     }
@@ -235,6 +259,9 @@ impl Config {
             ("frame_bytes", 1024, self.limits.frame_bytes),
             ("waiting_bytes", 1 << 20, self.limits.waiting_bytes),
             ("connections", 1, self.limits.connections),
+            ("query_threads", 1, self.limits.query_threads),
+            ("queries", 1, self.limits.queries),
+            ("tails", 1, self.limits.tails),
         ] {
             if value < least {
                 return Err(format!("limits.{name} is {value}: at least {least}"));

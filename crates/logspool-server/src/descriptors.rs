@@ -27,9 +27,9 @@ const PROCESS: usize = 32;
 /// indexes of two days, three for each (measured on one day: 8). A PostgreSQL store has a few connections.
 const STORE: usize = 16;
 
-/// Descriptors for queries: eight at a time that each read a day of their own, with catalog, file and index (7). Queries
-/// of the same day share some of them (measured: 5 for each).
-const QUERIES: usize = 64;
+/// Descriptors for each query thread: a day of its own with catalog, file and index (measured: 7). Answers that pause do
+/// not keep them.
+const QUERY_THREAD: usize = 8;
 
 /// Descriptors for each folder of `adopt`: the queue of a dead process and the files that its records go to.
 const ADOPTED: usize = 16;
@@ -74,7 +74,8 @@ fn wanted(config: &Config) -> usize {
 fn own(config: &Config) -> usize {
     // Each listener has its socket, and a connection that was accepted and may be refused.
     let listeners = 2 * (config.listen.len() + 1);
-    PROCESS + listeners + STORE * (config.store.len() + 1) + QUERIES + ADOPTED * config.adopt.len()
+    let queries = QUERY_THREAD * config.limits.query_threads;
+    PROCESS + listeners + STORE * (config.store.len() + 1) + queries + ADOPTED * config.adopt.len()
 }
 
 /// Divides descriptors. Where they do not suffice, the reserves shrink to a quarter and an eighth of them.

@@ -15,6 +15,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use serde::{Deserialize, Serialize};
 
+use crate::questions::Counts;
 use crate::sources::datagrams::lost_in_kernel;
 use crate::stores::Written;
 
@@ -27,6 +28,9 @@ type Label = [(&'static str, String); 1];
 
 /// A counter for each value of a label.
 type Counters = Family<Label, Counter>;
+
+/// A gauge for each value of a label.
+type Gauges = Family<Label, Gauge>;
 
 /// A number that only grows.
 #[derive(Debug, Default, Clone)]
@@ -60,6 +64,10 @@ pub struct Metrics {
     frames: Counters,
     closed: Counters,
     connections: Gauge,
+    queries: Gauges,
+    queries_refused: Counters,
+    tails: Gauge,
+    tails_refused: Counters,
     stored: Counters,
     repeated: Counters,
     missing: Counters,
@@ -99,6 +107,23 @@ impl Collector for Asked {
         let counter = ConstCounter::new((self.number)());
         let encoder = encoder.encode_descriptor(self.name, self.help, None, counter.metric_type())?;
         counter.encode(encoder)
+    }
+}
+
+/// Something that is counted as long as this lives.
+#[derive(Debug)]
+pub struct Open(Gauge);
+
+impl Open {
+    fn new(gauge: &Gauge) -> Self {
+        gauge.inc();
+        Self(gauge.clone())
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.dec();
     }
 }
 
@@ -164,10 +189,16 @@ impl Default for Metrics {
         let quarantined = counters("records_quarantined", "records that the store could not take, by store");
         let refused = counters("records_refused", "records left to their senders, which send them again, by store");
         let errors = counters("store_errors", "transactions that failed and were tried again, by store");
+        let queries_refused = counters("queries_refused", "queries answered with 429, by reason");
+        let tails_refused = counters("tails_refused", "live tails answered with 429, by reason");
         let accepted = Count::default();
         registry.register("records_accepted", "records handed to the stores", accepted.0.clone());
         let connections = Gauge::default();
         registry.register("connections", "open connections", connections.clone());
+        let queries = Gauges::default();
+        registry.register("queries", "queries that wait, run, or are not read to the end", queries.clone());
+        let tails = Gauge::default();
+        registry.register("tails", "live tails", tails.clone());
         let ports = Ports::default();
         let number = Box::new({
             let ports = ports.clone();
@@ -188,6 +219,10 @@ impl Default for Metrics {
             frames,
             closed,
             connections,
+            queries,
+            queries_refused,
+            tails,
+            tails_refused,
             stored,
             repeated,
             missing,
@@ -270,15 +305,31 @@ impl Metrics {
     }
 
     /// Counts a connection for as long as the guard lives.
-    pub fn connection(&self) -> impl Drop + use<> {
-        struct Open(Gauge);
-        impl Drop for Open {
-            fn drop(&mut self) {
-                self.0.dec();
-            }
+    pub fn connection(&self) -> Open {
+        Open::new(&self.connections)
+    }
+
+    /// Counts a live tail for as long as the guard lives.
+    pub fn tail(&self) -> Open {
+        Open::new(&self.tails)
+    }
+
+    /// How many queries do what.
+    pub fn count_queries(&self, counts: Counts) {
+        for (state, count) in [("waiting", counts.waiting), ("running", counts.running), ("unread", counts.unread)] {
+            let gauge = self.queries.get_or_create(&[("state", state.to_owned())]).clone();
+            gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
         }
-        self.connections.inc();
-        Open(self.connections.clone())
+    }
+
+    /// Counts a query that gets no place.
+    pub fn refuse_query(&self, reason: &'static str) {
+        self.queries_refused.get_or_create(&[("reason", reason.to_owned())]).inc();
+    }
+
+    /// Counts a live tail that is refused.
+    pub fn refuse_tail(&self, reason: &'static str) {
+        self.tails_refused.get_or_create(&[("reason", reason.to_owned())]).inc();
     }
 
     /// Open connections.

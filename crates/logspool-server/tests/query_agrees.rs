@@ -2,7 +2,10 @@
 
 mod trees;
 
+use std::time::Duration;
+
 use logspool_server::batch::{Arrival, Batch, Row};
+use logspool_server::cancel::{Cancel, Until};
 use logspool_server::query::{Dialect, Field, Filter, Matcher, Parameter, Sql, functions, parse, plan};
 use logspool_server::record::Record;
 use logspool_server::value::Value;
@@ -30,7 +33,7 @@ impl ToSql for Bound<'_> {
 /// A database with the records, numbered from 0.
 fn stored(batch: &Batch) -> Connection {
     let connection = Connection::open_in_memory().unwrap();
-    functions::register(&connection).unwrap();
+    functions::register(&connection, &Until::new(Duration::from_secs(600), &Cancel::default())).unwrap();
     connection.execute_batch(TABLE).unwrap();
     for (place, row) in batch.rows().enumerate() {
         let Row { time_ns, level, logger, message, file, line, function, host, process, .. } = row;

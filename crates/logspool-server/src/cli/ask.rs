@@ -1,8 +1,17 @@
 //! Asking a running service over HTTP.
 
 use std::io::Read;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use ureq::http::StatusCode;
+use ureq::http::header::RETRY_AFTER;
 
 use super::Failure;
+
+/// How long a service is asked again that has no room. Chosen: other questions are answered meanwhile, and a person still
+/// waits.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Which service.
 #[derive(Debug, clap::Args)]
@@ -15,17 +24,26 @@ pub(super) struct Service {
     pub token: Option<String>,
 }
 
-/// The body of the answer, to be read as it comes.
+/// The body of the answer, to be read as it comes. A service without room for the question is asked again for some time.
 pub(super) fn body(service: &Service, path: &str, parameters: &[(&str, &str)]) -> Result<impl Read + use<>, Failure> {
     let url = format!("{}{path}", service.url.trim_end_matches('/'));
     let agent = ureq::Agent::new_with_config(ureq::Agent::config_builder().http_status_as_error(false).build());
-    let mut request = agent.get(&url).query_pairs(parameters.iter().copied());
-    if let Some(token) = &service.token {
-        request = request.header("Authorization", format!("Bearer {token}"));
-    }
-    let mut answer = request.call().map_err(|error| {
-        Failure::Failed(format!("cannot ask {url}: {error}; is the service running? `logspool serve` starts one"))
-    })?;
+    let began = Instant::now();
+    let mut answer = loop {
+        let mut request = agent.get(&url).query_pairs(parameters.iter().copied());
+        if let Some(token) = &service.token {
+            request = request.header("Authorization", format!("Bearer {token}"));
+        }
+        let answer = request.call().map_err(|error| {
+            Failure::Failed(format!("cannot ask {url}: {error}; is the service running? `logspool serve` starts one"))
+        })?;
+        let seconds = answer.headers().get(RETRY_AFTER).and_then(|seconds| seconds.to_str().ok()?.parse().ok());
+        let wait = Duration::from_secs(seconds.unwrap_or(1));
+        if answer.status() != StatusCode::TOO_MANY_REQUESTS || began.elapsed() + wait > PATIENCE {
+            break answer;
+        }
+        sleep(wait);
+    };
     if !answer.status().is_success() {
         let text = answer.body_mut().read_to_string().unwrap_or_default();
         let said = serde_json::from_str::<serde_json::Value>(&text).ok();

@@ -4,6 +4,7 @@
 //! (`guard`), and records only with a content type that a form of a foreign page cannot have, or without the words that
 //! only browsers say.
 
+mod answer;
 mod body;
 mod guard;
 mod ingest;
@@ -33,6 +34,7 @@ use two_lengths::Watched;
 
 use crate::config::Limits;
 use crate::intake::Intake;
+use crate::questions::{Questions, Sizes};
 use crate::sources::admission::Slot;
 use crate::sources::reading::Peer;
 use crate::sources::streams::{Shared, Stop, ended, sleep_until};
@@ -44,6 +46,8 @@ pub(crate) struct Context {
     pub intake: Arc<Intake>,
     /// The store that answers questions: the first one.
     pub answers: Option<Arc<dyn Answers>>,
+    /// Has questions answered.
+    pub questions: Questions,
     pub limits: Limits,
     pub access: Access,
     pub stop: Stop,
@@ -68,7 +72,10 @@ impl Service {
         access: Access,
         stop: Stop,
     ) -> Self {
-        let context = Context { intake, answers, limits, access, stop };
+        let threads = answers.as_ref().map_or(1, |answers| answers.at_once(limits.query_threads));
+        let sizes = Sizes { threads, places: limits.queries };
+        let questions = Questions::new(sizes, intake.metrics.clone());
+        let context = Context { intake, answers, questions, limits, access, stop };
         let open = Router::new().route("/livez", get(state::live)).route("/readyz", get(state::ready));
         let guarded = Router::new()
             .route("/api/query", get(questions::query))

@@ -1,11 +1,10 @@
 //! Questions to the store.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
-use std::pin::Pin;
 use std::sync::Arc;
 
-use axum::Json;
-use axum::body::{Body, Bytes};
+use axum::Extension;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -13,32 +12,33 @@ use chrono::SecondsFormat;
 use clap::ValueEnum;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
 
+use super::answer::{self, Pieces, Produce};
 use super::parameters::{Parameters as Asked, number};
 use super::{Context, Problem};
+use crate::cancel::Cancel;
 use crate::clock::{now_ns, rfc3339};
 use crate::decoders::words;
 use crate::query::time::{length, moment};
 use crate::query::{self, Comparison, Expression, Field, Filter, Literal, Query, Stage};
 use crate::show::{Colour, Format, Look, Output};
-use crate::sources::streams::ended;
-use crate::stores::{Answers, Found, Next, StoreError, UNREAD};
+use crate::sources::reading::Peer;
+use crate::stores::{Answers, Found, Next, Progress, StoreError};
 
 /// Rows of an answer where no limit is given.
 const ROWS: u64 = 100;
-
-/// Bytes of an answer that are sent at once.
-const PIECE_BYTES: usize = 32 * 1024;
-
-/// Pieces of an answer that wait for who reads it.
-const WAITING_PIECES: usize = 4;
 
 /// Columns of a histogram as text.
 const COLUMNS: usize = 100;
 
 /// Records that are looked at for the names of their fields.
 const SAMPLE: u64 = 1_000;
+
+/// Bytes of their names that are told.
+const NAME_BYTES: usize = 256 * 1024;
+
+/// Intervals of a histogram, those of all levels together; they are in memory. Chosen: the minutes of two months.
+const MOST_BARS: usize = 100_000;
 
 /// Where the levels begin that a histogram tells apart: those of Python's `logging`. What lies between two counts with
 /// the lower one, what lies below with the first.
@@ -97,7 +97,11 @@ impl Question {
 }
 
 /// `GET /api/query`: the rows, as they are found.
-pub(super) async fn query(State(context): State<Context>, Asked(asked): Asked<Question>) -> Result<Response, Problem> {
+pub(super) async fn query(
+    State(context): State<Context>,
+    Extension(peer): Extension<Peer>,
+    Asked(asked): Asked<Question>,
+) -> Result<Response, Problem> {
     let format = match asked.format.as_deref() {
         None => Format::Ndjson,
         Some(name) => Format::from_str(name, false)
@@ -106,114 +110,50 @@ pub(super) async fn query(State(context): State<Context>, Asked(asked): Asked<Qu
     if asked.interval.is_some() || asked.by.is_some() {
         return Err(bad("`interval` and `by` are for /api/histogram"));
     }
-    let query = asked.query()?;
-    let answers = store(&context)?;
-    let (to, mut from) = mpsc::channel(WAITING_PIECES);
-    let unread = unread(&context);
-    let answering = tokio::task::spawn_blocking(move || print(&*answers, &query, format, Pieces::new(to, unread)));
-    // The first piece tells whether the store can answer at all.
-    let Some(first) = from.recv().await else {
-        return match answering.await {
-            Ok(Err(error)) => Err(broken(&error)),
-            Ok(Ok(())) | Err(_) => Err(Problem(StatusCode::INTERNAL_SERVER_ERROR, "the query failed".to_owned())),
-        };
-    };
-    let begun = (Some(first), from, Some(answering));
-    let pieces = futures_util::stream::unfold(begun, |(first, mut from, mut answering)| async move {
-        let next = match first {
-            Some(first) => Ok(first),
-            None => match from.recv().await {
-                Some(piece) => Ok(piece),
-                // An answer that broke off is not one that is complete.
-                None => match answering.take()?.await {
-                    Ok(Ok(())) => return None,
-                    Ok(Err(error)) => Err(io::Error::other(error.to_string())),
-                    Err(error) => Err(io::Error::other(error)),
-                },
-            },
-        };
-        Some((next, (None, from, answering)))
-    });
-    Ok(([(header::CONTENT_TYPE, content_type(format))], Body::from_stream(pieces)).into_response())
+    let body = answer::ask(&context, &peer, rows(store(&context)?, asked.query()?, format)).await?;
+    Ok(([(header::CONTENT_TYPE, content_type(format))], body).into_response())
 }
 
-/// Writes the answer, and sends it in pieces.
-fn print(answers: &dyn Answers, query: &Query, format: Format, to: Pieces) -> Result<(), StoreError> {
-    let look = Look { colour: Colour::Off, columns: COLUMNS };
-    let mut output = Output::new(to, format, query.stage.as_ref(), look);
-    let mut unwritten = None;
-    let answered = answers.answer(query, &mut |found| match output.row(&found) {
-        Ok(()) => Next::More,
-        Err(error) => {
-            unwritten = Some(error);
-            Next::Enough
+/// Writes the rows of an answer.
+fn rows(answers: Arc<dyn Answers>, query: Query, format: Format) -> Produce {
+    let mut answer = None;
+    let mut output =
+        Some(Output::new(Vec::new(), format, query.stage.as_ref(), Look { colour: Colour::Off, columns: COLUMNS }));
+    Box::new(move |cancel, pieces| {
+        let answer = match &mut answer {
+            Some(answer) => answer,
+            none => none.insert(answers.ask(&query, cancel).map_err(|error| broken(&error))?),
+        };
+        let Some(writing) = &mut output else { return Ok(Progress::Ended) };
+        let mut each = |found: Found<'_>| match writing.row(&found).and_then(|()| hand_over(writing.writer(), pieces)) {
+            Ok(()) if pieces.are_full() => Next::Pause,
+            Ok(()) => Next::More,
+            // Memory takes what is written to it.
+            Err(_) => Next::Enough,
+        };
+        let progress = answer.go_on(&mut each).map_err(|error| broken(&error))?;
+        if progress == Progress::Ended
+            && let Some(output) = output.take()
+        {
+            let rest = output.finish().and_then(|mut rest| hand_over(&mut rest, pieces));
+            rest.map_err(|error| Problem(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
         }
-    });
-    answered?;
-    // Where who asked has gone, nobody hears it.
-    let written = unwritten.map_or_else(|| output.finish().map(drop), Err);
-    written.map_err(|error| StoreError::Retry(error.to_string()))
-}
-
-/// Comes when nobody may be waited for any more who does not read: until then the store keeps what is old for the
-/// answer, and cannot clear it away.
-fn unread(context: &Context) -> Unread {
-    // Made here, where the runtime is that tells the time; see `wait`.
-    let late = tokio::time::sleep(context.limits.query_time());
-    let mut stop = context.stop.clone();
-    Box::pin(async move {
-        tokio::select! { () = late => {}, () = ended(&mut stop) => {} }
+        Ok(progress)
     })
 }
 
-type Unread = Pin<Box<dyn Future<Output = ()> + Send>>;
-
-/// Waits on this thread. It may be driving a runtime of its own, that of a connection to a database which hands over
-/// its rows: there tokio's own ways to wait panic, and a future that is not unconstrained may never be woken.
-fn wait<T>(future: impl Future<Output = T>) -> T {
-    futures_executor::block_on(tokio::task::unconstrained(future))
-}
-
-/// Sends what is written.
-struct Pieces {
-    to: mpsc::Sender<Bytes>,
-    piece: Vec<u8>,
-    unread: Unread,
-}
-
-impl Pieces {
-    fn new(to: mpsc::Sender<Bytes>, unread: Unread) -> Self {
-        Self { to, piece: Vec::new(), unread }
-    }
-}
-
-impl Write for Pieces {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.piece.extend_from_slice(bytes);
-        if self.piece.len() >= PIECE_BYTES {
-            self.flush()?;
-        }
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        let piece = Bytes::from(std::mem::take(&mut self.piece));
-        wait(async {
-            tokio::select! {
-                // First: what there is room for goes on.
-                biased;
-                sent = self.to.send(piece) => sent.map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe)),
-                () = &mut self.unread => Err(io::Error::new(io::ErrorKind::TimedOut, UNREAD)),
-            }
-        })
-    }
+fn hand_over(from: &mut Vec<u8>, to: &mut Pieces) -> io::Result<()> {
+    to.write_all(from)?;
+    from.clear();
+    Ok(())
 }
 
 /// `GET /api/histogram`: how many records there are in each interval, or in each interval and level.
 pub(super) async fn histogram(
     State(context): State<Context>,
+    Extension(peer): Extension<Peer>,
     Asked(asked): Asked<Question>,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Response, Problem> {
     let mut query = asked.query()?;
     if query.stage.is_some() {
         return Err(bad("a histogram is made of records: leave out what stands behind |"));
@@ -226,44 +166,83 @@ pub(super) async fn histogram(
         length(interval).ok_or_else(|| bad(format!("interval {interval:?} is none: write 30s, 1m, 1h or 1d")))?;
     query.stage = Some(Stage::Histogram { interval_ns });
     query.limit = asked.limit;
-    let answers = store(&context)?;
-    let rows = match asked.by.as_deref() {
-        None => intervals(answers, query).await?.into_iter().map(|(time, count)| row(time, None, count)).collect(),
-        Some("level") => by_level(&answers, &query).await?,
+    let levels = match asked.by.as_deref() {
+        None => &[][..],
+        Some("level") => &LEVELS,
         Some(other) => return Err(bad(format!("a histogram by {other:?} is not known: by=level"))),
     };
-    Ok(Json(Value::Array(rows)))
+    let body = answer::ask(&context, &peer, bars(store(&context)?, query, levels)).await?;
+    Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
 }
 
-async fn intervals(answers: Arc<dyn Answers>, query: Query) -> Result<Vec<(i64, u64)>, Problem> {
-    collect(answers, query, |found| match found {
-        Found::Interval(time, count) => Some((time, count)),
-        _ => None,
+/// Writes the intervals of a histogram: those of each level where levels are given.
+fn bars(answers: Arc<dyn Answers>, query: Query, levels: &'static [i64]) -> Produce {
+    let mut left: Option<std::vec::IntoIter<Bar>> = None;
+    let mut sign = "[";
+    Box::new(move |cancel, pieces| {
+        let left = match &mut left {
+            Some(left) => left,
+            none => none.insert(count(&*answers, &query, levels, cancel)?.into_iter()),
+        };
+        for (time, level, count) in left {
+            // Memory takes what is written to it.
+            let _ = write!(pieces, "{}{}", std::mem::replace(&mut sign, ","), bar(time, level, count));
+            if pieces.are_full() {
+                return Ok(Progress::Paused);
+            }
+        }
+        let _ = pieces.write_all(if sign == "[" { b"[]" } else { b"]" });
+        Ok(Progress::Ended)
     })
-    .await
 }
+
+/// When an interval begins, its level where it has one, how many records.
+type Bar = (i64, Option<i64>, u64);
 
 /// Asked of the store level by level: without a filter for more than loggers and levels, SQLite answers each from its
 /// counts of minutes.
-async fn by_level(answers: &Arc<dyn Answers>, query: &Query) -> Result<Vec<Value>, Problem> {
+fn count(answers: &dyn Answers, query: &Query, levels: &'static [i64], cancel: &Cancel) -> Result<Vec<Bar>, Problem> {
     let mut counts = Vec::new();
-    for (at, level) in LEVELS.into_iter().enumerate() {
+    if levels.is_empty() {
+        intervals(answers, query, None, cancel, &mut counts)?;
+    }
+    for (at, level) in levels.iter().enumerate() {
         let mut filter = query.filter.clone();
         if at > 0 {
-            filter = and_level(Comparison::GreaterOrEqual, level, filter);
+            filter = and_level(Comparison::GreaterOrEqual, *level, filter);
         }
-        if let Some(above) = LEVELS.get(at + 1) {
+        if let Some(above) = levels.get(at + 1) {
             filter = and_level(Comparison::Less, *above, filter);
         }
-        let found = intervals(answers.clone(), Query { filter, ..query.clone() }).await?;
-        counts.extend(found.into_iter().map(|(time, count)| (time, level, count)));
+        intervals(answers, &Query { filter, ..query.clone() }, Some(*level), cancel, &mut counts)?;
     }
     counts.sort_unstable();
-    let most = query.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
-    Ok(counts.into_iter().take(most).map(|(time, level, count)| row(time, Some(level), count)).collect())
+    counts.truncate(query.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX)));
+    Ok(counts)
 }
 
-fn row(time: i64, level: Option<i64>, count: u64) -> Value {
+fn intervals(
+    answers: &dyn Answers,
+    query: &Query,
+    level: Option<i64>,
+    cancel: &Cancel,
+    counts: &mut Vec<Bar>,
+) -> Result<(), Problem> {
+    let mut answer = answers.ask(query, cancel).map_err(|error| broken(&error))?;
+    let mut each = |found: Found<'_>| {
+        if let Found::Interval(time, count) = found {
+            counts.push((time, level, count));
+        }
+        if counts.len() > MOST_BARS { Next::Enough } else { Next::More }
+    };
+    answer.go_on(&mut each).map_err(|error| broken(&error))?;
+    if counts.len() > MOST_BARS {
+        return Err(bad(format!("more than {MOST_BARS} intervals: ask for longer ones, or for less time")));
+    }
+    Ok(())
+}
+
+fn bar(time: i64, level: Option<i64>, count: u64) -> Value {
     let mut row = json!({ "time": rfc3339(time, SecondsFormat::AutoSi), "count": count });
     if let Some(level) = level {
         row["level"] = level.into();
@@ -273,14 +252,37 @@ fn row(time: i64, level: Option<i64>, count: u64) -> Value {
 
 /// `GET /api/fields`: the fields that may be asked for: those that every record may have, and the other ones of the
 /// newest records.
-pub(super) async fn fields(State(context): State<Context>) -> Result<Json<Value>, Problem> {
+pub(super) async fn fields(
+    State(context): State<Context>,
+    Extension(peer): Extension<Peer>,
+) -> Result<Response, Problem> {
+    let body = answer::ask(&context, &peer, names(store(&context)?)).await?;
+    Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
+}
+
+fn names(answers: Arc<dyn Answers>) -> Produce {
     let query = Query { filter: Filter::All, stage: None, since_ns: None, until_ns: None, limit: Some(SAMPLE) };
-    let rows = collect(store(&context)?, query, |found| match found {
-        Found::Record(record) => Some(record.fields.iter().map(|(name, _)| name.to_string()).collect::<Vec<_>>()),
-        _ => None,
-    });
-    let extra: std::collections::BTreeSet<_> = rows.await?.into_iter().flatten().collect();
-    Ok(Json(json!({ "fields": Field::known().iter().map(Field::name).collect::<Vec<_>>(), "extra": extra })))
+    Box::new(move |cancel, pieces| {
+        let mut extra = BTreeSet::new();
+        let mut bytes = 0;
+        let mut each = |found: Found<'_>| {
+            if let Found::Record(record) = found {
+                for (name, _) in record.fields {
+                    if bytes < NAME_BYTES && !extra.contains(&*name) {
+                        bytes += name.len();
+                        extra.insert(name.into_owned());
+                    }
+                }
+            }
+            Next::More
+        };
+        let answered = answers.ask(&query, cancel).and_then(|mut answer| answer.go_on(&mut each));
+        answered.map_err(|error| broken(&error))?;
+        let known = Field::known().iter().map(Field::name).collect::<Vec<_>>();
+        // Memory takes what is written to it.
+        let _ = write!(pieces, "{}", json!({ "fields": known, "extra": extra }));
+        Ok(Progress::Ended)
+    })
 }
 
 fn content_type(format: Format) -> &'static str {
@@ -288,25 +290,6 @@ fn content_type(format: Format) -> &'static str {
         Format::Text => "text/plain; charset=utf-8",
         Format::Ndjson => "application/x-ndjson",
         Format::Csv => "text/csv; charset=utf-8",
-    }
-}
-
-async fn collect<T: Send + 'static>(
-    answers: Arc<dyn Answers>,
-    query: Query,
-    one: impl Fn(Found<'_>) -> Option<T> + Send + 'static,
-) -> Result<Vec<T>, Problem> {
-    let answered = tokio::task::spawn_blocking(move || {
-        let mut rows = Vec::new();
-        let each = &mut |found: Found<'_>| {
-            rows.extend(one(found));
-            Next::More
-        };
-        answers.answer(&query, each).map(|()| rows)
-    });
-    match answered.await {
-        Ok(rows) => rows.map_err(|error| broken(&error)),
-        Err(error) => Err(Problem(StatusCode::INTERNAL_SERVER_ERROR, format!("the query failed: {error}"))),
     }
 }
 
@@ -323,37 +306,47 @@ fn broken(error: &StoreError) -> Problem {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::record::Record;
+    use crate::stores::{Answer, StoreError};
 
-    /// Has records for as long as somebody wants them.
-    struct Endless;
+    /// Has numbered records for as long as somebody wants them.
+    struct Endless(u32);
 
     impl Answers for Endless {
-        fn answer(&self, _: &Query, each: &mut dyn FnMut(Found<'_>) -> Next) -> Result<(), StoreError> {
-            while each(Found::Record(Record::default())) == Next::More {}
-            Ok(())
+        fn ask(&self, _: &Query, _: &Cancel) -> Result<Box<dyn Answer>, StoreError> {
+            Ok(Box::new(Self(0)))
         }
     }
 
-    #[tokio::test]
-    async fn an_answer_that_is_not_read_lets_the_store_go_when_it_is_told() {
-        let query = Query { filter: Filter::All, stage: None, since_ns: None, until_ns: None, limit: None };
-        let (to, mut from) = mpsc::channel(WAITING_PIECES);
-        let late: Unread = Box::pin(tokio::time::sleep(Duration::from_millis(20)));
-        // With a runtime of its own around, as where a database hands over its rows.
-        let answering = tokio::task::spawn_blocking(move || {
-            let own = tokio::runtime::Builder::new_current_thread().build().unwrap();
-            own.block_on(async { print(&Endless, &query, Format::Ndjson, Pieces::new(to, late)) })
-        });
-
-        assert_eq!(UNREAD, answering.await.unwrap().unwrap_err().to_string());
-        let mut pieces = 0;
-        while from.recv().await.is_some() {
-            pieces += 1;
+    impl Answer for Endless {
+        fn go_on(&mut self, each: &mut dyn FnMut(Found<'_>) -> Next) -> Result<Progress, StoreError> {
+            loop {
+                self.0 += 1;
+                let record = Record { line: Some(self.0), ..Record::default() };
+                match each(Found::Record(record)) {
+                    Next::More => {}
+                    Next::Enough => return Ok(Progress::Ended),
+                    Next::Pause => return Ok(Progress::Paused),
+                }
+            }
         }
-        assert_eq!(WAITING_PIECES, pieces);
+    }
+
+    #[test]
+    fn an_answer_pauses_where_it_is_not_read_and_goes_on_with_the_next_row() {
+        let query = Query { filter: Filter::All, stage: None, since_ns: None, until_ns: None, limit: None };
+        let mut produce = rows(Arc::new(Endless(0)), query, Format::Ndjson);
+        let mut text = Vec::new();
+        for _ in 0..3 {
+            let mut pieces = Pieces::unread();
+            assert_eq!(Progress::Paused, produce(&Cancel::default(), &mut pieces).unwrap());
+            text.extend(pieces.take());
+        }
+
+        let text = String::from_utf8(text).unwrap();
+        let lines = text.lines().map(|line| Record::from_json(line).unwrap().line.unwrap());
+        assert!(lines.clone().eq(1..=u32::try_from(lines.count()).unwrap()));
+        assert!(text.len() > 3 * 128 * 1024 && text.len() < 4 * 128 * 1024);
     }
 }

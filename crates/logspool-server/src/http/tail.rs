@@ -3,23 +3,31 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
+use axum::Extension;
+use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::StatusCode;
-use axum::response::sse::{Event, KeepAlive, Sse};
-use futures_util::Stream;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
+use tokio::time::{Instant, timeout};
 
 use super::parameters::Parameters;
 use super::questions::expression;
 use super::{Context, Problem};
 use crate::clock::now_ns;
-use crate::query::Matcher;
-use crate::show::{Colour, Format, Look, Output};
+use crate::metrics::Open;
+use crate::sources::reading::Peer;
 use crate::sources::streams::{Stop, ended};
-use crate::stores::Found;
+use crate::tails::Tail;
 
 /// How often a line is sent when nothing comes, so that proxies keep the connection.
 const ALIVE: Duration = Duration::from_secs(15);
+
+/// A line that says nothing.
+const NOTHING: &[u8] = b":\n\n";
+
+/// How late a follower is told that it missed records, where none comes.
+const TOLD: Duration = Duration::from_secs(1);
 
 /// What is asked.
 #[derive(Debug, Deserialize)]
@@ -34,46 +42,69 @@ pub(super) struct Asked {
 /// with the number of records.
 pub(super) async fn tail(
     State(context): State<Context>,
+    Extension(peer): Extension<Peer>,
     Parameters(asked): Parameters<Asked>,
-) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
+) -> Result<Response, Problem> {
     let expression = expression(&asked.q, asked.level.as_deref(), now_ns())?;
     if expression.stage.is_some() {
         let why = "a tail follows records: leave out what stands behind |".to_owned();
         return Err(Problem(StatusCode::BAD_REQUEST, why));
     }
-    let matcher = Matcher::new(&expression.filter);
-    let tail = context.intake.tails.follow();
-    let (to, from) = tokio::sync::mpsc::channel(16);
-    tokio::spawn(follow(tail, matcher, to, context.stop.clone()));
-    let events = futures_util::stream::unfold(from, |mut from| async move { Some((Ok(from.recv().await?), from)) });
-    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(ALIVE)))
+    let metrics = &context.intake.metrics;
+    let tail = context.intake.tails.follow(&expression.filter, peer.origin(), context.limits.tails);
+    let tail = tail.map_err(|refusal| {
+        metrics.refuse_tail(refusal.reason());
+        let why = format!("no place for another live tail: {refusal}; try again later (limits.tails)");
+        Problem(StatusCode::TOO_MANY_REQUESTS, why)
+    })?;
+    let (stop, open) = (context.stop.clone(), metrics.tail());
+    let following = Following { tail, stop, next: None, alive: Instant::now() + ALIVE, _open: open };
+    let events = futures_util::stream::unfold(following, |mut following| async move {
+        let events = following.events().await?;
+        Some((Ok::<_, Infallible>(events), following))
+    });
+    let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-cache")];
+    Ok((headers, Body::from_stream(events)).into_response())
 }
 
-async fn follow(mut tail: crate::tails::Tail, matcher: Matcher, to: tokio::sync::mpsc::Sender<Event>, mut stop: Stop) {
-    loop {
-        let batch = tokio::select! {
-            batch = tail.next() => batch,
-            () = to.closed() => return,
-            () = ended(&mut stop) => return,
-        };
-        let Some(batch) = batch else { return };
-        for row in batch.rows().filter(|row| matcher.holds(row)) {
-            let Ok(json) = json(&Found::Record(row.record())) else { continue };
-            if to.send(Event::default().data(json)).await.is_err() {
-                return;
+/// A follower and what it gets.
+struct Following {
+    tail: Tail,
+    stop: Stop,
+    /// Records that go after the word on those before them.
+    next: Option<Bytes>,
+    /// When a line has to be sent next.
+    alive: Instant,
+    _open: Open,
+}
+
+impl Following {
+    /// The next events; `None`: the service ends.
+    async fn events(&mut self) -> Option<Bytes> {
+        let events = self.wait().await?;
+        self.alive = Instant::now() + ALIVE;
+        Some(events)
+    }
+
+    async fn wait(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(next) = self.next.take() {
+                return Some(next);
+            }
+            let came = tokio::select! {
+                came = timeout(TOLD, self.tail.next()) => came,
+                () = ended(&mut self.stop) => return None,
+            };
+            if let Ok(events) = came {
+                self.next = Some(events?);
+            }
+            let missed = self.tail.missed();
+            if missed > 0 {
+                return Some(format!("event: missed\ndata: {missed}\n\n").into());
+            }
+            if self.next.is_none() && Instant::now() >= self.alive {
+                return Some(Bytes::from_static(NOTHING));
             }
         }
-        let missed = tail.missed();
-        if missed > 0 && to.send(Event::default().event("missed").data(missed.to_string())).await.is_err() {
-            return;
-        }
     }
-}
-
-/// A row as lines of JSON have it.
-fn json(found: &Found<'_>) -> std::io::Result<String> {
-    let mut output = Output::new(Vec::new(), Format::Ndjson, None, Look { colour: Colour::Off, columns: 0 });
-    output.row(found)?;
-    let line = String::from_utf8(output.finish()?).map_err(std::io::Error::other)?;
-    Ok(line.trim_end().to_owned())
 }

@@ -3,31 +3,44 @@
 use std::sync::Arc;
 
 use rusqlite::functions::{Context, FunctionFlags};
-use rusqlite::{Connection, Result};
+use rusqlite::{Connection, Error, Result};
 
 use super::{Pattern, Phrase};
+use crate::cancel::Until;
 
 /// Teaches a connection `holds_words(text, phrase)` and `matches(text, pattern)`: 1 or 0, and 0 of NULL.
 ///
-/// Phrase and pattern are compiled once for a statement that has them as parameters.
+/// Phrase and pattern are compiled once for a statement that has them as parameters. A statement that uses them fails
+/// as soon as its time is over: SQLite itself looks only after some hundred rows, and a pattern may take long for each.
 ///
 /// # Errors
 ///
 /// The connection is busy.
-pub fn register(connection: &Connection) -> Result<()> {
+pub fn register(connection: &Connection, until: &Until) -> Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_DIRECTONLY;
-    connection.create_scalar_function("holds_words", 2, flags, |context: &Context<'_>| {
+    let time = until.clone();
+    connection.create_scalar_function("holds_words", 2, flags, move |context: &Context<'_>| {
+        check(&time)?;
         let Some(text) = text(context)? else { return Ok(false) };
         let phrase: Arc<Option<Phrase>> = context.get_or_create_aux(1, |value| value.as_str().map(Phrase::new))?;
         Ok(phrase.as_ref().as_ref().is_some_and(|phrase| phrase.is_in(text)))
     })?;
-    connection.create_scalar_function("matches", 2, flags, |context: &Context<'_>| {
+    let time = until.clone();
+    connection.create_scalar_function("matches", 2, flags, move |context: &Context<'_>| {
+        check(&time)?;
         let Some(text) = text(context)? else { return Ok(false) };
-        type Error = Box<dyn std::error::Error + Send + Sync>;
+        type Failure = Box<dyn std::error::Error + Send + Sync>;
         let pattern = context
-            .get_or_create_aux(1, |value| -> std::result::Result<_, Error> { Ok(Pattern::new(value.as_str()?)?) })?;
+            .get_or_create_aux(1, |value| -> std::result::Result<_, Failure> { Ok(Pattern::new(value.as_str()?)?) })?;
         Ok(pattern.is_match(text))
     })
+}
+
+fn check(until: &Until) -> Result<()> {
+    if until.is_over() {
+        return Err(Error::UserFunctionError("its time is over".into()));
+    }
+    Ok(())
 }
 
 fn text<'a>(context: &'a Context<'_>) -> Result<Option<&'a str>> {
@@ -36,12 +49,16 @@ fn text<'a>(context: &'a Context<'_>) -> Result<Option<&'a str>> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::cancel::Cancel;
 
     #[test]
     fn sqlite_knows_words_and_patterns() {
         let connection = Connection::open_in_memory().unwrap();
-        register(&connection).unwrap();
+        let until = Until::new(Duration::from_secs(60), &Cancel::default());
+        register(&connection, &until).unwrap();
         let ask = |sql: &str, parameters: [&str; 2]| connection.query_row(sql, parameters, |row| row.get::<_, bool>(0));
 
         assert_eq!(Ok(true), ask("SELECT holds_words(?1, ?2)", ["Disk: FULL!", "disk full"]));
@@ -49,5 +66,9 @@ mod tests {
         assert_eq!(Ok(true), ask("SELECT matches(?1, ?2)", ["status 503", "5..$"]));
         assert_eq!(Ok(false), ask("SELECT matches(NULL, ?2) OR holds_words(NULL, ?1)", ["a", ""]));
         assert!(ask("SELECT matches(?1, ?2)", ["", "("]).unwrap_err().to_string().contains("unclosed group"));
+        until.cancel.cancel();
+        for sql in ["SELECT matches(?1, ?2)", "SELECT holds_words(?1, ?2)"] {
+            assert!(ask(sql, ["a", "a"]).unwrap_err().to_string().contains("its time is over"));
+        }
     }
 }

@@ -91,6 +91,11 @@ impl<W: Write> Output<W> {
         self.write()
     }
 
+    /// Where it writes to.
+    pub fn writer(&mut self) -> &mut W {
+        &mut self.to
+    }
+
     /// Writes what is left, and flushes.
     ///
     /// # Errors

@@ -13,67 +13,18 @@
 //! for its request and its answer, and is closed after that: see [`Slot::header_time`] and [`Slot::is_reserved`].
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::framing::Protocol;
 use crate::origin::Origin;
+use crate::share::{Refusal, may_take_more};
 
 /// Time for the header of a request in a reserve.
 ///
 /// Chosen: a health check sends its request at once, also over a slow network. A peer that sends nothing blocks its part
 /// of the reserve for this long; with half of it a busy client could be too late.
 const RESERVED_HEADER_TIME: Duration = Duration::from_secs(2);
-
-/// Free slots that a peer needs for each slot that it holds already, to get another one. So a single peer gets a third of
-/// all slots, the next one a third of the rest, and so on. A new peer finds a free slot until a great number of peers
-/// have taken their share.
-///
-/// Chosen: with 1 a single peer would get half of the slots, and four hostile addresses would leave 128 of 4,096 to an
-/// honest host; with 2 they leave 270. With 3 one machine would get only 1,024, too few for some hundred processes with
-/// several handlers each.
-const FREE_FOR_EACH_HELD: usize = 2;
-
-/// Why a connection is refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
-    /// All slots are taken.
-    Full {
-        /// How many there are.
-        limit: usize,
-    },
-    /// The peer holds as many as it may.
-    Share {
-        /// How many it holds.
-        held: usize,
-        /// How many there are.
-        limit: usize,
-    },
-}
-
-impl Refusal {
-    /// The label of the metric.
-    pub fn reason(self) -> &'static str {
-        match self {
-            Self::Full { .. } => "too_many",
-            Self::Share { .. } => "too_many_of_peer",
-        }
-    }
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Full { limit } => write!(to, "all {limit} connections are taken (limits.connections)"),
-            Self::Share { held, limit } => write!(
-                to,
-                "this peer has {held} of {limit} connections, and may not have more now (limits.connections, \
-                 limits.connections_per_peer)"
-            ),
-        }
-    }
-}
 
 /// How many slots each pool has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,7 +60,7 @@ impl Pool {
         let held = self.held.get(&origin).copied().unwrap_or_default();
         let may = match self.per_peer {
             Some(most) => held < most,
-            None => held * FREE_FOR_EACH_HELD < free,
+            None => may_take_more(held, free),
         };
         if !may {
             return Err(Refusal::Share { held, limit: self.limit });

@@ -136,7 +136,7 @@ impl Listener {
                 Err(refusal) => {
                     shared.intake.metrics.close(refusal.reason());
                     warnings::warn(refusal.reason(), None, || {
-                        format!("connection of {} refused: {refusal}", peer.origin())
+                        format!("connection of {} refused: {refusal} (limits.connections)", peer.origin())
                     });
                 }
             }

@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-use super::admission::{Refusal, Slot};
+use super::admission::Slot;
 use super::forward;
 use super::framing::{Ended, FrameError, Framer, Protocol, Step};
 use super::reading::{Peer, Reader};
@@ -20,6 +20,7 @@ use crate::config::Limits;
 use crate::http;
 use crate::intake::Intake;
 use crate::origin::Origin;
+use crate::share::Refusal;
 use crate::warnings;
 
 /// Bytes that a silent connection has room for: with 4,096 of them, 16 MiB.
@@ -105,7 +106,7 @@ where
         End::Slow(limit) => ("slow", format!("it was silent for longer than limits.{limit}")),
         End::Deaf => ("slow", "it took no answer for longer than limits.frame_seconds".to_owned()),
         End::Refused => ("refused", "its chunk does not follow what is stored, or it was replaced".to_owned()),
-        End::NoSlot(refusal) => (refusal.reason(), refusal.to_string()),
+        End::NoSlot(refusal) => (refusal.reason(), format!("{refusal} (limits.connections)")),
         End::Key(why) => ("key", why),
         End::Io(error) => ("network", error.to_string()),
     };

@@ -10,6 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::address::StoreAddress;
+use crate::cancel::Cancel;
 use crate::config::{Config, Limits};
 use crate::delivery::{Delivery, Outcome};
 use crate::query::Query;
@@ -69,12 +70,50 @@ pub struct Written {
 
 /// Answers queries, from any thread, beside the writer.
 pub trait Answers: Send + Sync {
-    /// Calls `each` with each row of the answer; stops when it says so.
+    /// Begins an answer. It ends with an error soon after `cancel` is set.
     ///
     /// # Errors
     ///
     /// The store cannot be read.
-    fn answer(&self, query: &Query, each: &mut dyn FnMut(Found<'_>) -> Next) -> Result<(), StoreError>;
+    fn ask(&self, query: &Query, cancel: &Cancel) -> Result<Box<dyn Answer>, StoreError>;
+
+    /// How many questions it may be asked at once, where there are so many query threads.
+    fn at_once(&self, threads: usize) -> usize {
+        threads
+    }
+
+    /// Calls `each` with each row of the answer, until there are no more or it says [`Next::Enough`].
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    fn answer(&self, query: &Query, each: &mut dyn FnMut(Found<'_>) -> Next) -> Result<(), StoreError> {
+        let mut answer = self.ask(query, &Cancel::default())?;
+        while answer.go_on(each)? == Progress::Paused {}
+        Ok(())
+    }
+}
+
+/// An answer that has begun. It can pause, on any thread, and goes on where it stopped: all its rows are of the moment
+/// at which the store was first read for it, in one order, and none comes twice.
+///
+/// While it exists the store keeps what is old for it, so it has to end in limited time.
+pub trait Answer: Send {
+    /// Calls `each` with each further row, until there are no more or it says something else than [`Next::More`].
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read, the answer took too long, or it was cancelled. It cannot go on then.
+    fn go_on(&mut self, each: &mut dyn FnMut(Found<'_>) -> Next) -> Result<Progress, StoreError>;
+}
+
+/// How far an answer has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// There are no more rows, or no more were wanted.
+    Ended,
+    /// It goes on with the next call.
+    Paused,
 }
 
 /// A row of an answer.
@@ -96,10 +135,15 @@ pub enum Next {
     More,
     /// Enough.
     Enough,
+    /// No more now: the reader has to catch up.
+    Pause,
 }
 
-/// What is said to whom an answer was too slow to read: the store keeps what is old as long as it goes on.
+/// Why an answer ends that its client did not read in time: the store keeps what is old as long as it goes on.
 pub const UNREAD: &str = "the answer was not read in time; ask for less time, or fewer records";
+
+/// Why an answer ends that nobody waits for.
+pub const CANCELLED: &str = "the query was cancelled";
 
 /// Why a store could not do what was asked.
 #[derive(Debug)]

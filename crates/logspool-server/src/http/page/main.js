@@ -373,6 +373,10 @@ document.addEventListener("keydown", (event) => {
     if ((from || target === at("query")) && step(from, key === "ArrowDown" ? 1 : -1)) event.preventDefault();
   }
 });
+document.addEventListener("busy", ({ detail }) => {
+  at("busy").textContent = detail;
+  show("busy", detail !== "");
+});
 addEventListener("hashchange", () => {
   recall();
   submit();

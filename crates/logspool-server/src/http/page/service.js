@@ -1,6 +1,8 @@
 // Questions to the service: with the token where it wants one, answers as they come.
 
 const KEPT = "logspool-token";
+/** How often a service is asked again that has no room for a question. */
+const TRIES = 10;
 let asked; // One dialog for all questions that want a token at the same time.
 
 /** What the service says is wrong. */
@@ -37,15 +39,29 @@ async function why(answer) {
   }
 }
 
-/** The answer to a GET; asks the user for a token where the service does. */
+/** Waits until a service without room for a question wants to be asked again, and says so meanwhile. */
+async function waitForRoom(answer, signal) {
+  const seconds = Number(answer.headers.get("retry-after")) || 1;
+  const told = await why(answer);
+  document.dispatchEvent(new CustomEvent("busy", { detail: `The service is busy: ${told}. Asking again …` }));
+  await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+  document.dispatchEvent(new CustomEvent("busy", { detail: "" }));
+  signal?.throwIfAborted();
+}
+
+/** The answer to a GET; asks the user for a token where the service does, and again where it has no room now. */
 export async function get(path, parameters = {}, signal = undefined) {
   const given = Object.entries(parameters).filter(([, value]) => value !== undefined && value !== "");
   const query = new URLSearchParams(given).toString();
-  for (;;) {
+  for (let tries = 1; ; tries += 1) {
     const token = sessionStorage.getItem(KEPT);
     const headers = token ? { Authorization: `Bearer ${token}` } : {};
     const answer = await fetch(query ? `${path}?${query}` : path, { headers, signal, cache: "no-store" });
     if (answer.ok) return answer;
+    if (answer.status === 429 && tries < TRIES) {
+      await waitForRoom(answer, signal);
+      continue;
+    }
     if (answer.status !== 401) throw new Refused(answer.status, await why(answer));
     // Another question may have brought a token meanwhile.
     if (token === sessionStorage.getItem(KEPT)) await askForToken(token ? "The service does not know that token." : "");

@@ -16,13 +16,16 @@ use tokio_postgres::{Client, Connection, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::tls::{self, Mode, Tls};
-use crate::stores::StoreError;
+use crate::stores::{CANCELLED, StoreError};
 
 /// How long connecting may take, with the password's check.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long the server's machine may be silent before the connection counts as lost.
 const PEER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long the request to stop a query may take. Chosen: it keeps a query thread from its next question.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How long a goodbye may take.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -172,13 +175,23 @@ struct Open {
 impl Link {
     /// Connects.
     pub(super) fn open(address: &Address) -> Result<Self, Failure> {
+        Self::open_unless(address, std::future::pending())
+    }
+
+    /// Connects, unless it is given up before.
+    pub(super) fn open_unless(address: &Address, given_up: impl Future<Output = ()>) -> Result<Self, Failure> {
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|error| Failure::Retry(format!("cannot start a runtime: {error}")))?;
         // Files that are put right meanwhile are read with the next attempt.
         let tls = address.tls.config().map_err(Failure::Retry)?.map(MakeRustlsConnect::new);
-        let connected = runtime.block_on(async { timeout(CONNECT_TIMEOUT, connect(&address.config, tls)).await });
+        let connected = runtime.block_on(async {
+            tokio::select! {
+                connected = timeout(CONNECT_TIMEOUT, connect(&address.config, tls)) => Ok(connected),
+                () = given_up => Err(Failure::Retry(CANCELLED.to_owned())),
+            }
+        })?;
         let (client, driver) =
             connected.map_err(|_| Failure::Retry(format!("no answer within {CONNECT_TIMEOUT:?}")))??;
         let connection = runtime.spawn(driver);
@@ -191,6 +204,26 @@ impl Link {
             Some(open) => open.runtime.block_on(work(&open.client)),
             None => Err(Failure::Retry("the connection is closed".to_owned())),
         }
+    }
+
+    /// Asks the server to stop what it does for this connection, and closes it. Without that a query runs on until it has
+    /// something to send.
+    pub(super) fn abandon(mut self, address: &Address) {
+        let Some(Open { runtime, client, .. }) = self.0.take() else { return };
+        let token = client.cancel_token();
+        drop(client);
+        // A runtime cannot wait within another one. The query then ends with its next row, or at its time limit.
+        if tokio::runtime::Handle::try_current().is_err() {
+            runtime.block_on(async {
+                // What cannot be cancelled ends in the same way.
+                let _ = match address.tls.config().map(|tls| tls.map(MakeRustlsConnect::new)) {
+                    Ok(Some(tls)) => timeout(CANCEL_TIMEOUT, token.cancel_query(tls)).await.is_ok(),
+                    Ok(None) => timeout(CANCEL_TIMEOUT, token.cancel_query(NoTls)).await.is_ok(),
+                    Err(_) => false,
+                };
+            });
+        }
+        runtime.shutdown_background();
     }
 
     /// Says goodbye to the server.

@@ -1,17 +1,19 @@
 //! Answers: each on a connection of its own, in a transaction that only reads, and sees one moment.
 
-use std::pin::pin;
-use std::sync::{Mutex, PoisonError};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::vec::IntoIter;
 
 use futures_util::TryStreamExt;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Row};
+use tokio_postgres::{Client, Row, RowStream};
 
 use super::connection::{Failure, Link};
 use super::{Config, rows, text};
+use crate::cancel::{Cancel, Until};
 use crate::clock::now_ns;
 use crate::query::{Dialect, Field, Parameter, Query, Sql, Stage, plan};
-use crate::stores::{Answers, Found, Next, StoreError};
+use crate::stores::{Answer, Answers, CANCELLED, Found, Next, Progress, StoreError, UNREAD};
 
 /// Connections kept for the next questions.
 const IDLE: usize = 4;
@@ -28,7 +30,11 @@ const CANCELED: &str = "57014";
 
 /// Answers queries from PostgreSQL. It blocks: not for threads that run async code.
 #[derive(Debug)]
-pub struct Reader {
+pub struct Reader(Arc<Shared>);
+
+/// What a reader shares with its answers.
+#[derive(Debug)]
+struct Shared {
     config: Config,
     idle: Mutex<Vec<Link>>,
 }
@@ -36,161 +42,205 @@ pub struct Reader {
 impl Reader {
     /// A reader that connects when it is first asked. The tables are the writer's business.
     pub fn new(config: &Config) -> Self {
-        Self { config: config.clone(), idle: Mutex::default() }
-    }
-
-    /// A connection with a transaction.
-    fn begin(&self) -> Result<Link, Failure> {
-        let begin = format!(
-            // What is compiled for a query costs more than it saves: few rows of a log are ever looked at twice.
-            "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL jit = off; SET LOCAL statement_timeout = {}",
-            self.config.query_timeout.as_millis()
-        );
-        let kept = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        if let Some(mut link) = kept
-            && link.run(async |client| Ok(client.batch_execute(&begin).await?)).is_ok()
-        {
-            return Ok(link);
-        }
-        // One that was lost meanwhile is no failure.
-        let mut link = Link::open(&self.config.address)?;
-        link.run(async |client| Ok(client.batch_execute(&begin).await?))?;
-        Ok(link)
-    }
-
-    fn try_answer(&self, query: &Query, each: &mut dyn FnMut(Found<'_>) -> Next) -> Result<(), Failure> {
-        let mut link = self.begin()?;
-        let end = link.run(async |client| {
-            let end = match &query.stage {
-                None => records(client, query, each).await?,
-                Some(Stage::CountBy(field)) => counts(client, query, field, each).await?,
-                Some(Stage::Histogram { interval_ns }) => histogram(client, query, *interval_ns, each).await?,
-            };
-            if end == Next::More {
-                client.batch_execute("COMMIT").await?;
-            }
-            Ok(end)
-        })?;
-        // Where the rest was not wanted, the connection goes: the rows that are still on their way end with it.
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if end == Next::More && idle.len() < IDLE {
-            idle.push(link);
-        }
-        Ok(())
+        Self(Arc::new(Shared { config: config.clone(), idle: Mutex::default() }))
     }
 }
 
 impl Answers for Reader {
-    fn answer(&self, query: &Query, each: &mut dyn FnMut(Found<'_>) -> Next) -> Result<(), StoreError> {
-        self.try_answer(query, each).map_err(|failure| {
-            let timeout = self.config.query_timeout;
-            let failure = match failure.code() {
-                CANCELED => {
-                    Failure::Retry(format!("no answer within {timeout:?}: ask for a shorter time, or fewer rows"))
-                }
-                _ => failure,
-            };
-            failure.explain("query", &self.config.address)
-        })
+    /// Half of them: the work is done in the server, which knows no low priority.
+    fn at_once(&self, threads: usize) -> usize {
+        (threads / 2).max(1)
+    }
+
+    fn ask(&self, query: &Query, cancel: &Cancel) -> Result<Box<dyn Answer>, StoreError> {
+        let until = Until::new(self.0.config.query_timeout, cancel);
+        let link = self.0.begin(&until).map_err(|failure| self.0.explain(failure, &until))?;
+        let searches = match &query.stage {
+            None => {
+                let (since_ns, until_ns) = plan::bounds(&query.filter);
+                let until_ns = until_ns.into_iter().chain(query.until_ns).min();
+                windows(since_ns.max(query.since_ns), until_ns, now_ns()).collect()
+            }
+            Some(_) => vec![(query.since_ns, query.until_ns)],
+        };
+        Ok(Box::new(Asked {
+            shared: self.0.clone(),
+            link: Some(link),
+            until,
+            query: query.clone(),
+            searches: searches.into_iter(),
+            rows: None,
+            left: query.limit.unwrap_or(u64::MAX),
+        }))
     }
 }
 
-/// The records, newest first: window after window until there are enough. `records` has no index that is in order of
-/// time, so without an end each question for the newest ones would read and sort them all.
-async fn records(client: &Client, query: &Query, each: &mut dyn FnMut(Found<'_>) -> Next) -> Result<Next, Failure> {
-    let mut left = query.limit;
-    let (since_ns, until_ns) = plan::bounds(&query.filter);
-    let (since_ns, until_ns) = (since_ns.max(query.since_ns), until_ns.into_iter().chain(query.until_ns).min());
-    for (since_ns, until_ns) in windows(since_ns, until_ns, now_ns()) {
-        let mut sql = Sql::new(Dialect::Postgres);
-        sql.push("SELECT ").push(rows::SELECTED);
-        filter(&mut sql, &Query { since_ns, until_ns, ..query.clone() });
-        // Of records with the same time, the one that was stored last.
-        sql.push(" ORDER BY time_ns DESC, ctid DESC");
-        limit(&mut sql, left);
-        let mut count = 0;
-        let end = ask(client, &sql, |row| {
-            count += 1;
-            Ok(each(Found::Record(rows::read(row)?)))
-        })
-        .await?;
-        left = left.map(|left| left.saturating_sub(count));
-        if end == Next::Enough || left == Some(0) {
-            return Ok(end);
+impl Shared {
+    /// A connection with a transaction.
+    fn begin(&self, until: &Until) -> Result<Link, Failure> {
+        // What is compiled for a query costs more than it saves: few rows of a log are ever looked at twice. And a query
+        // gets one process of the server, as the writer does.
+        let begin = format!(
+            "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL jit = off; \
+             SET LOCAL max_parallel_workers_per_gather = 0; SET LOCAL statement_timeout = {}",
+            self.config.query_timeout.as_millis()
+        );
+        let kept = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        if let Some(mut link) = kept
+            && link
+                .run(async |client| self.in_time(until, async { Ok(client.batch_execute(&begin).await?) }).await)
+                .is_ok()
+        {
+            return Ok(link);
+        }
+        // One that was lost meanwhile is no failure.
+        let mut link = Link::open_unless(&self.config.address, until.cancel.cancelled())?;
+        link.run(async |client| self.in_time(until, async { Ok(client.batch_execute(&begin).await?) }).await)?;
+        Ok(link)
+    }
+
+    /// Does something that the server may take long for, unless the time is over before.
+    async fn in_time<T>(&self, until: &Until, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+        tokio::select! {
+            biased;
+            done = work => done,
+            () = until.cancel.cancelled() => Err(Failure::Retry(CANCELLED.to_owned())),
+            () = tokio::time::sleep_until(until.deadline.into()) => Err(self.too_late()),
         }
     }
-    Ok(Next::More)
-}
 
-async fn counts(
-    client: &Client,
-    query: &Query,
-    field: &Field,
-    each: &mut dyn FnMut(Found<'_>) -> Next,
-) -> Result<Next, Failure> {
-    let mut sql = Sql::new(Dialect::Postgres);
-    sql.push("SELECT ").value(field).push(", count(*)");
-    filter(&mut sql, query);
-    sql.push(" GROUP BY 1 ORDER BY 2 DESC, 1");
-    limit(&mut sql, query.limit);
-    ask(client, &sql, |row| {
-        let (value, count): (Option<&str>, i64) = (row.try_get(0)?, row.try_get(1)?);
-        let value = match (field, value) {
-            // Kept as negative numbers with the same bits.
-            (Field::Process | Field::Thread, Some(id)) => {
-                Some(id.parse().map_or_else(|_| id.to_owned(), |id: i64| id.cast_unsigned().to_string()).into())
-            }
-            (_, value) => value.map(text::original),
-        };
-        Ok(each(Found::Count(value.as_deref(), count.cast_unsigned())))
-    })
-    .await
-}
-
-async fn histogram(
-    client: &Client,
-    query: &Query,
-    interval_ns: i64,
-    each: &mut dyn FnMut(Found<'_>) -> Next,
-) -> Result<Next, Failure> {
-    if interval_ns <= 0 {
-        return Err(Failure::Retry("an interval is longer than nothing".to_owned()));
+    fn too_late(&self) -> Failure {
+        let timeout = self.config.query_timeout;
+        Failure::Retry(format!("no answer within {timeout:?}: ask for a shorter time, or fewer rows"))
     }
-    let mut sql = Sql::new(Dialect::Postgres);
-    sql.push("SELECT ").interval(interval_ns).push(", count(*)");
-    filter(&mut sql, query);
-    sql.push(" GROUP BY 1 ORDER BY 1");
-    limit(&mut sql, query.limit);
-    ask(client, &sql, |row| {
-        let (number, count): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
-        Ok(each(Found::Interval(number.saturating_mul(interval_ns), count.cast_unsigned())))
-    })
-    .await
+
+    fn explain(&self, failure: Failure, until: &Until) -> StoreError {
+        if until.cancel.is_cancelled() {
+            return StoreError::Retry(CANCELLED.to_owned());
+        }
+        let failure = if failure.code() == CANCELED { self.too_late() } else { failure };
+        failure.explain("query", &self.config.address)
+    }
 }
 
-/// From where, and which records.
-fn filter(sql: &mut Sql, query: &Query) {
+/// An answer, on a connection and in a transaction of its own.
+struct Asked {
+    shared: Arc<Shared>,
+    /// `None` once it has ended.
+    link: Option<Link>,
+    until: Until,
+    query: Query,
+    /// Times that are still to be searched, see [`windows`]. `records` has no index that is in order of time, so without
+    /// an end each question for the newest ones would read and sort them all.
+    searches: IntoIter<(Option<i64>, Option<i64>)>,
+    /// The rows of the search that goes on.
+    rows: Option<Pin<Box<RowStream>>>,
+    /// Rows that are still wanted.
+    left: u64,
+}
+
+impl Answer for Asked {
+    fn go_on(&mut self, each: &mut dyn FnMut(Found<'_>) -> Next) -> Result<Progress, StoreError> {
+        let Some(mut link) = self.link.take() else { return Ok(Progress::Ended) };
+        let (shared, until) = (self.shared.clone(), self.until.clone());
+        match link.run(async |client| shared.in_time(&until, self.read(client, each)).await) {
+            Ok(Next::Pause) => {
+                self.link = Some(link);
+                return Ok(Progress::Paused);
+            }
+            Ok(Next::More) => {
+                let mut idle = self.shared.idle.lock().unwrap_or_else(PoisonError::into_inner);
+                if idle.len() < IDLE {
+                    idle.push(link);
+                }
+            }
+            Ok(Next::Enough) => self.abandon(link),
+            Err(failure) => {
+                self.abandon(link);
+                return Err(self.shared.explain(failure, &until));
+            }
+        }
+        Ok(Progress::Ended)
+    }
+}
+
+impl Asked {
+    /// Hands out rows. `More`: all of them, and the transaction has ended.
+    async fn read(&mut self, client: &Client, each: &mut dyn FnMut(Found<'_>) -> Next) -> Result<Next, Failure> {
+        while self.left > 0 {
+            let rows = match &mut self.rows {
+                Some(rows) => rows,
+                none => {
+                    let Some(times) = self.searches.next() else { break };
+                    none.insert(Box::pin(search(client, &self.query, times, self.left).await?))
+                }
+            };
+            let Some(row) = rows.try_next().await? else {
+                self.rows = None;
+                continue;
+            };
+            if self.until.is_over() {
+                return Err(Failure::Retry(UNREAD.to_owned()));
+            }
+            self.left -= 1;
+            match tell(&self.query, &row, each)? {
+                Next::More => {}
+                end => return Ok(end),
+            }
+        }
+        self.rows = None;
+        client.batch_execute("COMMIT").await?;
+        Ok(Next::More)
+    }
+
+    /// Where the rest is not wanted, the connection goes: the rows that are still on their way end with it.
+    fn abandon(&mut self, link: Link) {
+        self.rows = None;
+        link.abandon(&self.shared.config.address);
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        if let Some(link) = self.link.take() {
+            self.abandon(link);
+        }
+    }
+}
+
+/// Begins a search between two times for so many rows at most.
+async fn search(
+    client: &Client,
+    query: &Query,
+    (since_ns, until_ns): (Option<i64>, Option<i64>),
+    most: u64,
+) -> Result<RowStream, Failure> {
+    let mut sql = Sql::new(Dialect::Postgres);
+    sql.push("SELECT ");
+    match &query.stage {
+        None => sql.push(rows::SELECTED),
+        Some(Stage::CountBy(field)) => sql.value(field).push(", count(*)"),
+        Some(Stage::Histogram { interval_ns }) if *interval_ns <= 0 => {
+            return Err(Failure::Retry("an interval is longer than nothing".to_owned()));
+        }
+        Some(Stage::Histogram { interval_ns }) => sql.interval(*interval_ns).push(", count(*)"),
+    };
     sql.push(" FROM logspool.records WHERE ").condition(&query.filter);
-    if let Some(since_ns) = query.since_ns {
+    if let Some(since_ns) = since_ns {
         sql.push(" AND time_ns >= ").bind(Parameter::Int(since_ns));
     }
-    if let Some(until_ns) = query.until_ns {
+    if let Some(until_ns) = until_ns {
         sql.push(" AND time_ns < ").bind(Parameter::Int(until_ns));
     }
-}
-
-fn limit(sql: &mut Sql, rows: Option<u64>) {
-    if let Some(rows) = rows {
-        sql.push(" LIMIT ").bind(Parameter::Int(i64::try_from(rows).unwrap_or(i64::MAX)));
+    sql.push(match &query.stage {
+        // Of records with the same time, the one that was stored last.
+        None => " ORDER BY time_ns DESC, ctid DESC",
+        Some(Stage::CountBy(_)) => " GROUP BY 1 ORDER BY 2 DESC, 1",
+        Some(Stage::Histogram { .. }) => " GROUP BY 1 ORDER BY 1",
+    });
+    if most < u64::MAX {
+        sql.push(" LIMIT ").bind(Parameter::Int(i64::try_from(most).unwrap_or(i64::MAX)));
     }
-}
-
-/// Asks, and hands each row on as it comes.
-async fn ask(
-    client: &Client,
-    sql: &Sql,
-    mut each: impl FnMut(&Row) -> Result<Next, tokio_postgres::Error>,
-) -> Result<Next, Failure> {
     let parameters = sql.parameters().iter().map(|parameter| -> (Box<dyn ToSql + Sync>, Type) {
         match parameter {
             Parameter::Int(number) => (Box::new(*number), Type::INT8),
@@ -198,13 +248,29 @@ async fn ask(
             Parameter::Text(text) => (Box::new(text::stored(text).into_owned()), Type::TEXT),
         }
     });
-    let mut rows = pin!(client.query_typed_raw(sql.text(), parameters.collect::<Vec<_>>()).await?);
-    while let Some(row) = rows.try_next().await? {
-        if each(&row)? == Next::Enough {
-            return Ok(Next::Enough);
+    Ok(client.query_typed_raw(sql.text(), parameters.collect::<Vec<_>>()).await?)
+}
+
+/// Hands out one row.
+fn tell(query: &Query, row: &Row, each: &mut dyn FnMut(Found<'_>) -> Next) -> Result<Next, tokio_postgres::Error> {
+    Ok(match &query.stage {
+        None => each(Found::Record(rows::read(row)?)),
+        Some(Stage::CountBy(field)) => {
+            let (value, count): (Option<&str>, i64) = (row.try_get(0)?, row.try_get(1)?);
+            let value = match (field, value) {
+                // Kept as negative numbers with the same bits.
+                (Field::Process | Field::Thread, Some(id)) => {
+                    Some(id.parse().map_or_else(|_| id.to_owned(), |id: i64| id.cast_unsigned().to_string()).into())
+                }
+                (_, value) => value.map(text::original),
+            };
+            each(Found::Count(value.as_deref(), count.cast_unsigned()))
         }
-    }
-    Ok(Next::More)
+        Some(Stage::Histogram { interval_ns }) => {
+            let (number, count): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
+            each(Found::Interval(number.saturating_mul(*interval_ns), count.cast_unsigned()))
+        }
+    })
 }
 
 /// Parts of the time asked for, from the newest to the oldest, each longer than the one before: the last minute with

@@ -1,17 +1,18 @@
 //! Answers from the files of a folder, beside the service that writes them or without it.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::catalog::{Catalog, Entry};
-use super::counts::{self, Counting};
+use super::counts::{Counting, Counts};
 use super::folder::bytes_of_day;
 use super::merge::Merge;
 use super::plan::Key;
 use super::read_file::ReadFile;
 use super::recent::Recent;
+use crate::cancel::{Cancel, Until};
 use crate::query::{Query, Stage, plan};
-use crate::stores::{Answers, Found, Next, StoreError};
+use crate::stores::{Answer, Answers, StoreError};
 
 /// Chosen: longer than any question that an index answers, shorter than a person waits. As long as it runs, SQLite
 /// keeps what is written in its log.
@@ -70,9 +71,10 @@ impl SqliteAnswers {
     /// A file cannot be read.
     pub fn stats(&self) -> Result<Stats, StoreError> {
         let mut stats = Stats::default();
+        let until = Until::new(self.deadline, &Cancel::default());
         for mut entry in Catalog::open_read(&self.folder)?.entries()? {
             if !entry.sealed {
-                let Some(file) = ReadFile::open(&self.folder, &entry, Instant::now() + self.deadline)? else {
+                let Some(file) = ReadFile::open(&self.folder, &entry, &until)? else {
                     continue;
                 };
                 // Ids are given from 1 on, and none is taken back.
@@ -98,27 +100,24 @@ impl SqliteAnswers {
 }
 
 impl Answers for SqliteAnswers {
-    fn answer(&self, query: &Query, each: &mut dyn FnMut(Found<'_>) -> Next) -> Result<(), StoreError> {
-        let deadline = Instant::now() + self.deadline;
-        let (since, until) = plan::bounds(&query.filter);
-        let until_ns = query.until_ns.into_iter().chain(until).min();
+    fn ask(&self, query: &Query, cancel: &Cancel) -> Result<Box<dyn Answer>, StoreError> {
+        let until = Until::new(self.deadline, cancel);
+        let (since, until_ns) = plan::bounds(&query.filter);
+        let until_ns = query.until_ns.into_iter().chain(until_ns).min();
         let query = Query { since_ns: query.since_ns.max(since), until_ns, ..query.clone() };
         let files = self.files(&query)?;
         let limit = query.limit.unwrap_or(u64::MAX);
-        let counting = Counting { folder: &self.folder, query: &query, deadline };
-        match &query.stage {
-            None => Merge::new(&self.folder, &self.recent, files, &query, deadline).run(limit, each),
+        let counting = Counting { folder: &self.folder, query: &query, until: &until };
+        Ok(match &query.stage {
+            None => Box::new(Merge::new(&self.folder, &self.recent, files, query, until)),
             Some(Stage::CountBy(field)) => {
-                let counts = counting.run::<Option<String>>(&files, Key::Value(field))?;
-                counts::tell_values(counts, limit, each);
-                Ok(())
+                Box::new(Counts::of_values(counting.run::<Option<String>>(&files, Key::Value(field))?, limit))
             }
             Some(Stage::Histogram { interval_ns }) => {
                 let interval_ns = (*interval_ns).max(1);
                 let counts = counting.run::<i64>(&files, Key::Interval(interval_ns))?;
-                counts::tell_intervals(counts, interval_ns, limit, each);
-                Ok(())
+                Box::new(Counts::of_intervals(counts, interval_ns, limit))
             }
-        }
+        })
     }
 }

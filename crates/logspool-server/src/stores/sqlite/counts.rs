@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::path::Path;
-use std::time::Instant;
+use std::vec::IntoIter;
 
 use rusqlite::types::{FromSql, ValueRef};
 use rusqlite::{Row, params_from_iter};
@@ -13,8 +13,9 @@ use super::folder::index_of;
 use super::insert::MINUTE_NS;
 use super::plan::{Key, Piece, Statement, Way, needs_records};
 use super::read_file::{ReadFile, tell_damage};
+use crate::cancel::Until;
 use crate::query::{Field, Query};
-use crate::stores::{Found, Next, StoreError};
+use crate::stores::{Answer, Found, Next, Progress, StoreError};
 
 /// Values that are counted in one query, and bytes of them: they are in memory.
 const MOST_VALUES: usize = 1_000_000;
@@ -24,7 +25,7 @@ const MOST_BYTES: usize = 64 << 20;
 pub(super) struct Counting<'a> {
     pub folder: &'a Path,
     pub query: &'a Query,
-    pub deadline: Instant,
+    pub until: &'a Until,
 }
 
 /// A piece of a file, and the times that it is asked for.
@@ -70,7 +71,7 @@ impl Counting<'_> {
         let mut counts = HashMap::new();
         let mut bytes = 0;
         for entry in files {
-            let Some(file) = ReadFile::open(self.folder, entry, self.deadline)? else { continue };
+            let Some(file) = ReadFile::open(self.folder, entry, self.until)? else { continue };
             for (piece, since, until) in self.parts(&file, key)? {
                 let Statement { sql, values } = piece.counts(self.query, &key, since, until);
                 let mut add = |row: &Row<'_>| -> rusqlite::Result<bool> {
@@ -157,29 +158,51 @@ fn by_minutes(since: Option<i64>, until: Option<i64>) -> Vec<Part> {
     parts
 }
 
-/// Hands counts out, the greatest first; equal ones in order of their values, nothing before something.
-pub(super) fn tell_values(counts: HashMap<Option<String>, u64>, limit: u64, each: &mut dyn FnMut(Found<'_>) -> Next) {
-    let mut counts: Vec<_> = counts.into_iter().collect();
-    counts.sort_by(|(value, count), (other_value, other)| other.cmp(count).then_with(|| value.cmp(other_value)));
-    for (value, count) in counts.iter().take(usize::try_from(limit).unwrap_or(usize::MAX)) {
-        if each(Found::Count(value.as_deref(), *count)) == Next::Enough {
-            break;
+/// Counts that are handed out one after the other.
+#[derive(Debug)]
+pub(super) enum Counts {
+    /// By the values of a field: the greatest first.
+    Values(IntoIter<(Option<String>, u64)>),
+    /// By intervals of so many nanoseconds: the oldest first.
+    Intervals(IntoIter<(i64, u64)>, i64),
+}
+
+impl Counts {
+    /// The greatest first; equal ones in order of their values, nothing before something.
+    pub fn of_values(counts: HashMap<Option<String>, u64>, limit: u64) -> Self {
+        let mut counts: Vec<_> = counts.into_iter().collect();
+        counts.sort_by(|(value, count), (other_value, other)| other.cmp(count).then_with(|| value.cmp(other_value)));
+        counts.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        Self::Values(counts.into_iter())
+    }
+
+    /// The oldest first.
+    pub fn of_intervals(counts: HashMap<i64, u64>, interval_ns: i64, limit: u64) -> Self {
+        let mut counts: Vec<_> = counts.into_iter().collect();
+        counts.sort_unstable();
+        counts.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        Self::Intervals(counts.into_iter(), interval_ns)
+    }
+
+    /// Hands out the next one; `None`: there are no more.
+    fn tell(&mut self, each: &mut dyn FnMut(Found<'_>) -> Next) -> Option<Next> {
+        match self {
+            Self::Values(counts) => counts.next().map(|(value, count)| each(Found::Count(value.as_deref(), count))),
+            Self::Intervals(counts, interval_ns) => {
+                counts.next().map(|(number, count)| each(Found::Interval(number.saturating_mul(*interval_ns), count)))
+            }
         }
     }
 }
 
-/// Hands counts out, the oldest first.
-pub(super) fn tell_intervals(
-    counts: HashMap<i64, u64>,
-    interval_ns: i64,
-    limit: u64,
-    each: &mut dyn FnMut(Found<'_>) -> Next,
-) {
-    let mut counts: Vec<_> = counts.into_iter().collect();
-    counts.sort_unstable();
-    for (interval, count) in counts.into_iter().take(usize::try_from(limit).unwrap_or(usize::MAX)) {
-        if each(Found::Interval(interval.saturating_mul(interval_ns), count)) == Next::Enough {
-            break;
+impl Answer for Counts {
+    fn go_on(&mut self, each: &mut dyn FnMut(Found<'_>) -> Next) -> Result<Progress, StoreError> {
+        loop {
+            match self.tell(each) {
+                Some(Next::More) => {}
+                Some(Next::Pause) => return Ok(Progress::Paused),
+                Some(Next::Enough) | None => return Ok(Progress::Ended),
+            }
         }
     }
 }

@@ -1,11 +1,12 @@
 //! The three kinds of databases of the store: what is in them, and how they are opened.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
 use super::failure::failed;
+use crate::cancel::Until;
 use crate::stores::StoreError;
 
 /// The schema that is written, in `user_version`. Files of an older one are read; a newer one is refused.
@@ -118,18 +119,18 @@ pub(super) fn open_as_is(kind: Kind, path: &Path) -> Result<Connection, StoreErr
     Ok(connection)
 }
 
-/// Opens a database to read, beside one that writes. What it does ends at the deadline.
+/// Opens a database to read, beside one that writes. A statement fails when its time is over.
 ///
 /// SQLite may write, if the system lets it: what a process that was killed left half-way can only be read once it is
 /// taken in, or back.
-pub(super) fn open_read(kind: Kind, path: &Path, deadline: Option<Instant>) -> Result<Connection, StoreError> {
+pub(super) fn open_read(kind: Kind, path: &Path, until: Option<&Until>) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let open = || {
         let mut connection = Connection::open_with_flags(path, flags)?;
         connection.busy_timeout(BUSY)?;
         connection.pragma_update(None, "query_only", true)?;
-        if let Some(deadline) = deadline {
-            connection.progress_handler(STEPS, Some(move || Instant::now() > deadline))?;
+        if let Some(until) = until.cloned() {
+            connection.progress_handler(STEPS, Some(move || until.is_over()))?;
         }
         Ok(connection)
     };

@@ -1,51 +1,64 @@
 //! Records of several files in one order: newest first, whatever file they lie in.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::catalog::Entry;
 use super::read_file::ReadFile;
 use super::recent::Recent;
 use super::sources::Sources;
+use crate::cancel::Until;
 use crate::query::Query;
 use crate::record::Record;
-use crate::stores::{Found, Next, StoreError, UNREAD};
+use crate::stores::{Answer, Found, Next, Progress, StoreError, UNREAD};
 
 /// Files that are read side by side.
 #[derive(Debug)]
-pub(super) struct Merge<'a> {
-    folder: &'a Path,
-    recent: &'a Recent,
-    query: &'a Query,
-    deadline: Instant,
+pub(super) struct Merge {
+    folder: PathBuf,
+    recent: Recent,
+    query: Query,
+    until: Until,
+    /// Records that are still wanted.
+    left: u64,
     open: Vec<Sources>,
     /// Files that are opened when the answer comes to their newest record, which may be never; that with the newest is
     /// the last.
     waiting: Vec<(i64, Entry)>,
 }
 
-impl<'a> Merge<'a> {
+impl Answer for Merge {
+    fn go_on(&mut self, each: &mut dyn FnMut(Found<'_>) -> Next) -> Result<Progress, StoreError> {
+        while self.left > 0 {
+            let Some(record) = self.next()? else { break };
+            if Instant::now() > self.until.deadline {
+                return Err(StoreError::Retry(UNREAD.to_owned()));
+            }
+            self.left -= 1;
+            match each(Found::Record(record)) {
+                Next::More => {}
+                Next::Enough => break,
+                Next::Pause => {
+                    self.open.iter().for_each(Sources::rest);
+                    return Ok(Progress::Paused);
+                }
+            }
+        }
+        self.left = 0;
+        Ok(Progress::Ended)
+    }
+}
+
+impl Merge {
     /// Records of these files.
-    pub fn new(folder: &'a Path, recent: &'a Recent, files: Vec<Entry>, query: &'a Query, deadline: Instant) -> Self {
+    pub fn new(folder: &Path, recent: &Recent, files: Vec<Entry>, query: Query, until: Until) -> Self {
         // Of a file that is written it is not known what it has.
         let newest = |entry: &Entry| entry.range.map_or(i64::MAX, |(_, newest)| newest);
         let mut waiting: Vec<_> = files.into_iter().map(|entry| (newest(&entry), entry)).collect();
         waiting.sort_by_key(|(newest, entry)| (*newest, entry.sequence));
-        Self { folder, recent, query, deadline, open: Vec::new(), waiting }
-    }
-
-    /// Hands the records out.
-    pub fn run(mut self, limit: u64, each: &mut dyn FnMut(Found<'_>) -> Next) -> Result<(), StoreError> {
-        for _ in 0..limit {
-            let Some(record) = self.next()? else { break };
-            if Instant::now() > self.deadline {
-                return Err(StoreError::Retry(UNREAD.to_owned()));
-            }
-            if each(Found::Record(record)) == Next::Enough {
-                break;
-            }
-        }
-        Ok(())
+        let left = query.limit.unwrap_or(u64::MAX);
+        let (folder, recent) = (folder.to_owned(), recent.clone());
+        Self { folder, recent, query, until, left, open: Vec::new(), waiting }
     }
 
     fn next(&mut self) -> Result<Option<Record<'static>>, StoreError> {
@@ -76,9 +89,9 @@ impl<'a> Merge<'a> {
         }
         self.open = kept;
         if let Some((_, entry)) = self.waiting.pop()
-            && let Some(file) = ReadFile::open(self.folder, &entry, self.deadline)?
+            && let Some(file) = ReadFile::open(&self.folder, &entry, &self.until)?
         {
-            self.open.push(Sources::of(file, self.query, self.recent));
+            self.open.push(Sources::of(file, &self.query, &self.recent));
         }
         Ok(())
     }

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
@@ -12,9 +11,10 @@ use super::database::{self, Kind};
 use super::day_file::read_state;
 use super::failure::{failed, is_damage};
 use super::folder::{index_of, is_gone};
+use crate::cancel::Until;
 use crate::query::functions;
 use crate::record::Record;
-use crate::stores::StoreError;
+use crate::stores::{CANCELLED, StoreError};
 
 /// A file that is read.
 #[derive(Debug)]
@@ -29,18 +29,19 @@ pub(super) struct ReadFile {
     pub indexed_to: Option<i64>,
     /// What the file says of itself.
     pub entry: Entry,
+    until: Until,
 }
 
 impl ReadFile {
     /// Opens a file; `None`: it was removed in the meantime.
-    pub fn open(folder: &Path, entry: &Entry, deadline: Instant) -> Result<Option<Self>, StoreError> {
+    pub fn open(folder: &Path, entry: &Entry, until: &Until) -> Result<Option<Self>, StoreError> {
         let path = folder.join(&entry.name);
-        let connection = match database::open_read(Kind::Day, &path, Some(deadline)) {
+        let connection = match database::open_read(Kind::Day, &path, Some(until)) {
             Err(_) if is_gone(&path) => return Ok(None),
             connection => connection?,
         };
         let prepare = || {
-            functions::register(&connection)?;
+            functions::register(&connection, until)?;
             let attached = attach(&connection, &index_of(&path));
             connection.execute_batch("BEGIN")?;
             // The index is read first: what it has, the state of the file that is read next has too.
@@ -60,12 +61,27 @@ impl ReadFile {
             sequence: entry.sequence,
             indexed_to: indexed_to.map(|indexed| indexed.indexed_to),
             entry: state.entry,
+            until: until.clone(),
         }))
     }
 
     /// The error of a query.
     pub fn failed(&self, error: &rusqlite::Error) -> StoreError {
+        if self.until.cancel.is_cancelled() {
+            return StoreError::Retry(CANCELLED.to_owned());
+        }
+        if self.until.is_over() {
+            // Whether SQLite or one of our functions has noticed it.
+            let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_INTERRUPT);
+            return failed("search", &self.path, &rusqlite::Error::SqliteFailure(code, None));
+        }
         failed("search", &self.path, error)
+    }
+
+    /// Gives back the memory that SQLite keeps for the next statement: the answer pauses.
+    pub fn rest(&self) {
+        // What it keeps on an error is bounded by its cache.
+        let _ = self.connection.execute_batch("PRAGMA shrink_memory");
     }
 }
 

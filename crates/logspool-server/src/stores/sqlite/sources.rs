@@ -91,6 +91,11 @@ impl Sources {
         Ok(self.sources[at].page.pop_front().map(|(_, record)| record))
     }
 
+    /// Gives back memory while the answer pauses.
+    pub fn rest(&self) {
+        self.file.rest();
+    }
+
     fn newest(&mut self) -> Result<Option<(usize, Position)>, StoreError> {
         let mut newest: Option<(usize, Position)> = None;
         for (at, source) in self.sources.iter_mut().enumerate() {

@@ -1,0 +1,87 @@
+//! Tells a query to stop: its client has gone, or its time is over.
+//!
+//! The flag is an atomic because SQLite's functions look at it for every row, on a thread that cannot wait.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+
+/// Set once, when nobody wants the answer any more. All clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct Cancel(Arc<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    is_cancelled: AtomicBool,
+    told: Notify,
+}
+
+impl Cancel {
+    /// Sets it.
+    pub fn cancel(&self) {
+        // Release pairs with the Acquire load in `is_cancelled`; the lock of `told` orders it before the wake-up.
+        self.0.is_cancelled.store(true, Ordering::Release);
+        self.0.told.notify_waiters();
+    }
+
+    /// Whether it is set.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.is_cancelled.load(Ordering::Acquire)
+    }
+
+    /// Returns when it is set.
+    pub async fn cancelled(&self) {
+        let mut told = pin!(self.0.told.notified());
+        // Registered before the look at the flag, so that no wake-up is missed.
+        told.as_mut().enable();
+        if !self.is_cancelled() {
+            told.await;
+        }
+    }
+}
+
+/// Until when a query may run.
+#[derive(Debug, Clone)]
+pub struct Until {
+    /// The end of its time.
+    pub deadline: Instant,
+    /// Ends it before.
+    pub cancel: Cancel,
+}
+
+impl Until {
+    /// From now on for so long, or until it is cancelled.
+    pub fn new(time: Duration, cancel: &Cancel) -> Self {
+        Self { deadline: Instant::now() + time, cancel: cancel.clone() }
+    }
+
+    /// Whether the query has to stop.
+    pub fn is_over(&self) -> bool {
+        self.cancel.is_cancelled() || Instant::now() > self.deadline
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn who_waits_is_told_before_and_after() {
+        let cancel = Cancel::default();
+        let waiting = tokio::spawn({
+            let cancel = cancel.clone();
+            async move { cancel.cancelled().await }
+        });
+        assert!(!cancel.is_cancelled());
+        tokio::task::yield_now().await;
+        cancel.cancel();
+
+        waiting.await.unwrap();
+        cancel.cancelled().await;
+        assert!(Until::new(Duration::from_secs(60), &cancel).is_over());
+        assert!(!Until::new(Duration::from_secs(60), &Cancel::default()).is_over());
+    }
+}

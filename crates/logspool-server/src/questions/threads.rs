@@ -1,0 +1,397 @@
+//! The query threads: a few, of low priority, and lower still for a question that takes long.
+//!
+//! A thread can lower its own priority but not raise it again. So the thread of a long question ends with its turn, and
+//! a new one takes its place. Threads also end when there is nothing to do.
+
+use std::any::Any;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, setpriority_process};
+use tokio::runtime::Handle;
+
+use super::turns::{Counts, Id, Phase, Sizes, Turns};
+use crate::cancel::Cancel;
+use crate::metrics::Metrics;
+use crate::origin::Origin;
+use crate::share::Refusal;
+
+/// How far below the usual priority a query thread is at first: it gets a quarter of a processor that the intake wants.
+///
+/// Chosen: with 0 it slows down the intake, with 10 a question that an index answers at once takes several times as long
+/// on a busy machine.
+const NICE: i32 = 5;
+
+/// The same once its question has taken [`QUICK`]: it gets a thirtieth.
+const LATER_NICE: i32 = 15;
+
+/// How long a question counts as quick. Chosen: longer than what an index answers, shorter than a scan.
+const QUICK: Duration = Duration::from_millis(100);
+
+/// How long a thread waits for a question before it ends. Chosen: a page that is looked at asks more often.
+const IDLE: Duration = Duration::from_secs(10);
+
+/// Does a part of a question.
+pub type Job = Box<dyn FnMut(&Cancel) -> Turn + Send>;
+
+/// What a turn of a question came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// It is called again when its reader has made room: see [`Place::go_on`].
+    Paused,
+    /// All is found, or it failed.
+    Complete,
+}
+
+/// Takes questions. See the head of this file.
+#[derive(Debug, Clone)]
+pub struct Questions(Arc<Shared>);
+
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+    sizes: Sizes,
+    metrics: Arc<Metrics>,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("Shared")
+    }
+}
+
+struct State {
+    turns: Turns<Origin, Work>,
+    threads: usize,
+    /// Threads that wait for a question.
+    idle: usize,
+}
+
+/// A question that waits for its turn.
+struct Work {
+    job: Job,
+    cancel: Cancel,
+}
+
+/// The place of a question. Dropped, the question is cancelled and its place free.
+pub struct Place {
+    shared: Arc<Shared>,
+    id: Id,
+    cancel: Cancel,
+}
+
+impl Questions {
+    /// With no thread yet.
+    pub fn new(sizes: Sizes, metrics: Arc<Metrics>) -> Self {
+        let state = State { turns: Turns::new(sizes), threads: 0, idle: 0 };
+        Self(Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new(), sizes, metrics }))
+    }
+
+    /// Queues a question of a peer. To be called on a runtime.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no place for it.
+    pub fn ask(&self, peer: Origin, job: Job) -> Result<Place, Refusal> {
+        let cancel = Cancel::default();
+        let work = Work { job, cancel: cancel.clone() };
+        let id = self.0.change(|state| state.turns.enter(peer, work)).inspect_err(|refusal| {
+            self.0.metrics.refuse_query(refusal.reason());
+        })?;
+        Ok(Place { shared: self.0.clone(), id, cancel })
+    }
+
+    /// How many questions do what.
+    pub fn counts(&self) -> Counts {
+        self.0.lock().turns.counts()
+    }
+}
+
+impl Place {
+    /// The reader has made room: a question that pauses goes on.
+    pub fn go_on(&self) {
+        self.shared.change(|state| state.turns.resume(self.id));
+    }
+
+    /// Where the question is.
+    pub fn phase(&self) -> Phase {
+        self.shared.lock().turns.phase(self.id).unwrap_or(Phase::Complete)
+    }
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "Place({})", self.id)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.cancel.cancel();
+        let Some((work, has_begun)) = self.shared.change(|state| state.turns.leave(self.id)) else { return };
+        if has_begun {
+            // Closing what the answer holds open may wait for a disk or a server, and this thread runs async code.
+            let closing = thread::Builder::new().name("logspool-query".to_owned()).spawn(move || drop(work));
+            if let Err(error) = closing {
+                tracing::debug!("no thread to end a query: {error}");
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the state, and sees to it that what may run does. To be called on a runtime.
+    fn change<T>(self: &Arc<Self>, change: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.lock();
+        let result = change(&mut state);
+        self.start_threads(&mut state);
+        result
+    }
+
+    fn start_threads(self: &Arc<Self>, state: &mut State) {
+        self.metrics.count_queries(state.turns.counts());
+        if !state.turns.has_next() {
+            return;
+        }
+        // Without a runtime the service has ended.
+        if state.idle == 0
+            && state.threads < self.sizes.threads
+            && let Ok(runtime) = Handle::try_current()
+        {
+            let shared = self.clone();
+            let started = thread::Builder::new()
+                .name("logspool-query".to_owned())
+                .spawn(move || Worker { shared, runtime, thread: rustix::thread::gettid() }.run());
+            match started {
+                Ok(_) => state.threads += 1,
+                // Those that there are go on with it.
+                Err(error) => tracing::warn!("cannot start a query thread: {error}"),
+            }
+        }
+        self.changed.notify_all();
+    }
+}
+
+/// A query thread.
+struct Worker {
+    shared: Arc<Shared>,
+    runtime: Handle,
+    thread: Pid,
+}
+
+impl Worker {
+    fn run(self) {
+        // On Linux this holds for the calling thread alone.
+        let nice = rustix::process::nice(NICE).unwrap_or_else(|error| {
+            tracing::debug!("queries run at the usual priority: {error}");
+            NICE
+        });
+        while let Some((id, work)) = self.next() {
+            let is_late = self.turn(id, work, nice + LATER_NICE - NICE);
+            if is_late {
+                break;
+            }
+        }
+        let shared = self.shared.clone();
+        shared.lock().threads -= 1;
+        self.start_another();
+    }
+
+    /// Has another thread started where there is work for it: by one of the usual priority, which it inherits.
+    fn start_another(&self) {
+        let shared = self.shared.clone();
+        self.runtime.spawn(async move { shared.change(|_| ()) });
+    }
+
+    /// Waits for a question.
+    fn next(&self) -> Option<(Id, Work)> {
+        let until = Instant::now() + IDLE;
+        let mut state = self.shared.lock();
+        loop {
+            if let Some(next) = state.turns.next() {
+                self.shared.metrics.count_queries(state.turns.counts());
+                if state.turns.has_next() && state.threads < self.shared.sizes.threads {
+                    self.start_another();
+                }
+                return Some(next);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return None;
+            }
+            state.idle += 1;
+            state = self.shared.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            state.idle -= 1;
+        }
+    }
+
+    /// Runs a turn of a question: whether the priority of this thread was lowered because it took long.
+    fn turn(&self, id: Id, mut work: Work, later_nice: i32) -> bool {
+        let late = Arc::new(Mutex::new(Late::Not));
+        let lowering = self.runtime.spawn(lower(self.thread, later_nice, late.clone()));
+        let turn = catch_unwind(AssertUnwindSafe(|| (work.job)(&work.cancel)));
+        lowering.abort();
+        let was = std::mem::replace(&mut *late.lock().unwrap_or_else(PoisonError::into_inner), Late::Over);
+        let turn = turn.unwrap_or_else(|panic| {
+            tracing::error!("a query failed: {}", words(&*panic));
+            Turn::Complete
+        });
+        // What is left of the work is dropped without the lock: it may close connections.
+        let mut work = Some(work);
+        if turn == Turn::Complete {
+            work = None;
+        }
+        let mut state = self.shared.lock();
+        let unwanted = match work {
+            Some(work) => state.turns.pause(id, work),
+            None => {
+                state.turns.complete(id);
+                None
+            }
+        };
+        self.shared.metrics.count_queries(state.turns.counts());
+        // What could not run because of this turn may now.
+        self.shared.changed.notify_all();
+        drop(state);
+        drop(unwanted);
+        was == Late::Lowered
+    }
+}
+
+/// Whether the priority of a thread was lowered for a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Late {
+    Not,
+    Lowered,
+    /// The turn has ended: it is not to be lowered any more.
+    Over,
+}
+
+/// Lowers the priority of a thread whose turn is not quick.
+async fn lower(thread: Pid, nice: i32, late: Arc<Mutex<Late>>) {
+    tokio::time::sleep(QUICK).await;
+    let mut late = late.lock().unwrap_or_else(PoisonError::into_inner);
+    if *late == Late::Not {
+        *late = Late::Lowered;
+        if let Err(error) = setpriority_process(Some(thread), nice) {
+            tracing::debug!("a long query runs at the priority of a short one: {error}");
+        }
+    }
+}
+
+fn words(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no reason given")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    const SIZES: Sizes = Sizes { threads: 2, places: 8 };
+
+    fn questions() -> Questions {
+        Questions::new(SIZES, Arc::default())
+    }
+
+    fn until(what: &str, is_so: impl Fn() -> bool) {
+        let began = Instant::now();
+        while !is_so() {
+            assert!(began.elapsed() < Duration::from_secs(30), "{what}");
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn peer(last: u8) -> Origin {
+        Origin::V4([192, 0, 2, last].into())
+    }
+
+    /// A scan: runs until it is cancelled.
+    fn scan() -> Job {
+        Box::new(|cancel| {
+            while !cancel.is_cancelled() {
+                thread::sleep(Duration::from_millis(1));
+            }
+            Turn::Complete
+        })
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_scan_of_one_peer_does_not_keep_another_from_its_answer() {
+        let questions = questions();
+        let scans: Vec<_> = std::iter::from_fn(|| questions.ask(peer(1), scan()).ok()).collect();
+        assert_eq!(3, scans.len());
+        let (told, hear) = mpsc::channel();
+        let asked = questions.ask(
+            peer(2),
+            Box::new(move |_| {
+                told.send(()).unwrap();
+                Turn::Complete
+            }),
+        );
+
+        hear.recv_timeout(Duration::from_secs(30)).unwrap();
+        until("all but one scan wait", || questions.counts() == Counts { waiting: 2, running: 1, unread: 1 });
+        drop((asked, scans));
+        until("nothing is left", || questions.counts() == Counts::default());
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_question_goes_on_when_there_is_room_and_ends_when_its_place_is_dropped() {
+        let questions = questions();
+        let (turned, turns) = mpsc::channel();
+        let (gone, is_gone) = mpsc::channel::<()>();
+        let place = questions
+            .ask(
+                peer(0),
+                Box::new(move |_| {
+                    let _held = &gone;
+                    turned.send(thread::current().id()).unwrap();
+                    Turn::Paused
+                }),
+            )
+            .unwrap();
+        for _ in 0..3 {
+            turns.recv_timeout(Duration::from_secs(30)).unwrap();
+            until("it pauses", || place.phase() == Phase::Paused);
+            place.go_on();
+        }
+        drop(place);
+
+        // The work is dropped with it.
+        assert_eq!(Err(mpsc::RecvTimeoutError::Disconnected), is_gone.recv_timeout(Duration::from_secs(30)));
+        until("nothing is left", || questions.counts() == Counts::default());
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn the_thread_of_a_long_question_ends_with_it_and_one_that_panics_goes_on() {
+        let questions = questions();
+        let (turned, turns) = mpsc::channel();
+        let mut places = Vec::new();
+        let nice = || rustix::process::getpriority_process(None).unwrap();
+        for is_long in [true, false] {
+            let turned = turned.clone();
+            let job: Job = Box::new(move |_| {
+                let first = nice();
+                until("its priority is lower", || !is_long || nice() > first);
+                turned.send(thread::current().id()).unwrap();
+                panic!("on purpose");
+            });
+            places.push(questions.ask(peer(0), job).unwrap());
+            until("it is done", || places.last().is_some_and(|place| place.phase() == Phase::Complete));
+        }
+        let turns: Vec<_> = (0..2).map(|_| turns.recv_timeout(Duration::from_secs(30)).unwrap()).collect();
+
+        assert_ne!(turns[0], turns[1]);
+        until("its thread has ended", || questions.0.lock().threads <= 1);
+    }
+}

@@ -1,0 +1,408 @@
+//! Who holds a place, whose turn it is, and what a peer may have: no threads, no time.
+//!
+//! Three things are shared by the rule of [`crate::share`]:
+//! - places, from the request until the answer is read;
+//! - begun answers, running or paused: each may hold a connection to the store;
+//! - threads, while a turn runs.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
+
+use crate::share::{Refusal, may_take_more};
+
+/// Answers that may be begun for each thread: those that pause because nobody reads them count.
+///
+/// Chosen: a few paused answers do not keep a peer from asking; each may hold a connection to PostgreSQL, or a few
+/// hundred kilobytes for SQLite.
+const BEGUN_FOR_EACH_THREAD: usize = 3;
+
+/// How many there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sizes {
+    /// Query threads.
+    pub threads: usize,
+    /// Places.
+    pub places: usize,
+}
+
+/// Questions by what they do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// In the queue, not begun.
+    pub waiting: usize,
+    /// On a thread.
+    pub running: usize,
+    /// Paused or complete, and not read to the end.
+    pub unread: usize,
+}
+
+/// Where a question is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// In the queue; nothing of it is answered.
+    Waiting,
+    /// On a thread, or soon: its client reads.
+    Running,
+    /// Its client has to read before it goes on.
+    Paused,
+    /// All is found.
+    Complete,
+}
+
+/// The number of a place.
+pub type Id = u64;
+
+/// See the head of this file. `J` is the work of a question.
+#[derive(Debug)]
+pub struct Turns<K, J> {
+    sizes: Sizes,
+    next_id: Id,
+    questions: HashMap<Id, Question<K, J>>,
+    peers: HashMap<K, PeerState>,
+    /// Peers with questions in their queues, in the order of their turns.
+    ring: VecDeque<K>,
+    begun: usize,
+    running: usize,
+}
+
+#[derive(Debug)]
+struct Question<K, J> {
+    peer: K,
+    state: State<J>,
+    has_begun: bool,
+}
+
+#[derive(Debug)]
+enum State<J> {
+    Queued(J),
+    Running {
+        /// Its reader made room while it ran.
+        goes_on: bool,
+        /// Its place was given up.
+        is_gone: bool,
+    },
+    Paused(J),
+    Complete,
+}
+
+#[derive(Debug, Default)]
+struct PeerState {
+    queue: VecDeque<Id>,
+    places: usize,
+    begun: usize,
+    running: usize,
+}
+
+impl<K: Copy + Eq + Hash, J> Turns<K, J> {
+    /// With all places free.
+    pub fn new(sizes: Sizes) -> Self {
+        Self {
+            sizes,
+            next_id: 0,
+            questions: HashMap::new(),
+            peers: HashMap::new(),
+            ring: VecDeque::new(),
+            begun: 0,
+            running: 0,
+        }
+    }
+
+    /// Gives a place to a question, and puts it at the end of its peer's queue.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none.
+    pub fn enter(&mut self, peer: K, job: J) -> Result<Id, Refusal> {
+        let limit = self.sizes.places;
+        let held = self.peers.get(&peer).map_or(0, |state| state.places);
+        Refusal::check(held, limit.saturating_sub(self.questions.len()), limit)?;
+        let id = self.next_id;
+        self.next_id += 1;
+        self.questions.insert(id, Question { peer, state: State::Queued(job), has_begun: false });
+        let state = self.peers.entry(peer).or_default();
+        state.places += 1;
+        state.queue.push_back(id);
+        if state.queue.len() == 1 {
+            self.ring.push_back(peer);
+        }
+        Ok(id)
+    }
+
+    /// The next question that may run: of the peer whose turn it is, its first one.
+    pub fn next(&mut self) -> Option<(Id, J)> {
+        for _ in 0..self.ring.len() {
+            let peer = self.ring.pop_front()?;
+            let id = self.peers.get(&peer).and_then(|state| state.queue.front().copied());
+            let Some(id) = id else { continue };
+            if !self.may_run(peer, id) {
+                self.ring.push_back(peer);
+                continue;
+            }
+            let (Some(question), Some(state)) = (self.questions.get_mut(&id), self.peers.get_mut(&peer)) else {
+                continue;
+            };
+            state.queue.pop_front();
+            if !state.queue.is_empty() {
+                self.ring.push_back(peer);
+            }
+            if !std::mem::replace(&mut question.has_begun, true) {
+                state.begun += 1;
+                self.begun += 1;
+            }
+            state.running += 1;
+            self.running += 1;
+            match std::mem::replace(&mut question.state, State::Running { goes_on: false, is_gone: false }) {
+                State::Queued(job) => return Some((id, job)),
+                _ => unreachable!("only queued questions are in a queue"),
+            }
+        }
+        None
+    }
+
+    fn may_run(&self, peer: K, id: Id) -> bool {
+        let (Some(state), Some(question)) = (self.peers.get(&peer), self.questions.get(&id)) else { return false };
+        let most_begun = BEGUN_FOR_EACH_THREAD * self.sizes.threads;
+        may_take_more(state.running, self.sizes.threads.saturating_sub(self.running))
+            && (question.has_begun || may_take_more(state.begun, most_begun.saturating_sub(self.begun)))
+    }
+
+    /// A turn has ended, and more is to come when the reader has made room. Returns the work where nobody wants it any
+    /// more.
+    pub fn pause(&mut self, id: Id, job: J) -> Option<J> {
+        let Some((goes_on, is_gone)) = self.end_turn(id) else { return Some(job) };
+        if is_gone {
+            self.remove(id);
+            return Some(job);
+        }
+        self.set(id, State::Paused(job));
+        if goes_on {
+            self.resume(id);
+        }
+        None
+    }
+
+    /// A turn has ended, and all is found.
+    pub fn complete(&mut self, id: Id) {
+        let Some((_, is_gone)) = self.end_turn(id) else { return };
+        self.end_begun(id);
+        if is_gone {
+            self.remove(id);
+        } else {
+            self.set(id, State::Complete);
+        }
+    }
+
+    /// The reader has made room: the question goes before those of its peer that have not begun.
+    pub fn resume(&mut self, id: Id) {
+        let Some(question) = self.questions.get_mut(&id) else { return };
+        match std::mem::replace(&mut question.state, State::Complete) {
+            State::Paused(job) => {
+                let peer = question.peer;
+                question.state = State::Queued(job);
+                let state = self.peers.entry(peer).or_default();
+                state.queue.push_front(id);
+                if state.queue.len() == 1 {
+                    self.ring.push_back(peer);
+                }
+            }
+            State::Running { is_gone, .. } => question.state = State::Running { goes_on: true, is_gone },
+            state => question.state = state,
+        }
+    }
+
+    /// Gives a place back. Returns the work of a question that does not run, and whether it has begun.
+    pub fn leave(&mut self, id: Id) -> Option<(J, bool)> {
+        let question = self.questions.get_mut(&id)?;
+        let has_begun = question.has_begun;
+        let job = match std::mem::replace(&mut question.state, State::Complete) {
+            State::Running { goes_on, .. } => {
+                question.state = State::Running { goes_on, is_gone: true };
+                return None;
+            }
+            State::Queued(job) | State::Paused(job) => Some(job),
+            State::Complete => None,
+        };
+        if job.is_some() && has_begun {
+            self.end_begun(id);
+        }
+        self.remove(id);
+        job.map(|job| (job, has_begun))
+    }
+
+    /// Where a question is; `None`: it has no place.
+    pub fn phase(&self, id: Id) -> Option<Phase> {
+        let question = self.questions.get(&id)?;
+        Some(match question.state {
+            State::Queued(_) if !question.has_begun => Phase::Waiting,
+            State::Queued(_) | State::Running { .. } => Phase::Running,
+            State::Paused(_) => Phase::Paused,
+            State::Complete => Phase::Complete,
+        })
+    }
+
+    /// How many questions do what.
+    pub fn counts(&self) -> Counts {
+        let waiting = self.peers.values().map(|state| state.queue.len()).sum();
+        Counts { waiting, running: self.running, unread: self.questions.len() - waiting - self.running }
+    }
+
+    /// Whether a question could run now.
+    pub fn has_next(&self) -> bool {
+        self.ring.iter().any(|peer| {
+            let id = self.peers.get(peer).and_then(|state| state.queue.front());
+            id.is_some_and(|id| self.may_run(*peer, *id))
+        })
+    }
+
+    fn set(&mut self, id: Id, state: State<J>) {
+        if let Some(question) = self.questions.get_mut(&id) {
+            question.state = state;
+        }
+    }
+
+    /// Counts a turn out: whether the question goes on, and whether its place was given up.
+    fn end_turn(&mut self, id: Id) -> Option<(bool, bool)> {
+        let question = self.questions.get(&id)?;
+        let State::Running { goes_on, is_gone } = question.state else { return None };
+        let state = self.peers.get_mut(&question.peer)?;
+        state.running -= 1;
+        self.running -= 1;
+        if is_gone {
+            self.end_begun(id);
+        }
+        Some((goes_on, is_gone))
+    }
+
+    fn end_begun(&mut self, id: Id) {
+        let Some(question) = self.questions.get_mut(&id) else { return };
+        if std::mem::replace(&mut question.has_begun, false)
+            && let Some(state) = self.peers.get_mut(&question.peer)
+        {
+            state.begun -= 1;
+            self.begun -= 1;
+        }
+    }
+
+    fn remove(&mut self, id: Id) {
+        let Some(question) = self.questions.remove(&id) else { return };
+        let Some(state) = self.peers.get_mut(&question.peer) else { return };
+        state.queue.retain(|queued| *queued != id);
+        if state.queue.is_empty() {
+            self.ring.retain(|peer| *peer != question.peer);
+        }
+        state.places -= 1;
+        if state.places == 0 {
+            self.peers.remove(&question.peer);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZES: Sizes = Sizes { threads: 4, places: 64 };
+
+    /// Questions that are named by a peer and a number.
+    fn turns(sizes: Sizes) -> Turns<char, &'static str> {
+        Turns::new(sizes)
+    }
+
+    fn run(turns: &mut Turns<char, &'static str>) -> Vec<(Id, &'static str)> {
+        std::iter::from_fn(|| turns.next()).collect()
+    }
+
+    #[test]
+    fn peers_take_turns_and_no_peer_gets_all_threads() {
+        let mut turns = turns(SIZES);
+        for job in ["a1", "a2", "a3"] {
+            turns.enter('a', job).unwrap();
+        }
+        turns.enter('b', "b1").unwrap();
+        turns.enter('c', "c1").unwrap();
+
+        let first = run(&mut turns);
+        assert_eq!(["a1", "b1", "c1"], first.iter().map(|(_, job)| *job).collect::<Vec<_>>().as_slice());
+        assert!(!turns.has_next());
+        turns.complete(first[1].0);
+        turns.complete(first[2].0);
+        assert_eq!(["a2"], run(&mut turns).iter().map(|(_, job)| *job).collect::<Vec<_>>().as_slice());
+        assert_eq!(Counts { waiting: 1, running: 2, unread: 2 }, turns.counts());
+    }
+
+    #[test]
+    fn a_peer_has_a_share_of_the_places_until_it_gives_them_back() {
+        let mut turns = turns(SIZES);
+        let places: Vec<_> = std::iter::from_fn(|| turns.enter('a', "a").ok()).collect();
+        assert_eq!(22, places.len());
+        assert_eq!(Err(Refusal::Share { held: 22, limit: 64 }), turns.enter('a', "a"));
+        assert!(turns.enter('b', "b").is_ok());
+
+        for id in places {
+            assert_eq!(Some(("a", false)), turns.leave(id));
+        }
+        assert!(turns.enter('a', "a").is_ok());
+        assert_eq!((2, 2), (turns.questions.len(), turns.ring.len()));
+    }
+
+    #[test]
+    fn unread_answers_hold_no_thread_and_only_a_share_of_what_may_be_begun() {
+        let mut turns = turns(SIZES);
+        while turns.enter('a', "a").is_ok() {}
+        let mut paused = Vec::new();
+        while let Some((id, job)) = turns.next() {
+            assert_eq!(None, turns.pause(id, job));
+            paused.push(id);
+        }
+        assert_eq!((4, 0, 18), (paused.len(), turns.running, turns.counts().waiting));
+
+        // Another peer is answered all the same, and the first one as soon as it reads, or leaves.
+        let other = turns.enter('b', "b").unwrap();
+        assert_eq!(Some((other, "b")), turns.next());
+        turns.resume(paused[0]);
+        assert_eq!(Some((paused[0], "a")), turns.next());
+        turns.complete(paused[0]);
+        assert_eq!((Some(Phase::Complete), Some(Phase::Paused)), (turns.phase(paused[0]), turns.phase(paused[1])));
+        assert!(turns.next().is_some());
+        assert_eq!(Some(("a", true)), turns.leave(paused[1]));
+    }
+
+    #[test]
+    fn room_that_is_made_before_the_pause_is_not_forgotten() {
+        let mut turns = turns(SIZES);
+        let id = turns.enter('a', "a").unwrap();
+        assert_eq!(Some((id, "a")), turns.next());
+        turns.resume(id);
+        assert_eq!(None, turns.pause(id, "a"));
+
+        assert_eq!(Some((id, "a")), turns.next());
+        assert_eq!(None, turns.pause(id, "a"));
+        assert_eq!(None, turns.next());
+    }
+
+    #[test]
+    fn a_question_that_is_left_while_it_runs_keeps_its_place_until_its_turn_ends() {
+        let mut turns = turns(SIZES);
+        let (one, two) = (turns.enter('a', "one").unwrap(), turns.enter('a', "two").unwrap());
+        assert_eq!(2, run(&mut turns).len());
+        assert_eq!((None, None), (turns.leave(one), turns.leave(two)));
+        assert_eq!(2, turns.questions.len());
+
+        assert_eq!(Some("one"), turns.pause(one, "one"));
+        turns.complete(two);
+        assert_eq!(Counts::default(), turns.counts());
+        assert_eq!((0, 0, 0), (turns.begun, turns.peers.len(), turns.questions.len()));
+    }
+
+    #[test]
+    fn one_thread_serves_every_peer() {
+        let mut turns = turns(Sizes { threads: 1, places: 4 });
+        for peer in ['a', 'b'] {
+            turns.enter(peer, "x").unwrap();
+        }
+        let (first, _) = turns.next().unwrap();
+        assert_eq!(None, turns.next());
+        turns.complete(first);
+        assert!(turns.next().is_some());
+    }
+}

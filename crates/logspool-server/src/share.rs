@@ -1,0 +1,90 @@
+//! How peers share what there is few of: places for questions, query threads, live tails.
+
+use std::fmt;
+
+/// A peer may hold one for this many that are free. So a single peer gets a third of all, the next one a third of the
+/// rest, and so on: there is one left for a new peer until very many peers have taken what they may.
+///
+/// Chosen: with 1 a single peer gets half and three of them nearly all; with 3 one machine with many users gets a
+/// quarter only.
+const FREE_FOR_EACH_HELD: usize = 2;
+
+/// Whether a peer that holds so many may take another one, of so many that are free.
+pub fn may_take_more(held: usize, free: usize) -> bool {
+    free > 0 && held * FREE_FOR_EACH_HELD < free
+}
+
+/// Why a peer gets nothing more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// All are taken.
+    Full {
+        /// How many there are.
+        limit: usize,
+    },
+    /// The peer holds its share of what is there.
+    Share {
+        /// How many it holds.
+        held: usize,
+        /// How many there are.
+        limit: usize,
+    },
+}
+
+impl Refusal {
+    /// Whether a peer that holds so many may take another one, of so many that are free.
+    ///
+    /// # Errors
+    ///
+    /// Why not.
+    pub fn check(held: usize, free: usize, limit: usize) -> Result<(), Self> {
+        match (may_take_more(held, free), free) {
+            (true, _) => Ok(()),
+            (false, 0) => Err(Self::Full { limit }),
+            (false, _) => Err(Self::Share { held, limit }),
+        }
+    }
+
+    /// The label of the metric.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Full { .. } => "too_many",
+            Self::Share { .. } => "too_many_of_peer",
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full { limit } => write!(to, "all {limit} are taken"),
+            Self::Share { held, limit } => {
+                write!(to, "this address has {held} of {limit}, and may not have more now")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_peer_gets_a_third_and_there_is_one_left_for_the_next() {
+        for (expected, limit) in [(1, 1), (1, 2), (1, 3), (2, 4), (22, 64), (86, 256)] {
+            let most = (0..).find(|held| !may_take_more(*held, limit - held));
+            assert_eq!(Some(expected), most, "{limit}");
+        }
+        let mut free = 64;
+        let peers = (0..).take_while(|_| {
+            let before = free;
+            while may_take_more(before - free, free) {
+                free -= 1;
+            }
+            before > free
+        });
+        assert!(peers.count() > 8);
+        assert_eq!(Err(Refusal::Full { limit: 9 }), Refusal::check(0, 0, 9));
+        assert_eq!(Err(Refusal::Share { held: 3, limit: 9 }), Refusal::check(3, 6, 9));
+    }
+}

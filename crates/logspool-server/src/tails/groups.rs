@@ -1,0 +1,205 @@
+//! Followers by their filter, and the thread that compares what comes with each filter.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use tokio::sync::mpsc::{self, Sender};
+
+use super::Shared;
+use crate::batch::Batch;
+use crate::origin::Origin;
+use crate::query::{Filter, Matcher};
+use crate::share::Refusal;
+use crate::show::{Colour, Format, Look, Output};
+use crate::stores::Found;
+
+/// How far the thread stands back: like a query that takes long.
+const NICE: i32 = 15;
+
+/// Pieces that wait for a follower: one for each batch with something for it.
+const WAITING: usize = 64;
+
+/// Bytes of them; a single one may be larger. Chosen: a thousand records, some moments of what a client can show.
+const WAITING_BYTES: usize = 256 * 1024;
+
+/// All groups.
+#[derive(Debug, Default)]
+pub(super) struct Groups(Mutex<Joined>);
+
+#[derive(Debug, Default)]
+struct Joined {
+    next_id: u64,
+    /// By the filter as it is written.
+    groups: HashMap<String, Arc<Group>>,
+    followers: usize,
+    of_peers: HashMap<Origin, usize>,
+}
+
+/// Followers with the same filter.
+#[derive(Debug)]
+pub(super) struct Group {
+    filter: String,
+    matcher: Matcher,
+    followers: Mutex<Vec<Follower>>,
+}
+
+#[derive(Debug)]
+struct Follower {
+    id: u64,
+    peer: Origin,
+    to: Sender<Bytes>,
+    backlog: Arc<Backlog>,
+}
+
+/// What waits for a follower, and what found no room.
+#[derive(Debug, Default)]
+pub(super) struct Backlog {
+    bytes: AtomicUsize,
+    missed: AtomicU64,
+}
+
+impl Backlog {
+    /// Counts what a follower has taken.
+    pub fn took(&self, bytes: usize) {
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// How many records were missed since it was last asked.
+    pub fn missed(&self) -> u64 {
+        self.missed.swap(0, Ordering::Relaxed)
+    }
+}
+
+/// A follower's group, its number there, what it gets, and what it misses.
+type Membership = (Arc<Group>, u64, mpsc::Receiver<Bytes>, Arc<Backlog>);
+
+impl Groups {
+    /// Adds a follower, where there is room.
+    pub fn join(&self, filter: &Filter, peer: Origin, limit: usize) -> Result<Membership, Refusal> {
+        let mut joined = lock(&self.0);
+        let held = joined.of_peers.get(&peer).copied().unwrap_or_default();
+        Refusal::check(held, limit.saturating_sub(joined.followers), limit)?;
+        joined.followers += 1;
+        joined.of_peers.insert(peer, held + 1);
+        joined.next_id += 1;
+        let id = joined.next_id;
+        let written = filter.to_string();
+        let group = joined.groups.entry(written.clone()).or_insert_with(|| {
+            Arc::new(Group { filter: written, matcher: Matcher::new(filter), followers: Mutex::default() })
+        });
+        let (to, from) = mpsc::channel(WAITING);
+        let backlog = Arc::<Backlog>::default();
+        lock(&group.followers).push(Follower { id, peer, to, backlog: backlog.clone() });
+        Ok((group.clone(), id, from, backlog))
+    }
+
+    /// Removes a follower, and its group where it was the last one.
+    pub fn leave(&self, group: &Group, id: u64) {
+        let mut joined = lock(&self.0);
+        let mut followers = lock(&group.followers);
+        let Some(at) = followers.iter().position(|follower| follower.id == id) else { return };
+        let peer = followers.swap_remove(at).peer;
+        if followers.is_empty() {
+            joined.groups.remove(&group.filter);
+        }
+        joined.followers -= 1;
+        if let Some(held) = joined.of_peers.get_mut(&peer) {
+            *held -= 1;
+            if *held == 0 {
+                joined.of_peers.remove(&peer);
+            }
+        }
+    }
+
+    /// The groups of this moment. Nobody who joins or leaves waits while a batch is compared.
+    fn now(&self) -> Vec<Arc<Group>> {
+        lock(&self.0).groups.values().cloned().collect()
+    }
+}
+
+impl Group {
+    /// Gives events to all followers: one piece of memory, with so many records.
+    fn send(&self, events: &Bytes, records: u64) {
+        for Follower { to, backlog, .. } in &*lock(&self.followers) {
+            // Relaxed: only the thread adds, so what waits is this much at most.
+            let waiting = backlog.bytes.load(Ordering::Relaxed);
+            match to.try_reserve() {
+                Ok(place) if waiting == 0 || waiting + events.len() <= WAITING_BYTES => {
+                    backlog.bytes.fetch_add(events.len(), Ordering::Relaxed);
+                    place.send(events.clone());
+                }
+                _ => _ = backlog.missed.fetch_add(records, Ordering::Relaxed),
+            }
+        }
+    }
+}
+
+/// Compares what comes until the service ends.
+pub(super) fn run(shared: &Shared, batches: &Receiver<Arc<Batch>>) {
+    // On Linux this holds for the calling thread alone.
+    if let Err(error) = rustix::process::nice(NICE) {
+        tracing::debug!("live tails are served at the usual priority: {error}");
+    }
+    while let Ok(batch) = batches.recv() {
+        tell(shared, &batch);
+        shared.waiting.fetch_sub(batch.bytes(), Ordering::Relaxed);
+    }
+}
+
+fn tell(shared: &Shared, batch: &Batch) {
+    let groups = shared.groups.now();
+    // The event of each row, once a filter lets it through.
+    let mut events: Vec<Option<String>> = vec![None; batch.len()];
+    for group in groups {
+        let mut text = String::new();
+        let mut records = 0;
+        for (row, event) in batch.rows().zip(&mut events) {
+            if group.matcher.holds(&row) {
+                text += event.get_or_insert_with(|| as_event(&Found::Record(row.record())));
+                records += 1;
+            }
+        }
+        shared.compared.fetch_add(batch.len() as u64, Ordering::Relaxed);
+        if records > 0 {
+            group.send(&Bytes::from(text), records);
+        }
+    }
+}
+
+/// A row as a server-sent event: its line of JSON has no line feed.
+fn as_event(found: &Found<'_>) -> String {
+    let mut output = Output::new(Vec::new(), Format::Ndjson, None, Look { colour: Colour::Off, columns: 0 });
+    let mut event = String::new();
+    // Memory takes what is written to it.
+    if output.row(found).is_ok() {
+        let line = String::from_utf8_lossy(output.writer());
+        let _ = write!(event, "data: {}\n\n", line.trim_end());
+    }
+    event
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+impl Groups {
+    /// Keeps the thread from its next batch.
+    pub fn hold(&self) -> impl Drop + '_ {
+        struct Held<'a>(#[allow(dead_code, reason = "it is held")] MutexGuard<'a, Joined>);
+        impl Drop for Held<'_> {
+            fn drop(&mut self) {}
+        }
+        Held(lock(&self.0))
+    }
+
+    /// Whether nobody follows.
+    pub fn are_empty(&self) -> bool {
+        let joined = lock(&self.0);
+        joined.groups.is_empty() && joined.of_peers.is_empty() && joined.followers == 0
+    }
+}
