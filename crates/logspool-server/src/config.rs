@@ -1,5 +1,8 @@
 //! How the service is set up: one TOML file, options of the command line above it, sensible defaults below.
 
+mod check;
+mod text;
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -196,20 +199,20 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// It cannot be read, or says what is not understood: with its path and, in it, line and column.
+    /// It cannot be read, or says what is not understood: with its path and the line.
     pub fn read(path: &Path) -> Result<Self, String> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| format!("cannot read the configuration {}: {error}", path.display()))?;
         Self::parse(&text).map_err(|error| format!("{}: {error}", path.display()))
     }
 
-    /// Understands the text of a file.
+    /// Reads the text of a file.
     ///
     /// # Errors
     ///
-    /// With line and column.
+    /// With the line, the key and the mend.
     pub fn parse(text: &str) -> Result<Self, String> {
-        toml::from_str::<Self>(text).map_err(|error| error.to_string().trim_end().to_owned())
+        text::parse(text)
     }
 
     /// Whether something differs that a running service cannot change. It changes certificates, tokens and names.
@@ -259,6 +262,7 @@ impl Config {
                     .to_owned());
             }
         }
+        check::check(self)?;
         self.check_listeners()
     }
 
