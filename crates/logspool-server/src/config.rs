@@ -30,6 +30,10 @@ pub struct Config {
     /// A text file that gets a line for each record as well. It has no transactions: after a crash its last lines may be
     /// missing or doubled.
     pub file: Option<PathBuf>,
+    /// A group whose members may read the folders of SQLite stores and `file`, by name or number: folders have mode 2750
+    /// then, and files 0640. Default: none; folders have mode 0700 and files 0600. Rights that others have on what is
+    /// there are taken away at the start. The user of the service has to be a member of the group.
+    pub store_group: Option<String>,
     /// Queue folders of programs on this machine, `/dev/shm/logspool-UID`: what killed programs left there is delivered
     /// without another start of theirs. Each has mode 0700 and belongs to the user of the service; a service that runs as
     /// root may adopt those of others, and keeps everything of theirs in its own stores.
@@ -60,6 +64,7 @@ impl Default for Config {
             http: HttpAddress::On(SocketAddr::from(([127, 0, 0, 1], 9080))),
             store: vec![StoreAddress::Sqlite(PathBuf::from("logspool-data"))],
             file: None,
+            store_group: None,
             adopt: Vec::new(),
             insecure: false,
             limits: Limits::default(),

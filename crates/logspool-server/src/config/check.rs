@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 
 use super::Config;
 use crate::address::{HttpAddress, Place, StoreAddress};
+use crate::stores::private::Readers;
 
 /// Looks for them; each is named with its value and the mend.
 pub(super) fn check(config: &Config) -> Result<(), String> {
     check_listeners(config)?;
     check_stores(config)?;
+    Readers::of(config.store_group.as_deref())?;
     check_retention(config)?;
     check_hosts(config)
 }
@@ -188,6 +190,7 @@ mod tests {
             ("access.hosts = [\"http://logs.example/\"]".to_owned(), ["\"http://logs.example/\"", "\"logs.example\""]),
             ("access.hosts = [\"::1\"]".to_owned(), ["\"::1\"", "always taken"]),
             ("access.hosts = [\"\"]".to_owned(), ["\"\"", "write the name alone"]),
+            ("store_group = \"no such group\"".to_owned(), ["\"no such group\"", "getent group"]),
             (format!("file = {there:?}"), ["a folder", "name a file in it"]),
         ] {
             let said = said(&text);

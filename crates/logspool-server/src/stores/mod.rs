@@ -3,6 +3,7 @@
 pub mod file;
 mod leap;
 pub mod postgres;
+pub mod private;
 pub mod sqlite;
 pub mod watermark;
 
@@ -135,13 +136,14 @@ pub struct Opened {
 /// Which cannot be opened, and why.
 pub fn open(config: &Config) -> Result<Opened, String> {
     let mut opened = Opened { stores: Vec::new(), answers: None };
+    let readers = private::Readers::of(config.store_group.as_deref())?;
     let query_time = config.limits.query_time();
     for address in &config.store {
         let at = |error: StoreError| format!("{address}: {error}");
         let (store, answers): (Box<dyn Store>, Arc<dyn Answers>) = match address {
             StoreAddress::Sqlite(folder) => {
                 let retention = sqlite::Retention { days: config.retention.days, bytes: config.retention.bytes };
-                let options = sqlite::Options { retention, ..sqlite::Options::default() };
+                let options = sqlite::Options { retention, readers, ..sqlite::Options::default() };
                 let store = sqlite::SqliteStore::open(folder, options).map_err(at)?;
                 let answers = store.answers().with_deadline(query_time);
                 (Box::new(store), Arc::new(answers))
@@ -159,7 +161,7 @@ pub fn open(config: &Config) -> Result<Opened, String> {
         opened.answers.get_or_insert(answers);
     }
     if let Some(path) = &config.file {
-        opened.stores.push(Box::new(file::FileStore::open(path).map_err(|error| error.to_string())?));
+        opened.stores.push(Box::new(file::FileStore::open(path, readers).map_err(|error| error.to_string())?));
     }
     Ok(opened)
 }

@@ -37,6 +37,7 @@ mod transaction;
 use std::fmt;
 use std::sync::Arc;
 
+use super::private::Readers;
 use crate::clock;
 
 pub use answers::{SqliteAnswers, Stats};
@@ -48,6 +49,8 @@ pub use store::SqliteStore;
 pub struct Options {
     /// What is removed.
     pub retention: Retention,
+    /// Who may read the folder.
+    pub readers: Readers,
     /// Whether the search is sped up.
     pub indexing: Indexing,
     /// Tells the day.

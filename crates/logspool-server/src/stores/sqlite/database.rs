@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, OpenFlags};
 
 use super::failure::failed;
-use crate::stores::StoreError;
+use crate::stores::{StoreError, private};
 
 /// The schema that is written, in `user_version`. Files of an older one are read; a newer one is refused.
 pub(super) const VERSION: i64 = 1;
@@ -104,9 +104,11 @@ pub(super) fn open(kind: Kind, path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// Opens a database to write, in the mode in which it is.
+/// Opens a database to write, in the mode in which it is. A new one is made for those who may read the folder; SQLite
+/// gives its log and journal the same rights.
 pub(super) fn open_as_is(kind: Kind, path: &Path) -> Result<Connection, StoreError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    private::make_file_as_folder(path)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let open = || {
         let connection = Connection::open_with_flags(path, flags)?;
         connection.busy_timeout(BUSY)?;

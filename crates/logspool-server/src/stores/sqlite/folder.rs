@@ -1,17 +1,20 @@
 //! The folder of the store: names of its files, and the lock that keeps a second service out.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use chrono::{Datelike, NaiveDate};
 
 use super::failure::failed_io;
 use crate::stores::StoreError;
+use crate::stores::private::{self, Readers};
 
 /// Name of the catalog in the folder.
 pub(super) const CATALOG: &str = "catalog.sqlite";
+
+/// Name of the file that a service locks.
+const LOCK: &str = "lock";
 
 /// What SQLite keeps beside a database.
 const COMPANIONS: [&str; 3] = ["-wal", "-shm", "-journal"];
@@ -67,21 +70,33 @@ pub(super) struct Lock {
     _file: File,
 }
 
-/// Makes the folder if it is missing, for its owner alone, and locks it.
-pub(super) fn lock(folder: &Path) -> Result<Lock, StoreError> {
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)
-        .map_err(|error| failed_io("create the folder", folder, &error))?;
-    let path = folder.join("lock");
-    let mut file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(&path)
-        .map_err(|error| failed_io("open", &path, &error))?;
+/// Makes the folder if it is missing, and locks it. Nobody but those readers can open it and what is in it from then on.
+pub(super) fn lock(folder: &Path, readers: Readers) -> Result<Lock, StoreError> {
+    let was_open = private::make_folder(folder, readers)?;
+    let path = folder.join(LOCK);
+    private::make_file(&path, readers)?;
+    let lock = try_lock(folder, &path)?;
+    let mut files = 0;
+    for name in names(folder, is_of_the_store)? {
+        files += usize::from(private::repair_file(&folder.join(name), readers)?.is_some());
+    }
+    let shown = folder.display();
+    if let Some(mode) = was_open {
+        tracing::warn!(
+            "other users could open {shown} (mode {mode:04o}) and {files} files in it; now they cannot, but for files \
+             that they have open"
+        );
+    } else if files > 0 {
+        tracing::info!(
+            "{files} files in {shown} had rights for other users, which its folder kept out; now they have none"
+        );
+    }
+    Ok(lock)
+}
+
+fn try_lock(folder: &Path, path: &Path) -> Result<Lock, StoreError> {
+    let mut file =
+        OpenOptions::new().read(true).write(true).open(path).map_err(|error| failed_io("open", path, &error))?;
     match file.try_lock() {
         Ok(()) => {
             // Who holds it is only for people to read.
@@ -97,8 +112,15 @@ pub(super) fn lock(folder: &Path) -> Result<Lock, StoreError> {
                 if holder.is_empty() { "?" } else { &holder }
             )))
         }
-        Err(TryLockError::Error(error)) => Err(failed_io("lock", &path, &error)),
+        Err(TryLockError::Error(error)) => Err(failed_io("lock", path, &error)),
     }
+}
+
+/// Whether a file in the folder belongs to the store.
+fn is_of_the_store(name: &str) -> bool {
+    let base = COMPANIONS.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+    let day = base.strip_suffix(".index").map(|day| format!("{day}.sqlite"));
+    base == LOCK || base == CATALOG || Day::in_name(day.as_deref().unwrap_or(base)).is_some()
 }
 
 /// Names of the days' files that lie in the folder.

@@ -45,7 +45,7 @@ impl SqliteStore {
     /// Fatal if another process writes to it, or a file in it is damaged, not ours, or of a newer version.
     pub fn open(folder: impl Into<PathBuf>, options: Options) -> Result<Self, StoreError> {
         let folder = folder.into();
-        let lock = folder::lock(&folder)?;
+        let lock = folder::lock(&folder, options.readers)?;
         let catalog = Catalog::open(&folder)?;
         let entries = reconcile(&folder, &catalog)?;
         folder::remove_lone_indexes(&folder)?;
