@@ -45,6 +45,11 @@ pub trait Store: Send {
         None
     }
 
+    /// What is wrong with records that are stored, while others can be written and read: each with its mend.
+    fn problems(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Puts away all that is open.
     ///
     /// # Errors

@@ -18,6 +18,7 @@
 mod answers;
 mod catalog;
 mod counts;
+mod damage;
 mod database;
 mod day_file;
 mod failure;
@@ -28,11 +29,14 @@ mod insert;
 mod merge;
 mod plan;
 mod read_file;
+mod read_only;
 mod recent;
+mod reconcile;
 mod retention;
 mod sources;
 mod store;
 mod transaction;
+mod wal;
 
 use std::fmt;
 use std::sync::Arc;

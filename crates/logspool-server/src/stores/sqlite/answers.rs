@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::catalog::{Catalog, Entry};
 use super::counts::{self, Counting};
+use super::damage::Damages;
 use super::folder::bytes_of_day;
 use super::merge::Merge;
 use super::plan::Key;
@@ -23,6 +24,8 @@ pub struct SqliteAnswers {
     folder: PathBuf,
     /// What the writer tells, if it is in this process.
     recent: Recent,
+    /// What is found damaged, for whoever asks the writer.
+    damages: Damages,
     deadline: Duration,
 }
 
@@ -50,11 +53,11 @@ impl SqliteAnswers {
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, StoreError> {
         let folder = folder.into();
         Catalog::open_read(&folder)?;
-        Ok(Self::of(&folder, Recent::default()))
+        Ok(Self::of(&folder, Recent::default(), Damages::default()))
     }
 
-    pub(super) fn of(folder: &Path, recent: Recent) -> Self {
-        Self { folder: folder.to_owned(), recent, deadline: DEADLINE }
+    pub(super) fn of(folder: &Path, recent: Recent, damages: Damages) -> Self {
+        Self { folder: folder.to_owned(), recent, damages, deadline: DEADLINE }
     }
 
     /// The same, with another time after which a query ends with an error; 30 seconds by itself.
@@ -104,10 +107,31 @@ impl Answers for SqliteAnswers {
         let until_ns = query.until_ns.into_iter().chain(until).min();
         let query = Query { since_ns: query.since_ns.max(since), until_ns, ..query.clone() };
         let files = self.files(&query)?;
+        let names: Vec<_> = files.iter().map(|entry| entry.name.clone()).collect();
+        self.answer_from(files, &query, deadline, each).inspect_err(|error| {
+            // It names the file.
+            let why = error.to_string();
+            if let StoreError::Fatal(_) = error
+                && let Some(name) = names.iter().find(|name| why.contains(name.as_str()))
+            {
+                self.damages.note(&self.folder, name, &why);
+            }
+        })
+    }
+}
+
+impl SqliteAnswers {
+    fn answer_from(
+        &self,
+        files: Vec<Entry>,
+        query: &Query,
+        deadline: Instant,
+        each: &mut dyn FnMut(Found<'_>) -> Next,
+    ) -> Result<(), StoreError> {
         let limit = query.limit.unwrap_or(u64::MAX);
-        let counting = Counting { folder: &self.folder, query: &query, deadline };
+        let counting = Counting { folder: &self.folder, query, deadline };
         match &query.stage {
-            None => Merge::new(&self.folder, &self.recent, files, &query, deadline).run(limit, each),
+            None => Merge::new(&self.folder, &self.recent, files, query, deadline).run(limit, each),
             Some(Stage::CountBy(field)) => {
                 let counts = counting.run::<Option<String>>(&files, Key::Value(field))?;
                 counts::tell_values(counts, limit, each);

@@ -44,6 +44,12 @@ impl Day {
         self.0.into()
     }
 
+    /// Its first time and its last, or now while it lasts.
+    pub fn times(self, now_ns: i64) -> (i64, i64) {
+        let first = self.number().saturating_mul(DAY_NS);
+        (first, first.saturating_add(DAY_NS - 1).min(now_ns).max(first))
+    }
+
     /// The name of its nth file, from 1.
     pub fn file_name(self, nth: u32) -> String {
         let date = NaiveDate::from_num_days_from_ce_opt(self.0 + DAYS_TO_1970).unwrap_or_default();
@@ -192,6 +198,35 @@ pub(super) fn needs_log(path: &Path) -> bool {
     const WRITE_VERSION: usize = 18;
     let mut header = [0; WRITE_VERSION + 1];
     File::open(path).and_then(|mut file| file.read_exact(&mut header)).is_ok() && header[WRITE_VERSION] == 2
+}
+
+/// SQLite's log of a database.
+pub(super) fn log_of(path: &Path) -> PathBuf {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    PathBuf::from(log)
+}
+
+/// Whether nothing is left of a database of this name.
+pub(super) fn is_free(path: &Path) -> bool {
+    is_gone(path) && companions(path).all(|path| is_gone(&path))
+}
+
+/// How many bytes a database has, and how many it should have, where it was cut off.
+pub(super) fn cut_off(path: &Path) -> Option<(u64, u64)> {
+    const HEAD: usize = 100;
+    let mut head = [0; HEAD];
+    let mut file = File::open(path).ok()?;
+    let bytes = file.metadata().ok()?.len();
+    file.read_exact(&mut head).ok()?;
+    let number = |at: usize| head[at..].first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
+    let page = match u16::from_be_bytes([head[16], head[17]]) {
+        1 => 1 << 16,
+        page => u64::from(page),
+    };
+    let wanted = u64::from(number(28)) * page;
+    // With a log beside it the length says nothing yet. The number of pages counts if both of its marks agree.
+    (head[18] == 1 && number(24) == number(92) && bytes < wanted).then_some((bytes, wanted))
 }
 
 fn companions(path: &Path) -> impl Iterator<Item = PathBuf> {

@@ -34,7 +34,7 @@ pub(super) struct Index {
 }
 
 /// How it stands after a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Progress {
     /// There is more.
     More,
@@ -42,8 +42,8 @@ pub(super) enum Progress {
     UpToDate,
     /// All there will be.
     Finished,
-    /// All that can be read: the file is damaged behind that.
-    Damaged,
+    /// All that can be read: the file is damaged after that, and this says how.
+    Damaged(String),
 }
 
 /// Which of the two databases an error is of.
@@ -92,8 +92,7 @@ impl Index {
                 if !is_damage(&error) {
                     return Err(failure);
                 }
-                tracing::error!("{failure}");
-                Ok(Progress::Damaged)
+                Ok(Progress::Damaged(failure.to_string()))
             }
             Fault::Index(error) => {
                 if is_damage(&error) {
