@@ -11,7 +11,8 @@ use logspool_server::stores::sqlite::{Indexing, Options, SqliteAnswers, SqliteSt
 use logspool_server::stores::{Store, StoreError};
 use rusqlite::Connection;
 use sqlite_support::{
-    DAY, Hand, TODAY, ask, chunk, close, messages, numbered, open, open_with, opening, query, said, stored, until, write,
+    DAY, Hand, TODAY, ask, chunk, close, messages, numbered, open, open_with, opening, query, said, stored, until,
+    write,
 };
 
 /// A store with a record on each of three days; the last one is today, 2026-11-24.
@@ -240,7 +241,8 @@ fn transactions_that_a_damaged_log_has_lost_are_told() {
     assert!(before == fs::read(&log).unwrap());
     let store = open(folder.path(), &Hand::at(TODAY));
     let told = problems(&store);
-    let lost = told.split("at least ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap().parse::<usize>().unwrap();
+    let lost =
+        told.split("at least ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap().parse::<usize>().unwrap();
     assert!(told.contains("2026-11-22.sqlite-wal is damaged"), "{told}");
     assert!(lost <= 40 - read && lost + 2 >= 40 - read, "{lost} of {} lost ones are told", 40 - read);
     close(store);

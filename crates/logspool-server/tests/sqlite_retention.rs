@@ -124,7 +124,8 @@ fn old_files_go_also_while_nothing_can_be_written() {
 fn a_file_that_is_removed_while_it_is_read_does_not_come_back() {
     let folder = tempfile::tempdir().unwrap();
     let retention = Retention { days: Some(1), bytes: None };
-    let options = |hand: &Hand| Options { retention, indexing: Indexing::Off, clock: hand.clock(), ..Options::default() };
+    let options =
+        |hand: &Hand| Options { retention, indexing: Indexing::Off, clock: hand.clock(), ..Options::default() };
     let hand = Hand::at(TODAY);
     let mut store = SqliteStore::open(folder.path(), options(&hand)).unwrap();
     write(&mut store, &[said(1, "old")]);
@@ -150,7 +151,12 @@ fn a_clock_that_leaps_ahead_and_back_removes_nothing_and_keeps_nothing_from_bein
     let (store, hand) = five_days(folder.path(), Retention::default(), Indexing::Off);
     drop(store);
     let retention = Retention { days: Some(2), bytes: None };
-    let open = || SqliteStore::open(folder.path(), Options { retention, indexing: Indexing::Off, clock: hand.clock(), ..Options::default() });
+    let open = || {
+        SqliteStore::open(
+            folder.path(),
+            Options { retention, indexing: Indexing::Off, clock: hand.clock(), ..Options::default() },
+        )
+    };
     let mut store = open().unwrap();
     hand.set(TODAY + 404 * DAY);
     write(&mut store, &[said(404, "day 404")]);

@@ -112,7 +112,10 @@ async fn serve(arguments: &Arguments, config: Config, unsaid: ErrorCounter) -> R
     for address in &service.addresses {
         tracing::info!("listening at {address}");
     }
-    tracing::info!("ready: records go to {}", kept.join(", "));
+    match &service.troubles()[..] {
+        [] => tracing::info!("ready: records go to {}", kept.join(", ")),
+        troubles => tracing::error!("not ready: {}; records wait for it, and it is tried again", troubles.join("; ")),
+    }
     loop {
         tokio::select! {
             _ = terminate.recv() => break,

@@ -17,7 +17,8 @@ pub(super) async fn live() -> &'static str {
     "ok\n"
 }
 
-/// It takes records: the stores work, and there is room for what comes.
+/// It takes records: the stores work, and there is room for what comes. What is wrong with records of the past is said
+/// too, and does not keep it from being ready.
 pub(super) async fn ready(State(context): State<Context>) -> (StatusCode, String) {
     let mut problems: Vec<String> = context
         .intake
@@ -34,7 +35,13 @@ pub(super) async fn ready(State(context): State<Context>) -> (StatusCode, String
         problems.push("the service ends".to_owned());
     }
     match problems.is_empty() {
-        true => (StatusCode::OK, "ok\n".to_owned()),
+        true => {
+            let of_store = |store: Summary| {
+                store.problems.into_iter().map(move |problem| format!("store {}: {problem}\n", store.store))
+            };
+            let summaries = context.intake.metrics.summaries();
+            (StatusCode::OK, "ok\n".to_owned() + &summaries.into_iter().flat_map(of_store).collect::<String>())
+        }
         false => (StatusCode::SERVICE_UNAVAILABLE, problems.join("\n") + "\n"),
     }
 }

@@ -224,9 +224,7 @@ impl Schema {
                 "cannot use {path}: its schema is {version}, this logspool knows {VERSION}; use a newer logspool, or \
                  another folder"
             )),
-            Self::Foreign => {
-                Some(format!("cannot use {path}: it is the database of another program; move it away"))
-            }
+            Self::Foreign => Some(format!("cannot use {path}: it is the database of another program; move it away")),
         }
     }
 }
