@@ -18,8 +18,16 @@ class Postgres(Server):
 
     def messages(self) -> "list[str]":
         """Return the messages of all records, as the server gives them to anybody."""
+        return self._ask("COPY (SELECT message FROM logspool.records) TO STDOUT")
+
+    def execute(self, sql: str) -> None:
+        """Run a statement."""
+        self._ask(sql)
+
+    def _ask(self, sql: str) -> "list[str]":
+        """Return the rows that a statement copies."""
         parameters = f"user\0{self.user}\0database\0postgres\0\0".encode()
-        question = b"COPY (SELECT message FROM logspool.records) TO STDOUT\0"
+        question = sql.encode() + b"\0"
         rows = []
         with socket.create_connection(("127.0.0.1", self.port), timeout=10 * DEADLINE) as connection:
             answers = connection.makefile("rb", 1 << 20)

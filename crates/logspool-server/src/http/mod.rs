@@ -5,6 +5,7 @@
 //! only browsers say.
 
 mod body;
+mod broken_off;
 mod guard;
 mod ingest;
 mod otlp;
@@ -27,6 +28,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 use tower_service::Service as _;
 
+pub use broken_off::reason;
 pub use guard::Access;
 pub use state::Stats;
 use two_lengths::Watched;

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::parameters::{Parameters as Asked, number};
-use super::{Context, Problem};
+use super::{Context, Problem, broken_off};
 use crate::clock::{now_ns, rfc3339};
 use crate::decoders::words;
 use crate::query::time::{length, moment};
@@ -134,7 +134,8 @@ pub(super) async fn query(State(context): State<Context>, Asked(asked): Asked<Qu
         };
         Some((next, (None, from, answering)))
     });
-    Ok(([(header::CONTENT_TYPE, content_type(format))], Body::from_stream(pieces)).into_response())
+    let body = broken_off::told(Body::from_stream(pieces), format);
+    Ok(([(header::CONTENT_TYPE, content_type(format))], body).into_response())
 }
 
 /// Writes the answer, and sends it in pieces.
