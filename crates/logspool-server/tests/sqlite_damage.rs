@@ -11,8 +11,8 @@ use logspool_server::stores::sqlite::{Indexing, Options, SqliteAnswers, SqliteSt
 use logspool_server::stores::{Store, StoreError};
 use rusqlite::Connection;
 use sqlite_support::{
-    DAY, Hand, TODAY, ask, chunk, close, messages, numbered, open, open_with, opening, query, said, stored, until,
-    write,
+    DAY, Hand, TODAY, ask, chunk, close, indexed, messages, numbered, open, open_with, opening, query, said, stored,
+    until, write,
 };
 
 /// A store with a record on each of three days; the last one is today, 2026-11-24.
@@ -247,6 +247,26 @@ fn transactions_that_a_damaged_log_has_lost_are_told() {
     assert!(lost <= 40 - read && lost + 2 >= 40 - read, "{lost} of {} lost ones are told", 40 - read);
     close(store);
     assert_eq!("", problems(&open(folder.path(), &Hand::at(TODAY))));
+}
+
+#[test]
+fn records_that_an_index_has_and_its_file_has_not_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open_with(folder.path(), &Hand::at(TODAY), Indexing::Background);
+    let path = folder.path().join("2026-11-22.sqlite");
+    let before = tempfile::tempdir().unwrap();
+    let copy = before.path().join("copy");
+    close(store);
+    fs::copy(&path, &copy).unwrap();
+    let mut store = open_with(folder.path(), &Hand::at(TODAY), Indexing::Background);
+    write(&mut store, &[said(1, "a"), said(2, "b")]);
+    indexed(&store.answers());
+    close(store);
+    // As if the log with both of them had never been.
+    fs::copy(&copy, &path).unwrap();
+
+    let store = open_with(folder.path(), &Hand::at(TODAY), Indexing::Background);
+    until("the loss is told", || problems(&store).contains("2026-11-22.sqlite has lost the last 2 records"));
 }
 
 #[test]

@@ -116,7 +116,7 @@ impl Work {
 
     fn go_on(&mut self, entry: &Entry) -> Result<(), StoreError> {
         let open = match self.open.remove(&entry.sequence) {
-            None => Index::open(&self.folder, entry)?,
+            None => Index::open(&self.folder, entry, &self.damages)?,
             open => open,
         };
         let Some(mut index) = open else {
