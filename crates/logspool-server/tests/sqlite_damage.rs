@@ -43,9 +43,12 @@ fn scribble(path: &Path, at: u64) {
     file.write_all_at(&[0xff; 512], at).unwrap();
 }
 
+/// What is done to a file.
+type Damage<'d> = &'d dyn Fn(&Path);
+
 #[test]
 fn a_day_that_cannot_be_used_is_named_and_the_others_are_read_and_written() {
-    let damages: [(&str, &str, &dyn Fn(&Path)); 6] = [
+    let damages: [(&str, &str, Damage<'_>); 6] = [
         ("empty", "it is empty", &|path| fs::write(path, "").unwrap()),
         ("text", "file is not a database", &|path| fs::write(path, "this is a text".repeat(99)).unwrap()),
         ("cut", "it is cut off", &|path| {
