@@ -18,32 +18,47 @@ class Postgres(Server):
 
     def messages(self) -> "list[str]":
         """Return the messages of all records, as the server gives them to anybody."""
-        return self._ask("COPY (SELECT message FROM logspool.records) TO STDOUT")
+        return self.column("SELECT message FROM logspool.records")
 
-    def execute(self, sql: str) -> None:
-        """Run a statement."""
-        self._ask(sql)
+    def column(self, select: str) -> "list[str]":
+        """Return the rows of a question with one column."""
+        with Session(self) as session:
+            return session.run(f"COPY ({select}) TO STDOUT")
 
-    def _ask(self, sql: str) -> "list[str]":
-        """Return the rows that a statement copies."""
-        parameters = f"user\0{self.user}\0database\0postgres\0\0".encode()
-        question = sql.encode() + b"\0"
+
+class Session:
+    """A connection of its own to a server; what it began ends with it."""
+
+    def __init__(self, server: Postgres):
+        """Connect."""
+        parameters = f"user\0{server.user}\0database\0postgres\0\0".encode()
+        self.connection = socket.create_connection(("127.0.0.1", server.port), timeout=10 * DEADLINE)
+        self.answers = self.connection.makefile("rb", 1 << 20)
+        self.connection.sendall(struct.pack("!II", 8 + len(parameters), 3 << 16) + parameters)
+        self._read_until_ready()
+
+    def run(self, statements: str) -> "list[str]":
+        """Run statements, and return the lines of a COPY among them."""
+        question = statements.encode() + b"\0"
+        self.connection.sendall(b"Q" + struct.pack("!I", 4 + len(question)) + question)
+        return self._read_until_ready()
+
+    def _read_until_ready(self) -> "list[str]":
         rows = []
-        with socket.create_connection(("127.0.0.1", self.port), timeout=10 * DEADLINE) as connection:
-            answers = connection.makefile("rb", 1 << 20)
-
-            def read_until_ready() -> None:
-                kind = b""
-                while kind != b"Z":
-                    kind, length = struct.unpack("!cI", answers.read(5))
-                    content = answers.read(length - 4)
-                    assert kind != b"E", content
-                    if kind == b"d":
-                        rows.append(content.decode().rstrip("\n"))
-
-            connection.sendall(struct.pack("!II", 8 + len(parameters), 3 << 16) + parameters)
-            read_until_ready()
-            connection.sendall(b"Q" + struct.pack("!I", 4 + len(question)) + question)
-            read_until_ready()
-            answers.close()
+        kind = b""
+        while kind != b"Z":
+            kind, length = struct.unpack("!cI", self.answers.read(5))
+            content = self.answers.read(length - 4)
+            assert kind != b"E", content
+            if kind == b"d":
+                rows.append(content.decode().rstrip("\n"))
         return rows
+
+    def __enter__(self) -> "Session":
+        """Return it."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the connection."""
+        self.answers.close()
+        self.connection.close()

@@ -218,6 +218,32 @@ fn damaged_pages_are_named_by_the_query_the_index_and_the_store() {
     }
 }
 
+#[test]
+fn a_damaged_index_is_not_taken_for_damage_of_its_day() {
+    let folder = tempfile::tempdir().unwrap();
+    let hand = Hand::at(TODAY);
+    let mut store = open_with(folder.path(), &hand, Indexing::Background);
+    let many: Vec<_> = (0..5_000).map(|number| said(number, "x")).collect();
+    write(&mut store, &many);
+    indexed(&store.answers());
+    hand.set(TODAY + DAY);
+    store.maintain().unwrap();
+    let path = folder.path().join("2026-11-22.index");
+    until("the index stands alone", || {
+        store.maintain().unwrap();
+        !folder.path().join("2026-11-22.index-wal").exists()
+    });
+    let bytes = fs::read(&path).unwrap();
+    // A leaf with loggers that is read as the answer goes on.
+    let has_loggers = |page: &[u8]| page[0] == 10 && page.windows(4).filter(|part| part == b"shop").count() > 50;
+    let leaves: Vec<_> = bytes.chunks(4096).enumerate().filter(|(_, page)| has_loggers(page)).collect();
+    scribble(&path, leaves[leaves.len() / 2].0 as u64 * 4096);
+
+    let error = ask(&store.answers(), &query("logger=shop")).map(|rows| rows.len()).unwrap_err();
+    assert!(matches!(&error, StoreError::Retry(why) if why.contains("2026-11-22.index: ")), "{error:?}");
+    assert_eq!("", problems(&store));
+}
+
 /// A folder as a kill leaves it, with so many transactions of one record in the log.
 fn killed(folder: &Path, transactions: i64) -> std::path::PathBuf {
     let original = tempfile::tempdir().unwrap();

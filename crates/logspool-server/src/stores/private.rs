@@ -138,7 +138,10 @@ fn repair(path: &Path, found: &Metadata, readers: Readers, rights: u32) -> Resul
         )));
     }
     let refuse = |what: &str, error: io::Error| {
-        StoreError::Fatal(format!("cannot use {shown}: others can open it, and {what}: {error}"))
+        StoreError::Fatal(format!(
+            "cannot use {shown}: others can open it, and {what}: {error}; give it to the user of the service (chown -R \
+             {user} {shown})"
+        ))
     };
     if let Readers::Group(group) = readers
         && found.gid() != group

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use rusqlite::{Connection, Row, params};
 
 use super::catalog::{Catalog, Entry};
+use super::damage::Damages;
 use super::database::{self, Kind, Schema};
 use super::failure::{MEND_DAMAGE, failed};
 use super::folder::{Day, cut_off, is_gone};
@@ -116,19 +117,7 @@ impl DayFile {
 
     /// The streams that live; all of them where the time is not to be believed: `None`.
     pub fn streams(&self, now_ns: Option<i64>) -> Result<Vec<Stream>, StoreError> {
-        let read = |row: &Row<'_>| {
-            Ok(Stream { name: row.get(0)?, epoch: row.get(1)?, last: row.get(2)?, seen_ns: row.get(3)? })
-        };
-        // The newest sign of life is the measure, not the clock, which may be wrong by years. One that lies ahead is
-        // none: then the clock was wrong, and by it all others would be old. Where all do, or without a time, none is
-        // forgotten.
-        let sql = "SELECT stream, epoch, last, seen_ns FROM streams WHERE seen_ns >=
-                   ifnull((SELECT max(seen_ns) FROM streams WHERE seen_ns <= ?1) - ?2, seen_ns)";
-        let query = || {
-            let mut statement = self.connection.prepare(sql)?;
-            statement.query_map(params![now_ns, FORGOTTEN_AFTER_NS], read)?.collect::<rusqlite::Result<_>>()
-        };
-        query().map_err(|error| failed("read", &self.path, &error))
+        read_streams(&self.connection, &self.path, now_ns)
     }
 
     /// Writes batches in one transaction.
@@ -174,6 +163,35 @@ impl DayFile {
     pub fn close(self) -> Result<(), StoreError> {
         self.connection.close().map_err(|(_, error)| failed("close", &self.path, &error))
     }
+}
+
+fn read_streams(connection: &Connection, path: &Path, now_ns: Option<i64>) -> Result<Vec<Stream>, StoreError> {
+    let read =
+        |row: &Row<'_>| Ok(Stream { name: row.get(0)?, epoch: row.get(1)?, last: row.get(2)?, seen_ns: row.get(3)? });
+    // The newest sign of life is the measure, not the clock, which may be wrong by years. One that lies ahead is
+    // none: then the clock was wrong, and by it all others would be old. Where all do, or without a time, none is
+    // forgotten.
+    let sql = "SELECT stream, epoch, last, seen_ns FROM streams WHERE seen_ns >=
+               ifnull((SELECT max(seen_ns) FROM streams WHERE seen_ns <= ?1) - ?2, seen_ns)";
+    let query = || {
+        let mut statement = connection.prepare(sql)?;
+        statement.query_map(params![now_ns, FORGOTTEN_AFTER_NS], read)?.collect::<rusqlite::Result<_>>()
+    };
+    query().map_err(|error| failed("read", path, &error))
+}
+
+/// The streams of the newest file that can be read. Of streams that went on in a newer file some records may be stored
+/// twice.
+pub(super) fn newest_streams(folder: &Path, entries: &[Entry], damages: &Damages) -> Result<Vec<Stream>, StoreError> {
+    for entry in entries.iter().rev().filter(|entry| !damages.has(&entry.name)) {
+        let path = folder.join(&entry.name);
+        let read = database::open_read(Kind::Day, &path, None);
+        match read.and_then(|connection| read_streams(&connection, &path, None)) {
+            Err(StoreError::Fatal(why)) => damages.note(folder, &entry.name, &why),
+            streams => return streams,
+        }
+    }
+    Ok(Vec::new())
 }
 
 fn identity(path: &Path) -> Option<(u64, u64)> {

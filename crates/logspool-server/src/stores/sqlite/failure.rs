@@ -1,10 +1,10 @@
 //! What an error of SQLite means: try again, give up, or one record alone is at fault.
 
-use std::fs::File;
 use std::io;
 use std::path::Path;
 
 use rusqlite::{Error, ErrorCode};
+use rustix::fs::{Access, access};
 
 use crate::stores::StoreError;
 
@@ -25,10 +25,10 @@ pub(super) fn failed(tried: &str, path: &Path, error: &Error) -> StoreError {
             "{what}; the user of the service has to be allowed to write to the file and its folder, and the disk must \
              not be mounted read-only"
         )),
-        // SQLite does not say why.
-        Some(ErrorCode::CannotOpen) => StoreError::Retry(match File::open(path) {
-            Err(error) => format!("cannot {tried} {}: {error}", path.display()),
-            Ok(_) => format!("{what}; can its folder be written to?"),
+        // SQLite does not say why. The file is not opened to find out: closing it would drop SQLite's locks on it.
+        Some(ErrorCode::CannotOpen) => StoreError::Retry(match access(path, Access::READ_OK) {
+            Err(error) => format!("cannot {tried} {}: {}", path.display(), io::Error::from(error)),
+            Ok(()) => format!("{what}; can its folder be written to?"),
         }),
         _ => StoreError::Retry(what),
     }

@@ -65,7 +65,31 @@ impl ReadFile {
 
     /// The error of a query.
     pub fn failed(&self, error: &rusqlite::Error) -> StoreError {
+        if is_damage(error)
+            && let Some(why) = self.damage_of_index(error)
+        {
+            return StoreError::Retry(why);
+        }
         failed("search", &self.path, error)
+    }
+
+    /// Why the index is to blame for a damage, of which SQLite does not say in which of the two files it is.
+    fn damage_of_index(&self, error: &rusqlite::Error) -> Option<String> {
+        self.indexed_to?;
+        let index = index_of(&self.path);
+        let checked = self.connection.query_one("PRAGMA ix.quick_check(1)", [], |row| row.get::<_, String>(0));
+        match checked {
+            Ok(verdict) if verdict == "ok" => None,
+            Err(other) if !is_damage(&other) => Some(format!(
+                "cannot search {} or {}: {error}; one of them is damaged, and there was no time to find out which",
+                self.path.display(),
+                index.display()
+            )),
+            _ => Some(format!(
+                "cannot search {}: {error}; remove this index, the service makes it again when it starts",
+                index.display()
+            )),
+        }
     }
 }
 

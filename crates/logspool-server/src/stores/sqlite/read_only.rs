@@ -9,10 +9,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, Error, ErrorCode, OpenFlags, Result};
+use rustix::fs::{Access, access};
 
 /// Another way to open a database to read, after this error of the usual one; `None`: it was of another kind.
 pub(super) fn connection(path: &Path, error: &Error) -> Option<Box<dyn Fn() -> Result<Connection>>> {
-    if !matches!(error.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly)) || !path.exists() {
+    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+    let may_be = matches!(error.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly));
+    // Anywhere else somebody may write at this moment, and locks are needed.
+    if !may_be || !path.exists() || access(folder, Access::WRITE_OK).is_ok() {
         return None;
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;

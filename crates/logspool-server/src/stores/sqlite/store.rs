@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::answers::SqliteAnswers;
 use super::catalog::{Catalog, Entry};
 use super::damage::Damages;
-use super::day_file::{DayFile, Stream};
+use super::day_file::{DayFile, Stream, newest_streams};
 use super::failure::{failed, is_damage};
 use super::folder::{self, Day, Lock, needs_log};
 use super::indexer::Indexer;
@@ -61,7 +61,7 @@ impl SqliteStore {
             Some(newest) => (DayFile::open(&folder, newest, day_of(newest, today))?, true),
             // The newest file was taken away or is damaged: those that are left know the streams as of their time.
             None => {
-                let streams = streams_of(&folder, &entries, &damages)?;
+                let streams = newest_streams(&folder, &entries, &damages)?;
                 let after = entries.last().map_or(0, |newest| newest.sequence);
                 (create(&folder, today, after, &streams, &mut None)?, false)
             }
@@ -141,7 +141,7 @@ impl SqliteStore {
         let streams = match self.file.streams(is_next_day.then_some(now_ns)) {
             Err(StoreError::Fatal(why)) => {
                 self.damages.note(&self.folder, self.file.name(), &why);
-                streams_of(&self.folder, &self.catalog.entries()?, &self.damages)?
+                newest_streams(&self.folder, &self.catalog.entries()?, &self.damages)?
             }
             streams => streams?,
         };
@@ -222,17 +222,6 @@ impl Store for SqliteStore {
         self.seal()?;
         self.file.close()
     }
-}
-
-/// The streams of the newest file that can be read: of those that went on in a newer one some records may be stored twice.
-fn streams_of(folder: &Path, entries: &[Entry], damages: &Damages) -> Result<Vec<Stream>, StoreError> {
-    for entry in entries.iter().rev().filter(|entry| !damages.has(&entry.name)) {
-        match DayFile::open(folder, entry, Day::of(0)).and_then(|file| file.streams(None)) {
-            Err(StoreError::Fatal(why)) => damages.note(folder, &entry.name, &why),
-            streams => return streams,
-        }
-    }
-    Ok(Vec::new())
 }
 
 fn day_of(entry: &Entry, today: Day) -> Day {
