@@ -20,17 +20,14 @@ from bomb import BOMBS
 #: A connection that is neither answered nor closed for so long after the last change of any is left.
 QUIET_SECONDS = 3.0
 DEADLINE = 120.0
-ADDRESSES = 50
 
 
 def send(target: tuple[str, int], count: int, data: bytes) -> dict[str, float]:
     """Send the data over all connections side by side."""
     selector = selectors.DefaultSelector()
     sent = {}
-    for number in range(count):
+    for _ in range(count):
         connection = socket.socket()
-        # Several addresses: one alone may not have so many connections.
-        connection.bind((f"127.0.1.{1 + number % ADDRESSES}", 0))
         connection.connect(target)
         connection.setblocking(False)
         sent[connection] = 0

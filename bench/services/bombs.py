@@ -10,7 +10,7 @@ from rounds import Column, Round, percentile
 from services import counting, processes
 from services.bomb import BOMBS
 from services.ground import HERE, Ground, Sender
-from services.part import Part, Wrong
+from services.part import Part, Wrong, wait
 from services.running import Service, serving
 
 #: What the service may take above its idle memory: so many times limits.waiting_bytes.
@@ -20,6 +20,8 @@ WAITING_MB = 128
 #: What the service may have of address space.
 ADDRESS_SPACE_MB = 1024
 HONEST = "127.0.0.2"
+#: Looks, 0.1 s apart, with the same count.
+QUIET_LOOKS = 20
 
 
 def measure(ground: Ground) -> Round:
@@ -96,10 +98,22 @@ def _beside(service: Service, count: int, name: str) -> tuple[dict[str, float], 
         probe.begin()
         bombers.begin()
         thrown = bombers.result()
+        _wait_read(service)
         return thrown, list(probe.finish()["times"])
     finally:
         probe.end()
         bombers.end()
+
+
+def _wait_read(service: Service) -> None:
+    """Wait until all that came is decoded: the number of frames that cannot be read is the same for a while."""
+    rejected = [service.stats()["frames_rejected"]]
+
+    def is_same() -> bool:
+        rejected.append(service.stats()["frames_rejected"])
+        return len(rejected) > QUIET_LOOKS and len(set(rejected[-QUIET_LOOKS:])) == 1
+
+    wait("everything is decoded", is_same, pause=0.1)
 
 
 PART = Part(

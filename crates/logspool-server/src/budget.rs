@@ -12,9 +12,12 @@
 //! | `bodies` | bodies of HTTP requests that are being received |
 //! | `decoded_bodies` | records decoded from HTTP bodies that do not have room in `waiting` yet |
 //!
+//! Processors are shared in the same way: a task that decodes much has a turn of the pool `turns`, so that a thousand
+//! connections that have something to decode do not delay one that has just come.
+//!
 //! A task that holds room of one pool may wait for another, always in one of two orders: `large_frames`,
-//! `long_messages`, `inflating`, `waiting`; or `bodies`, `decoded_bodies`, `waiting`. A task that holds room of
-//! `waiting` waits for the stores only. So no two tasks wait for each other.
+//! `long_messages`, `inflating`, `waiting`, `turns`; or `bodies`, `decoded_bodies`, `waiting`. A task that has a turn waits
+//! for nothing, and room of `waiting` that is handed over waits for the stores only. So no two tasks wait for each other.
 
 mod pool;
 
@@ -27,10 +30,16 @@ pub use pool::Room;
 /// control characters to 6 bytes of JSON each.
 const DECODED_PER_BYTE: usize = 32;
 
-/// The most that is reserved for one frame before it is decoded.
+/// Input below this is decoded without a turn.
 ///
-/// Chosen: a JSON frame of 1 MiB with as many values as are accepted needs 12 MiB while it is decoded.
-const MOST_RESERVED: usize = 16 << 20;
+/// Chosen: a connection that is not flooding sends less at once, and decoding it takes a few microseconds.
+const QUICK_BYTES: usize = 4 * 1024;
+
+/// What a turn takes of its pool.
+const TURN: usize = 1000;
+
+/// Turns at the same time for each processor. Chosen: with one, a processor has nothing to do while the next task wakes.
+const TURNS_PER_PROCESSOR: usize = 2;
 
 /// The room of a service.
 #[derive(Debug)]
@@ -41,17 +50,14 @@ pub struct Budget {
     inflating: Pool,
     bodies: Pool,
     decoded_bodies: Pool,
-}
-
-/// The most memory that the records in so many bytes of input take.
-pub fn decoded_bytes(input_bytes: usize) -> usize {
-    input_bytes.saturating_mul(DECODED_PER_BYTE)
+    turns: Pool,
 }
 
 impl Budget {
     /// A budget of so many bytes for waiting records.
     pub fn new(waiting_bytes: usize) -> Self {
-        let quarter = || Pool::new(waiting_bytes / 4);
+        let quarter = || Pool::beside_reserve(waiting_bytes / 4);
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
             waiting: Pool::new(waiting_bytes),
             large_frames: quarter(),
@@ -59,6 +65,7 @@ impl Budget {
             inflating: quarter(),
             bodies: quarter(),
             decoded_bodies: quarter(),
+            turns: Pool::beside_reserve(TURN * TURNS_PER_PROCESSOR * processors),
         }
     }
 
@@ -72,10 +79,17 @@ impl Budget {
         self.waiting.try_room(origin, bytes)
     }
 
-    /// Waits for room for the records that so many bytes of input may hold. [`Room::shrink`] gives back the rest once
-    /// they are decoded.
+    /// Waits for room for the records that so many bytes of input may hold, or for an eighth of the pool: a record that
+    /// takes more has to get its room when it is decoded. [`Room::shrink`] gives back the rest.
     pub async fn for_decoding(&self, origin: Origin, input_bytes: usize) -> Room {
-        self.waiting.room(origin, decoded_bytes(input_bytes).min(MOST_RESERVED)).await
+        let bytes = input_bytes.saturating_mul(DECODED_PER_BYTE);
+        self.waiting.room(origin, bytes.min(self.waiting.reserve())).await
+    }
+
+    /// Waits for a turn to decode so many bytes; `None`: they are so few that they need none. A turn is held while a task
+    /// decodes, and never while it waits.
+    pub async fn turn(&self, origin: Origin, input_bytes: usize) -> Option<Room> {
+        if input_bytes < QUICK_BYTES { None } else { Some(self.turns.room(origin, TURN).await) }
     }
 
     /// Waits for room for a frame that has grown beyond one read.
@@ -104,7 +118,8 @@ impl Budget {
         self.decoded_bodies.room(origin, bytes).await
     }
 
-    /// Share of the room for records that is in use, from 0 to 1; the reserve for origins that hold little does not count.
+    /// Share of the room for records that is in use by records which wait for a store, from 0 to 1. At 1 connections are
+    /// not read.
     pub fn filling(&self) -> f64 {
         self.waiting.filling()
     }

@@ -1,7 +1,7 @@
 //! How many files the process may have open (RLIMIT_NOFILE), and how many of them are left to connections.
 //!
-//! An accepted connection that leaves no descriptor to the stores would stop them, and one that leaves none to the
-//! listener of HTTP would hide that. So connections get what everything else cannot need.
+//! If connections took all descriptors, stores and queries could not open their files, and no health check would get in
+//! to report it. So descriptors for everything else are set aside first, and connections share the rest.
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
@@ -20,7 +20,7 @@ const FIRST_BYTES_RESERVE: usize = 16;
 
 /// Descriptors of the process itself: standard streams, the runtime, signals, files that are read once.
 ///
-/// Measured: an idle service has 9 beside its listeners and stores; the rest is for what nobody thought of.
+/// Measured: an idle service has 9 beside its listeners and stores; the rest is a margin.
 const PROCESS: usize = 32;
 
 /// Descriptors for each store. A SQLite store has at most 14 open, when the day changes: lock, catalog, and the files and
@@ -37,7 +37,7 @@ const ADOPTED: usize = 16;
 /// Fewest descriptors for connections with which the service starts.
 const FEWEST: usize = 16;
 
-/// Raises the limit of open files where that is needed and allowed, and returns how many connections there may be.
+/// Raises the limit of open files where that is needed and allowed; returns the numbers of connections that fit.
 ///
 /// # Errors
 ///
@@ -86,7 +86,7 @@ fn sizes(connections: usize, descriptors: usize) -> Sizes {
     Sizes { general: connections.min(descriptors - http - first_bytes), http, first_bytes }
 }
 
-/// Raises the limit to what is needed, or as far as it goes; returns the limit that holds.
+/// Raises the limit to `needed`, or to the hard limit where that is lower; returns the limit that is then in force.
 fn raise(needed: u64) -> usize {
     let limit = getrlimit(Resource::Nofile);
     let soft = limit.current.unwrap_or(u64::MAX);

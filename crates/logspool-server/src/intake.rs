@@ -130,7 +130,8 @@ impl Intake {
     }
 
     /// Hands a batch to every store. The receiver hears what became of it; it hears nothing where the service ends before.
-    pub fn submit(&self, batch: Batch, numbered: Option<(Chunk, Fence)>, room: Room) -> oneshot::Receiver<Outcome> {
+    pub fn submit(&self, batch: Batch, numbered: Option<(Chunk, Fence)>, mut room: Room) -> oneshot::Receiver<Outcome> {
+        room.keep();
         let (chunk, fence) = numbered.unzip();
         let (to, from) = oneshot::channel();
         self.enter(room.origin(), batch, |batch, stores| Delivery::fenced(batch, chunk, fence, to, stores, Some(room)));
@@ -138,7 +139,8 @@ impl Intake {
     }
 
     /// The same for senders that know no answers.
-    pub fn leave(&self, batch: Batch, room: Room) {
+    pub fn leave(&self, batch: Batch, mut room: Room) {
+        room.keep();
         let unheard = Unheard::new(&self.unheard, batch.len());
         self.enter(room.origin(), batch, |batch, stores| Delivery::unheard(batch, unheard, stores, Some(room)));
     }

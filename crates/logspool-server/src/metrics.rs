@@ -232,10 +232,10 @@ impl Metrics {
         Count(self.frames.get_or_create(&[("protocol", protocol.to_owned())]).clone())
     }
 
-    /// Counts a frame that could not be read.
-    pub fn reject(&self, protocol: &'static str) {
-        self.frames_rejected.add(1);
-        self.rejected.get_or_create(&[("protocol", protocol.to_owned())]).inc();
+    /// Counts frames that could not be read.
+    pub fn reject(&self, protocol: &'static str, frames: u64) {
+        self.frames_rejected.add(frames);
+        self.rejected.get_or_create(&[("protocol", protocol.to_owned())]).inc_by(frames);
     }
 
     /// Counts records that were given up.
@@ -412,7 +412,7 @@ mod tests {
         let store = metrics.store("sqlite");
         store.written(&Written { stored: 3, repeated: 2, ..Written::default() }, Duration::from_millis(3));
         metrics.frames("pickle").add(5);
-        metrics.reject("pickle");
+        metrics.reject("pickle", 1);
         metrics.drop_records("udp_full", 4);
         let connection = metrics.connection();
         let text = metrics.text();

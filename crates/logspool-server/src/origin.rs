@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// A sender, or several that are counted together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Origin {
-    /// An IPv4 address. Those of loopback count one by one, like all others.
+    /// An IPv4 address. Each address of loopback is a peer of its own.
     V4(Ipv4Addr),
     /// The first 64 bits of an IPv6 address: a single machine can take any address of such a network.
     V6(u64),

@@ -30,6 +30,8 @@ pub struct Pool(Arc<Mutex<State>>);
 struct State {
     bytes: usize,
     free: usize,
+    /// Bytes of rooms that are kept: see [`Room::keep`].
+    kept: usize,
     held: HashMap<Origin, usize>,
     /// Requests that wait, by their origins.
     waiting: HashMap<Origin, VecDeque<Request>>,
@@ -49,13 +51,20 @@ pub struct Room {
     pool: Pool,
     origin: Origin,
     bytes: usize,
+    is_kept: bool,
 }
 
 impl Pool {
+    /// A pool with so many bytes, its reserve among them.
     pub fn new(bytes: usize) -> Self {
         let bytes = bytes.max(1);
         let (held, waiting, turns) = Default::default();
-        Self(Arc::new(Mutex::new(State { bytes, free: bytes, held, waiting, turns })))
+        Self(Arc::new(Mutex::new(State { bytes, free: bytes, kept: 0, held, waiting, turns })))
+    }
+
+    /// A pool with so many bytes beside its reserve.
+    pub fn beside_reserve(bytes: usize) -> Self {
+        Self::new(bytes + bytes.div_ceil(RESERVE - 1))
     }
 
     /// Waits for so many bytes. A request for more than there are without the reserve takes that much.
@@ -65,7 +74,7 @@ impl Pool {
             let bytes = state.most(bytes);
             if state.may_take_at_once(origin, bytes) {
                 state.take(origin, bytes);
-                return Room { pool: self.clone(), origin, bytes };
+                return self.made(origin, bytes);
             }
             let (answer, room) = oneshot::channel();
             let requests = state.waiting.entry(origin).or_default();
@@ -84,14 +93,20 @@ impl Pool {
         let bytes = state.most(bytes);
         state.may_take_at_once(origin, bytes).then(|| {
             state.take(origin, bytes);
-            Room { pool: self.clone(), origin, bytes }
+            self.made(origin, bytes)
         })
     }
 
-    /// Share of the bytes without the reserve that is in use, from 0 to 1.
+    /// The bytes that are kept for origins which hold little.
+    pub fn reserve(&self) -> usize {
+        self.lock().reserve()
+    }
+
+    /// Share of the bytes that is kept by rooms, from 0 to 1. The reserve does not count, nor as many bytes again, since a
+    /// request for so many has to wait then.
     pub fn filling(&self) -> f64 {
         let state = self.lock();
-        ((state.bytes - state.free) as f64 / (state.bytes - state.reserve()) as f64).min(1.0)
+        (state.kept as f64 / (state.bytes - 2 * state.reserve()) as f64).min(1.0)
     }
 
     /// Whether some bytes are in use.
@@ -108,14 +123,17 @@ impl Pool {
             state.release(origin, bytes);
             while let Some((origin, request)) = state.next() {
                 state.take(origin, request.bytes);
-                let room = Room { pool: self.clone(), origin, bytes: request.bytes };
-                granted.push((request.answer, room));
+                granted.push((request.answer, self.made(origin, request.bytes)));
             }
         }
         for (answer, room) in granted {
             // Without a receiver the room is dropped, and free again.
             drop(answer.send(room));
         }
+    }
+
+    fn made(&self, origin: Origin, bytes: usize) -> Room {
+        Room { pool: self.clone(), origin, bytes, is_kept: false }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -210,6 +228,18 @@ impl Room {
         self.origin
     }
 
+    /// How many bytes it has.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// From now on the bytes hold what waits for a store, and count in [`Pool::filling`]. They neither grow nor shrink.
+    pub fn keep(&mut self) {
+        if !std::mem::replace(&mut self.is_kept, true) {
+            self.pool.lock().kept += self.bytes;
+        }
+    }
+
     /// Gives back what exceeds so many bytes.
     pub fn shrink(&mut self, bytes: usize) {
         let excess = self.bytes.saturating_sub(bytes.max(1));
@@ -238,6 +268,9 @@ impl Room {
 
 impl Drop for Room {
     fn drop(&mut self) {
+        if self.is_kept {
+            self.pool.lock().kept -= self.bytes;
+        }
         if self.bytes > 0 {
             self.pool.give_back(self.origin, self.bytes);
         }
@@ -283,10 +316,15 @@ mod tests {
     #[test]
     fn a_request_beyond_a_pool_takes_all_but_the_reserve() {
         let pool = Pool::new(64);
-        let all = pool.try_room(HEAVY, 1000).unwrap();
+        let mut all = pool.try_room(HEAVY, 1000).unwrap();
 
         assert!(all.holds(56) && !all.holds(57));
-        assert!((pool.filling() - 1.0).abs() < f64::EPSILON);
+        // Only what waits for a store fills the pool.
+        assert!(pool.filling() < 0.1);
+        all.keep();
+        assert!(pool.filling() > 0.9);
+        drop(all);
+        assert!(pool.filling() < 0.1);
     }
 
     #[test]

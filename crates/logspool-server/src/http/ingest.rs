@@ -32,6 +32,9 @@ pub(super) const PATH: &str = "/ingest";
 /// first.
 pub(super) const ROOM_LIMIT: Duration = Duration::from_secs(5);
 
+/// A body below this is decoded within a millisecond or two, also where it is compressed.
+const QUICK_BYTES: usize = 1024;
+
 /// A request's turn to be read. Some kilobytes of a body may become many megabytes of records: so few are read at a
 /// time, and those whose records wait for room still count.
 #[derive(Debug)]
@@ -65,7 +68,8 @@ pub(super) async fn objects(
     }
     let sent = sent?;
     let turn = Turn::wait(peer.origin(), &context).await?;
-    let (batch, rejected, undecoded) = read(&sent.inflated(&headers, &context.limits)?, peer, &context)?;
+    let (batch, rejected, undecoded) =
+        decode(&sent, || read(&sent.inflated(&headers, &context.limits)?, peer, &context))?;
     drop(sent);
     let records = batch.len() - undecoded;
     commit(batch, turn, &context).await?;
@@ -74,6 +78,11 @@ pub(super) async fn objects(
         answer["rejected"] = rejected.into();
     }
     Ok(axum::Json(answer).into_response())
+}
+
+/// Decodes a body. A long one takes so long that the other tasks of this thread go on in another thread meanwhile.
+pub(super) fn decode<T>(sent: &Sent, decode: impl FnOnce() -> T) -> T {
+    if sent.plain().len() < QUICK_BYTES { decode() } else { tokio::task::block_in_place(decode) }
 }
 
 /// The records, the number of values that could not be read, and the number of records about those.

@@ -45,7 +45,8 @@ pub(super) async fn logs(
         _ => Problem(status, why),
     })?;
     let turn = Turn::wait(peer.origin(), &context).await?;
-    let (batch, rejected) = read(encoding, &sent.inflated(&headers, &context.limits)?, peer, &context)?;
+    let (batch, rejected) =
+        ingest::decode(&sent, || read(encoding, &sent.inflated(&headers, &context.limits)?, peer, &context))?;
     drop(sent);
     commit(batch, turn, &context).await?;
     Ok(([(header::CONTENT_TYPE, encoding.content_type())], encoding.success(&rejected)).into_response())

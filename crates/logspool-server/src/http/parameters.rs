@@ -1,4 +1,4 @@
-//! The parameters in the query of a request. What is wrong with them is told like every other error.
+//! The parameters in the query of a request. An error in them is answered as JSON, like every other error.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use serde::de::{DeserializeOwned, Deserializer, Error};
 
 use super::Problem;
 
-/// What axum's own extractor says before the parameter.
+/// The beginning of axum's error message, before the parameter.
 const PREFIX: &str = "Failed to deserialize query string: ";
 
 /// Parameters of a request.
@@ -30,7 +30,7 @@ impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Parameters<T> {
     }
 }
 
-/// Reads a number that may be left out, with words of our own for what is none.
+/// Reads an optional number. The error names the value that is not a number.
 pub(super) fn number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     let text = Cow::<'de, str>::deserialize(from)?;
     text.parse().map(Some).map_err(|_| D::Error::custom(format!("{text:?} is not a whole number")))

@@ -1,8 +1,8 @@
 //! Requests that state their length twice: `Content-Length` together with `Transfer-Encoding`.
 //!
-//! A proxy in front of the service may believe the other one of the two, and then takes a part of the body for the next
-//! request (request smuggling). hyper follows the standard, believes `Transfer-Encoding` and removes the other header, so
-//! nothing behind it can see that there were two. The standard lets a server refuse such a request (RFC 9112, 6.3), and
+//! A proxy in front of the service may believe the other header, and then takes a part of the body for the next request
+//! (request smuggling). hyper follows the standard: it believes `Transfer-Encoding` and removes the other header, so no
+//! later code can see that there were two. The standard lets a server refuse such a request (RFC 9112, 6.3), and
 //! that needs a look at the bytes before hyper has them: [`Watched`] follows heads and bodies as they are read.
 //!
 //! It decides nothing else. Where it cannot follow, hyper's rule holds.
@@ -79,17 +79,17 @@ enum At {
     /// In a line of the head.
     #[default]
     Head,
-    /// In a body with so many bytes left.
+    /// In a body; the number of bytes left.
     Body(u64),
     /// In the line with the length of a chunk.
     ChunkLength,
-    /// In a chunk with so many bytes left.
+    /// In a chunk; the number of bytes left.
     Chunk(u64),
     /// In the line that ends a chunk.
     ChunkEnd,
     /// In a line after the last chunk.
     Trailer,
-    /// Nowhere: what came is no request.
+    /// Not known: the bytes are not a valid request.
     Lost,
 }
 
@@ -97,10 +97,10 @@ enum At {
 #[derive(Debug, Default)]
 struct Heads {
     at: At,
-    /// The line so far, without what is beyond [`LINE_BYTES`].
+    /// The current line, cut at [`LINE_BYTES`].
     line: Vec<u8>,
     has_length: bool,
-    /// `None`: it is no number, or written at too great length.
+    /// `None`: no `Content-Length`, or its value cannot be read.
     length: Option<u64>,
     has_encoding: bool,
 }
@@ -167,7 +167,7 @@ impl Heads {
         false
     }
 
-    /// Notes a header that tells a length.
+    /// Records a header that gives a length.
     fn read_header(&mut self) {
         let Some(colon) = memchr::memchr(b':', &self.line) else { return };
         let (name, value) = (&self.line[..colon], self.line[colon + 1..].trim_ascii());
@@ -188,7 +188,7 @@ mod tests {
     const CHUNKED: &str = "POST / HTTP/1.1\r\ntransfer-encoding:chunked\r\n\r\n5;x=y\r\n\r\n\r\n5\r\nA\r\nabcdefghij\r\n0\r\nDate: x\r\n\r\n";
     const GET: &str = "GET /?a:b HTTP/1.1\r\nHost: a:1\r\n\r\n";
 
-    /// Whether it is found, however the bytes are cut.
+    /// True if two lengths are found, which must not depend on how the bytes are cut.
     fn found(text: &str) -> bool {
         let all = Heads::default().read(text.as_bytes());
         let mut heads = Heads::default();
@@ -202,7 +202,7 @@ mod tests {
         for text in [GET, LENGTH, CHUNKED, &[GET, LENGTH, CHUNKED, GET, CHUNKED, LENGTH, GET].concat()] {
             assert!(!found(text), "{text}");
         }
-        // A body is none of its business.
+        // Headers in a body do not count.
         assert!(!found(
             "POST / HTTP/1.1\r\nContent-Length: 56\r\n\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n    "
         ));

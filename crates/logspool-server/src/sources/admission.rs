@@ -26,12 +26,13 @@ use crate::origin::Origin;
 /// of the reserve for this long; with half of it a busy client could be too late.
 const RESERVED_HEADER_TIME: Duration = Duration::from_secs(2);
 
-/// A peer may hold one slot for this many that are free. So a single peer gets a third of all slots, the next one a
-/// third of the rest, and so on: there is a free slot for a new peer until very many peers have taken what they may.
+/// Free slots that a peer needs for each slot that it holds already, to get another one. So a single peer gets a third of
+/// all slots, the next one a third of the rest, and so on. A new peer finds a free slot until a great number of peers
+/// have taken their share.
 ///
-/// Chosen: with 1 a single peer would get half of the slots, and four hostile addresses would leave 128 to an honest
-/// host (of 4,096; now 269). With 3 one machine would get only 1,024, too few for some hundred processes with several
-/// handlers each.
+/// Chosen: with 1 a single peer would get half of the slots, and four hostile addresses would leave 128 of 4,096 to an
+/// honest host; with 2 they leave 270. With 3 one machine would get only 1,024, too few for some hundred processes with
+/// several handlers each.
 const FREE_FOR_EACH_HELD: usize = 2;
 
 /// Why a connection is refused.
@@ -89,7 +90,7 @@ pub struct Sizes {
 #[derive(Debug)]
 struct Pool {
     limit: usize,
-    /// How many one peer may hold; `None`: it depends on how many are free.
+    /// Slots that one peer may hold; `None`: a share of the free ones.
     per_peer: Option<usize>,
     open: usize,
     held: HashMap<Origin, usize>,
@@ -128,7 +129,7 @@ impl Pool {
     }
 }
 
-/// What a listener takes.
+/// Which protocols a listener accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Door {
     /// Every protocol.
@@ -178,7 +179,8 @@ impl Pools {
 pub struct Admission(Mutex<Pools>);
 
 impl Admission {
-    /// With so many slots, of which a peer may hold `per_peer` in the general pool; 0: a share of those that are free.
+    /// Shares out the slots of `sizes`. In the general pool a peer may hold `per_peer` slots, or with 0 a share of the free
+    /// ones.
     pub fn new(sizes: Sizes, per_peer: usize) -> Arc<Self> {
         Arc::new(Self(Mutex::new(Pools {
             general: Pool::new(sizes.general, (per_peer > 0).then_some(per_peer)),
@@ -191,7 +193,7 @@ impl Admission {
     ///
     /// # Errors
     ///
-    /// Why there is none, in the general pool.
+    /// Why the general pool has no slot for this peer. The reserve that the listener may use has no slot for it either.
     pub fn admit(self: &Arc<Self>, origin: Origin, door: Door) -> Result<Slot, Refusal> {
         let mut pools = self.pools();
         let place = pools.general.take(origin).map(|()| Place::General).or_else(|refusal| {
@@ -219,7 +221,7 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Whether it is one of a reserve. The connection is closed after one answer, or after `limits.header_seconds`: a live
+    /// True if the slot belongs to a reserve. The connection is closed after one answer, or after `limits.header_seconds`: a live
     /// tail would hold the slot for ever.
     pub fn is_reserved(&self) -> bool {
         self.place != Place::General
@@ -230,8 +232,8 @@ impl Slot {
         if self.is_reserved() { usual.min(RESERVED_HEADER_TIME) } else { usual }
     }
 
-    /// The first bytes have told the protocol. Records are not taken in a reserve: for them the slot moves to the general
-    /// pool.
+    /// To be called when the first bytes have shown the protocol. A reserve takes no records: for them the slot moves to the
+    /// general pool.
     ///
     /// # Errors
     ///

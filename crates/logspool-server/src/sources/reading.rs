@@ -128,7 +128,11 @@ impl<'a> Reader<'a> {
         }
         self.frames.add(1);
         let record = match self.protocol {
-            Protocol::Pickle => log_record::read(frame, pickle::Limits::default()).map_err(|error| error.to_string()),
+            // Another tiny frame of a run is only counted, so the reason is not needed.
+            Protocol::Pickle => log_record::read(frame, pickle::Limits::default()).map_err(|error| match &self.run {
+                Some(_) if frame.len() < TINY_BYTES => String::new(),
+                _ => error.to_string(),
+            }),
             Protocol::Json => json(frame),
             Protocol::Syslog | Protocol::OctetCounted => {
                 syslog::read(frame, self.arrived).map_err(|error| error.to_string())
@@ -166,7 +170,6 @@ impl<'a> Reader<'a> {
 
     /// The same, where tiny frames that follow may be counted with this one.
     fn reject_frame(&mut self, frame: &[u8], why: String) {
-        self.metrics.reject(self.protocol.name());
         self.rejected += 1;
         match &mut self.run {
             Some(run) if frame.len() < TINY_BYTES => run.frames += 1,
@@ -180,6 +183,7 @@ impl<'a> Reader<'a> {
 
     fn end_run(&mut self) {
         let Some(Rejected { why, beginning, bytes, frames }) = self.run.take() else { return };
+        self.metrics.reject(self.protocol.name(), frames.unsigned_abs());
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
         let mut fields = vec![
             (Cow::Borrowed("frame"), Value::Text(String::from_utf8_lossy(&beginning))),

@@ -1,23 +1,31 @@
 //! One message of Forward on its way to the stores: its records get room, are decoded, and are handed over.
 
 use std::cell::Cell;
+use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
 use super::{Chunks, End, Waiting};
-use crate::budget::{Room, decoded_bytes};
+use crate::budget::Room;
 use crate::decoders::forward::{self, ChunkId, ForwardError, Message, Next, Problem, Progress};
 use crate::delivery::{Chunk, Place};
 use crate::sources::reading::Reader;
 use crate::sources::streams::Shared;
 
-/// Memory that is reserved for records at a time. Chosen: that of some 2,000 records, more than most messages hold.
-const RESERVED_BYTES: usize = 1 << 20;
+/// Bytes of entries for which memory is reserved at a time; more is reserved as they are decoded. Chosen: the memory is
+/// 1 MiB, that of some 2,000 records.
+const RESERVED_INPUT: usize = 32 * 1024;
+
+/// How long a message is decoded until another one has its turn. Chosen: ten times what taking turns costs.
+const TURN_TIME: Duration = Duration::from_millis(1);
 
 /// The most memory for the records of one part.
 ///
 /// Chosen: the records of a chunk of logspool's own client take less, so they are stored in one piece.
 const PART_BYTES: usize = 8 << 20;
+
+/// Records between two looks at the clock.
+const LOOK_EACH: usize = 32;
 
 /// Bytes of decompressed entries that a message may have in memory at a time. A message with a longer entry is
 /// decompressed once more, with a larger buffer.
@@ -83,10 +91,8 @@ impl Delivery<'_> {
     ) -> Result<(), End> {
         let shared = self.shared;
         let budget = &shared.intake.budget;
-        let reserved = match message.is_compressed() {
-            true => RESERVED_BYTES,
-            false => decoded_bytes(self.frame.len()).min(RESERVED_BYTES),
-        };
+        // A few compressed bytes may be many.
+        let input = if message.is_compressed() { BUFFER_BYTES } else { self.frame.len() };
         let most = self.chunks.limits.expanded;
         // Records in the parts that are handed over.
         let mut done = 0;
@@ -97,13 +103,26 @@ impl Delivery<'_> {
             };
             let mut records = message.records(buffer, most_buffer, done);
             loop {
-                let mut room = budget.for_records(reader.origin(), reserved).await;
-                let mut count = 0;
-                let read = records.read(|record| {
-                    reader.push(record);
-                    count += 1;
-                    if has_room(reader.used_bytes(), &mut room) { Next::More } else { Next::Pause }
-                });
+                let mut room = budget.for_decoding(reader.origin(), input.min(RESERVED_INPUT)).await;
+                let (step, mut count) = (room.bytes(), 0);
+                let read = loop {
+                    let turn = budget.turn(reader.origin(), input).await;
+                    let began = Instant::now();
+                    let mut is_over = false;
+                    let read = records.read(|record| {
+                        reader.push(record);
+                        count += 1;
+                        is_over = turn.is_some() && count % LOOK_EACH == 0 && began.elapsed() > TURN_TIME;
+                        if !is_over && has_room(reader.used_bytes(), &mut room, step) {
+                            Next::More
+                        } else {
+                            Next::Pause
+                        }
+                    });
+                    if !(is_over && read.as_ref().is_ok_and(|read| *read == Progress::Paused)) {
+                        break read;
+                    }
+                };
                 match read {
                     Ok(Progress::Paused) => {
                         done += count;
@@ -194,11 +213,12 @@ enum Has {
     Ended,
 }
 
-/// Whether another record may be decoded now: its part is not full, and there is room or more can be had at once.
-fn has_room(used: usize, room: &mut Room) -> bool {
+/// Whether another record may be decoded now: its part is not full, and there is room, or `step` more bytes can be had at
+/// once.
+fn has_room(used: usize, room: &mut Room, step: usize) -> bool {
     // A buffer that grows doubles, so it has up to twice the bytes in use.
     let needed = 2 * used;
-    room.holds(needed) || (needed <= PART_BYTES && room.try_grow(RESERVED_BYTES))
+    room.holds(needed) || (needed <= PART_BYTES && room.try_grow(step))
 }
 
 /// The numbers that the records of a message have in their stream, as far as they are not handed over.
