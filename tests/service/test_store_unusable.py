@@ -127,7 +127,7 @@ def test_a_store_that_cannot_be_opened_leaves_the_other_one_working_and_is_used_
     said = ready(service, lambda status, said: status == 503)
     assert f"process {holder.process.pid} does; give each service a folder of its own" in said
     host, port = service.tcp
-    with subprocess.Popen(["bash", "-c", f"echo '{{\"message\": \"a\"}}' > /dev/tcp/{host}/{port}"]) as sender:
+    with subprocess.Popen(["bash", "-c", f'echo \'{{"message": "a"}}\' > /dev/tcp/{host}/{port}']) as sender:
         assert 0 == sender.wait(DEADLINE)
     until = time.monotonic() + DEADLINE
     while " a " not in text.read_text():

@@ -98,8 +98,8 @@ fn close_to_others(path: &Path, readers: Readers) -> Result<(), StoreError> {
     }
     if let Some(mode) = private::repair_file(&target, readers)? {
         tracing::warn!(
-            "other users could open {} (mode {mode:04o}); now they cannot, unless they have it open; store_group lets \
-             the members of a group read it",
+            "other users could open {} (mode {mode:04o}); this is repaired, but stays open to those who have it open; \
+             store_group lets the members of a group read it",
             target.display()
         );
     }

@@ -1,9 +1,9 @@
 //! Who may read what the stores keep: the user of the service, and the members of one group if the configuration names
 //! one. Root always may.
 //!
-//! A folder or file is made without any right for others, so there is no moment in which they can open it. One that is
-//! there already is repaired if it belongs to the user of the service, and refused if it belongs to somebody else: that
-//! user could give the rights back at any time. What somebody has opened before the repair stays open to them.
+//! A folder or file is made without any right for others, so there is no moment in which they can open it. An
+//! existing one is repaired if it belongs to the user of the service, and refused if it belongs to another user, who
+//! could give the rights back at any time. A file that somebody opened before the repair stays open to them.
 
 use std::fs::{self, DirBuilder, Metadata, OpenOptions, Permissions};
 use std::io;
@@ -12,7 +12,7 @@ use std::path::Path;
 
 use super::StoreError;
 
-/// The rights of a folder's group and of others, and of a file's.
+/// The permission bits of the group and of others.
 const RIGHTS: u32 = 0o077;
 
 /// New files in the folder get the folder's group.
@@ -46,7 +46,7 @@ impl Readers {
         }
     }
 
-    /// The rights of a folder.
+    /// The permission bits of a folder beyond those of its owner.
     fn of_folder(self) -> u32 {
         match self {
             Self::Owner => 0,
@@ -54,7 +54,7 @@ impl Readers {
         }
     }
 
-    /// The rights of a file.
+    /// The permission bits of a file beyond those of its owner.
     fn of_file(self) -> u32 {
         match self {
             Self::Owner => 0,
@@ -80,7 +80,7 @@ pub fn make_folder(path: &Path, readers: Readers) -> Result<Option<u32>, StoreEr
     repair(&target, &found, readers, readers.of_folder())
 }
 
-/// Makes a file if it is missing: as [`repair_file`] leaves one that is there.
+/// Makes a file if it is missing. An existing one stays as it is.
 ///
 /// # Errors
 ///
@@ -108,7 +108,7 @@ pub fn make_file_as_folder(path: &Path) -> Result<(), StoreError> {
     make_file(path, readers)
 }
 
-/// Takes the rights from a file that is there. Returns the mode that it had if others could open it.
+/// Repairs the mode of an existing file. Returns the mode that it had if others could open it.
 ///
 /// # Errors
 ///

@@ -24,7 +24,7 @@ pub struct SqliteAnswers {
     folder: PathBuf,
     /// What the writer tells, if it is in this process.
     recent: Recent,
-    /// What is found damaged, for whoever asks the writer.
+    /// Damage that queries find, shared with the writer.
     damages: Damages,
     deadline: Duration,
 }

@@ -1,7 +1,7 @@
-//! What is wrong with files of the store that are not written now: for `/readyz`, as long as it holds.
+//! Damaged files of the store, and lost records, as `/readyz` shows them.
 //!
-//! Those who open, write, index and read files note what they find. A file that was moved away, or restored, is forgotten
-//! when the store looks after itself the next time.
+//! The writer, the indexer and queries note damage when they find it. The note is removed at the next maintenance after
+//! the file was moved away or changed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ pub(super) struct Damages(Arc<Mutex<Found>>);
 struct Found {
     /// By the name of the file.
     files: BTreeMap<String, Damage>,
-    /// Records that are gone whatever is done. Told until the service ends.
+    /// Lost records. Nothing brings them back, so these stay until the service ends.
     losses: Vec<String>,
 }
 
@@ -46,7 +46,7 @@ impl Damages {
         self.lock().losses.push(why);
     }
 
-    /// Takes a file as it is now for what is damaged: the store itself has changed it.
+    /// Keeps the note of a file that the store itself has changed.
     pub fn refresh(&self, folder: &Path, name: &str) {
         if let Some(damage) = self.lock().files.get_mut(name) {
             damage.seen = content(&folder.join(name));

@@ -99,7 +99,7 @@ impl DayFile {
         &self.name
     }
 
-    /// Whether somebody has moved or removed it: what is written to it now would be found by nobody.
+    /// Whether somebody has moved or removed the file. Records written to it now would never be found.
     pub fn is_moved(&self) -> bool {
         let found = identity(&self.path);
         found != self.identity && (found.is_some() || is_gone(&self.path))
@@ -243,7 +243,7 @@ pub(super) fn condition(folder: &Path, name: &str) -> Result<Condition, StoreErr
     }
 }
 
-/// Why a sealed file cannot be read, as far as that is found out without reading all of it.
+/// Why a sealed file cannot be read, as far as a look at its schema and its length tells.
 pub(super) fn sealed_problem(folder: &Path, name: &str) -> Option<String> {
     let path = folder.join(name);
     if let Some((bytes, wanted)) = cut_off(&path) {

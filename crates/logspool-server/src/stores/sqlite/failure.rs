@@ -9,8 +9,8 @@ use rustix::fs::{Access, access};
 use crate::stores::StoreError;
 
 /// How a damaged file is mended.
-pub(super) const MEND_DAMAGE: &str = "restore it from a backup or move it away (`sqlite3 FILE .recover` gets out of it \
-                                      what can be read); all other days can be read and written meanwhile";
+pub(super) const MEND_DAMAGE: &str = "restore it from a backup or move it away (`sqlite3 FILE .recover` extracts what can \
+                                      be read); all other days can be read and written meanwhile";
 
 /// The error of a store, from one of SQLite: what was tried, on which file, why, and the mend.
 pub(super) fn failed(tried: &str, path: &Path, error: &Error) -> StoreError {

@@ -76,7 +76,7 @@ pub(super) struct Lock {
     _file: File,
 }
 
-/// Makes the folder if it is missing, and locks it. Nobody but those readers can open it and what is in it from then on.
+/// Makes the folder if it is missing, takes the rights of others than the readers away, and locks it.
 pub(super) fn lock(folder: &Path, readers: Readers) -> Result<Lock, StoreError> {
     let was_open = private::make_folder(folder, readers)?;
     let path = folder.join(LOCK);
@@ -89,12 +89,12 @@ pub(super) fn lock(folder: &Path, readers: Readers) -> Result<Lock, StoreError> 
     let shown = folder.display();
     if let Some(mode) = was_open {
         tracing::warn!(
-            "other users could open {shown} (mode {mode:04o}) and {files} files in it; now they cannot, but for files \
-             that they have open"
+            "other users could open {shown} (mode {mode:04o}) and {files} files in it; this is repaired, but files \
+             that they have open stay open to them"
         );
     } else if files > 0 {
         tracing::info!(
-            "{files} files in {shown} had rights for other users, which its folder kept out; now they have none"
+            "{files} files in {shown} had rights for other users, whom the folder kept out; they have none now"
         );
     }
     Ok(lock)

@@ -78,7 +78,7 @@ impl Index {
             Ok(Found::None) => start(&path, state.identity)?,
             Ok(Found::Ahead(records)) => {
                 damages.note_loss(format!(
-                    "{} has lost the last {records} records that were in it: its index knows them; look after the disk, \
+                    "{} has lost the last {records} records that were in it: its index has them; check the disk, \
                      and restore the file from a backup if there is one",
                     day.display()
                 ));

@@ -73,7 +73,7 @@ impl ReadFile {
         failed("search", &self.path, error)
     }
 
-    /// Why the index is to blame for a damage, of which SQLite does not say in which of the two files it is.
+    /// The message for damage in the index; `None`: the damage is in the day's file. SQLite does not say which it is.
     fn damage_of_index(&self, error: &rusqlite::Error) -> Option<String> {
         self.indexed_to?;
         let index = index_of(&self.path);

@@ -68,7 +68,8 @@ impl Known<'_> {
         catalog.entries()
     }
 
-    /// Gives a file up for writing. Queries for its day name it; all others pass over it.
+    /// Marks a file as unusable: it is not written to any more. Queries for its day fail and name it, other queries skip
+    /// it.
     pub fn set_aside(self, entry: &Entry, why: &str) -> Result<(), StoreError> {
         self.damages.note(self.folder, &entry.name, why);
         // What came on that day is of that day, mostly.
@@ -109,7 +110,7 @@ impl Known<'_> {
             Ok(0) => {}
             Ok(lost) => self.damages.note_loss(format!(
                 "{} is damaged: the records of at least {lost} transactions that were stored and acknowledged are lost; \
-                 look after the disk, and restore {} from a backup if there is one",
+                 check the disk, and restore {} from a backup if there is one",
                 log.display(),
                 path.display()
             )),

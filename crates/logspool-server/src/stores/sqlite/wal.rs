@@ -1,10 +1,10 @@
-//! Looks into SQLite's log for transactions that SQLite would pass over in silence.
+//! Finds committed transactions in SQLite's write-ahead log that SQLite would skip without a word.
 //!
 //! SQLite takes frames from the log until one has another checksum than it should, and ignores the rest. That is right
 //! for what a kill or a power cut left: the rest was never committed. But where the disk has damaged a frame, the rest
 //! holds transactions that were committed, and whose records were acknowledged. They are told apart here: frames of a
 //! transaction that was not finished have no commit mark, and frames of an older round of the log have other salts.
-//! Where the last frame of the log alone is damaged nothing tells it from one that a kill cut.
+//! Damage to the last frame alone cannot be told from a frame that a kill cut.
 //!
 //! The format is that of <https://www.sqlite.org/fileformat2.html#walformat>.
 
