@@ -88,6 +88,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 fn ask_store(store: &StoreAddress, query: &Query, output: &mut Output<impl Write>) -> Result<(), Failure> {
     let answers = stores::open_to_ask(store).map_err(|error| Failure::Failed(error.to_string()))?;
+    if let StoreAddress::Sqlite(folder) = store {
+        stores::sqlite::damaged_logs(folder).iter().for_each(|why| eprintln!("warning: {why}"));
+    }
     let mut unwritten = None;
     let answered = answers.answer(query, &mut |found| match output.row(&found) {
         Ok(()) => Next::More,

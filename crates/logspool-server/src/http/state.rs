@@ -34,16 +34,14 @@ pub(super) async fn ready(State(context): State<Context>) -> (StatusCode, String
     if context.stop.borrow().is_some() {
         problems.push("the service ends".to_owned());
     }
-    match problems.is_empty() {
-        true => {
-            let of_store = |store: Summary| {
-                store.problems.into_iter().map(move |problem| format!("store {}: {problem}\n", store.store))
-            };
-            let summaries = context.intake.metrics.summaries();
-            (StatusCode::OK, "ok\n".to_owned() + &summaries.into_iter().flat_map(of_store).collect::<String>())
-        }
-        false => (StatusCode::SERVICE_UNAVAILABLE, problems.join("\n") + "\n"),
+    let status = if problems.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    if status == StatusCode::OK {
+        problems.push("ok".to_owned());
     }
+    for store in context.intake.metrics.summaries() {
+        problems.extend(store.problems.iter().map(|problem| format!("store {}: {problem}", store.store)));
+    }
+    (status, problems.join("\n") + "\n")
 }
 
 /// Everything that is counted, for monitoring systems.

@@ -47,6 +47,7 @@ use crate::clock;
 pub use answers::{SqliteAnswers, Stats};
 pub use retention::Retention;
 pub use store::SqliteStore;
+pub use wal::damaged_logs;
 
 /// How a store is kept.
 #[derive(Debug, Clone, Default)]

@@ -108,12 +108,7 @@ impl Known<'_> {
         let log = log_of(path);
         match wal::lost_transactions(&log) {
             Ok(0) => {}
-            Ok(lost) => self.damages.note_loss(format!(
-                "{} is damaged: the records of at least {lost} transactions that were stored and acknowledged are lost; \
-                 check the disk, and restore {} from a backup if there is one",
-                log.display(),
-                path.display()
-            )),
+            Ok(lost) => self.damages.note_loss(wal::loss(&log, path, lost)),
             Err(error) => tracing::warn!("cannot look through {} for damage: {error}", log.display()),
         }
     }

@@ -11,6 +11,9 @@
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
+use std::time::Duration;
+
+use super::folder::{day_files, log_of};
 
 const HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
@@ -20,6 +23,9 @@ const MAGIC: u32 = 0x377f_0682;
 
 /// Bytes of a page where the header cannot say: those of all databases that are made here.
 const PAGE: usize = 4096;
+
+/// A log that nobody has written to for so long is not written now. Chosen: its times are as coarse as a few milliseconds.
+const UNTOUCHED: Duration = Duration::from_millis(100);
 
 /// How many committed transactions lie after a damaged frame. A log that is missing has none.
 pub(super) fn lost_transactions(path: &Path) -> io::Result<u64> {
@@ -58,6 +64,31 @@ pub(super) fn lost_transactions(path: &Path) -> io::Result<u64> {
         is_broken = !is_of_this_round || sums.sums != (word(&frame, 16), word(&frame, 20));
     }
     Ok(lost)
+}
+
+/// What is said of a log with lost transactions.
+pub(super) fn loss(log: &Path, day: &Path, lost: u64) -> String {
+    format!(
+        "{} is damaged: the records of at least {lost} transactions that were stored and acknowledged are lost; check the \
+         disk, and restore {} from a backup if there is one",
+        log.display(),
+        day.display()
+    )
+}
+
+/// Damaged logs of a folder, for a query without the service. A log that is written at this moment is passed over: it
+/// cannot be read as a whole then.
+pub fn damaged_logs(folder: &Path) -> Vec<String> {
+    let changed = |log: &Path| log.metadata().and_then(|found| found.modified()).ok();
+    let loss = |name: String| {
+        let day = folder.join(name);
+        let log = log_of(&day);
+        let before = changed(&log)?;
+        let lost = lost_transactions(&log).ok().filter(|lost| *lost > 0)?;
+        (changed(&log) == Some(before) && before.elapsed().is_ok_and(|age| age > UNTOUCHED))
+            .then(|| loss(&log, &day, lost))
+    };
+    day_files(folder).unwrap_or_default().into_iter().filter_map(loss).collect()
 }
 
 fn word(bytes: &[u8], at: usize) -> u32 {
