@@ -113,6 +113,9 @@ def test_stats_say_how_the_service_does(filled):
         (["serve", "--listen", "tcp://0.0.0.0:0"], 1, "--insecure"),
         (["serve", "--http", "0.0.0.0:0"], 1, "--insecure"),
         (["serve", "--listen", "tls://127.0.0.1:0"], 1, "[tls]"),
+        (["serve", "--listen", "tcp://127.0.0.1:9", "--http", "127.0.0.1:9"], 1, "http is 127.0.0.1:9"),
+        (["serve", "--store", "sqlite:a", "--store", "sqlite:./a"], 1, "sqlite:a and sqlite:./a"),
+        (["recover", "/nope"], 1, "cannot recover /nope: there is no such folder"),
     ],
 )
 def test_wrong_input_is_refused_with_its_mend(logspool_binary, tmp_path, arguments, code, part):
@@ -149,6 +152,25 @@ def test_check_config_says_what_a_file_comes_to(logspool_binary, service, tmp_pa
     assert 0 == done.returncode and "postgres://db:5432/logs" in done.stdout and "secret" not in done.stdout
     done = service.command("check-config", str(bad))
     assert 1 == done.returncode and "line 2" in done.stderr and "limits" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "text, part",
+    [
+        ("store = 3", "line 1: `store` is a number: write a list"),
+        ("[retention]\ndays = 0", "retention.days is 0"),
+        ("[limits]\nconnections = -1", "line 2: `limits.connections` is -1: write 0 or more"),
+        ('[access]\nhosts = ["logs:9080"]', 'write the name without a port or path, "logs"'),
+        ('file = "/tmp"', "file is /tmp, a folder"),
+    ],
+)
+def test_check_config_tells_a_mistake_in_plain_words(logspool_binary, tmp_path, text, part):
+    path = tmp_path / "wrong.toml"
+    path.write_text(text + "\n")
+    done = subprocess.run([logspool_binary, "check-config", path], capture_output=True, text=True, timeout=30)
+
+    assert 1 == done.returncode
+    assert f"{path}: " in done.stderr and part in done.stderr, done.stderr
 
 
 def test_completions_are_printed(service):

@@ -226,3 +226,37 @@ def test_readyz_tells_within_seconds_whether_the_store_works(start_service, data
         send()
     assert 0 == service.stop(), service.said
     assert_each_once({"n": number}, database.messages(), "none")
+
+
+def change(database, statement: str) -> None:
+    """Run a statement beside the service."""
+    with postgres.Session(database) as session:
+        session.run(statement)
+
+
+def test_a_database_of_a_newer_version_is_named_at_the_start_and_used_once_it_is_mended(start_service, database):
+    url = database.url()
+    service = start_service("--store", url)
+    assert 200 == service.post("/ingest", b'{"message": "n 0"}', "application/json")[0]
+    assert 0 == service.stop()
+    change(database, "UPDATE logspool.version SET version = 99")
+
+    service = start_service("--store", url, folder=service.folder)
+    (said,) = [line for line in service.said if "not ready: store postgres: " in line]
+    assert "version 99" in said and "use a newer logspool" in said
+    assert "use a newer logspool" in wait_ready(service, 503)
+    with socket.create_connection(service.tcp) as sender:
+        sender.sendall(b'{"message": "n 1"}\n')
+        change(database, "UPDATE logspool.version SET version = 1")
+        wait_ready(service, 200)
+        until = time.monotonic() + DEADLINE
+        while json.loads(service.get("/api/stats")[1])["stores"][0]["records_stored"] < 1:
+            assert time.monotonic() < until
+            time.sleep(0.02)
+    # A table that goes while the service has nothing to do is missed as well.
+    change(database, "ALTER TABLE logspool.streams RENAME TO away")
+    assert "there is no table logspool.streams; restore" in wait_ready(service, 503)
+    change(database, "ALTER TABLE logspool.away RENAME TO streams")
+    wait_ready(service, 200)
+    assert 0 == service.stop(), service.said
+    assert_each_once({"n": 2}, database.messages(), "none")

@@ -13,6 +13,7 @@ use logspool_server::sources::framing::{Framer, Protocol, Step};
 use logspool_server::sources::reading::{Peer, Reader};
 use logspool_server::stores::Store;
 use logspool_server::stores::file::FileStore;
+use logspool_server::stores::private::Readers;
 
 const LINES: usize = 200_000;
 const PIECE_BYTES: usize = 64 * 1024;
@@ -37,7 +38,7 @@ fn main() {
         let deliveries = deliveries(stream.as_bytes());
         read.push(LINES as f64 / began.elapsed().as_secs_f64());
         let path = folder.path().join(format!("{round}.log"));
-        let mut store = FileStore::open(&path).expect("a file");
+        let mut store = FileStore::open(&path, Readers::Owner).expect("a file");
         let began = Instant::now();
         store.write(&deliveries).expect("written");
         written.push(LINES as f64 / began.elapsed().as_secs_f64());

@@ -1,5 +1,8 @@
 //! How the service is set up: one TOML file, options of the command line above it, sensible defaults below.
 
+mod check;
+mod text;
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -27,6 +30,10 @@ pub struct Config {
     /// A text file that gets a line for each record as well. It has no transactions: after a crash its last lines may be
     /// missing or doubled.
     pub file: Option<PathBuf>,
+    /// A group whose members may read the folders of SQLite stores and `file`, by name or number: folders have mode 2750
+    /// then, and files 0640. Default: none; folders have mode 0700 and files 0600. Rights that others have on what is
+    /// there are taken away at the start. The user of the service has to be a member of the group.
+    pub store_group: Option<String>,
     /// Queue folders of programs on this machine, `/dev/shm/logspool-UID`: what killed programs left there is delivered
     /// without another start of theirs. Each has mode 0700 and belongs to the user of the service; a service that runs as
     /// root may adopt those of others, and keeps everything of theirs in its own stores.
@@ -57,6 +64,7 @@ impl Default for Config {
             http: HttpAddress::On(SocketAddr::from(([127, 0, 0, 1], 9080))),
             store: vec![StoreAddress::Sqlite(PathBuf::from("logspool-data"))],
             file: None,
+            store_group: None,
             adopt: Vec::new(),
             insecure: false,
             limits: Limits::default(),
@@ -220,20 +228,20 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// It cannot be read, or says what is not understood: with its path and, in it, line and column.
+    /// It cannot be read, or says what is not understood: with its path and the line.
     pub fn read(path: &Path) -> Result<Self, String> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| format!("cannot read the configuration {}: {error}", path.display()))?;
         Self::parse(&text).map_err(|error| format!("{}: {error}", path.display()))
     }
 
-    /// Understands the text of a file.
+    /// Reads the text of a file.
     ///
     /// # Errors
     ///
-    /// With line and column.
+    /// With the line, the key and the mend.
     pub fn parse(text: &str) -> Result<Self, String> {
-        toml::from_str::<Self>(text).map_err(|error| error.to_string().trim_end().to_owned())
+        text::parse(text)
     }
 
     /// Whether something differs that a running service cannot change. It changes certificates, tokens and names.
@@ -286,6 +294,7 @@ impl Config {
                     .to_owned());
             }
         }
+        check::check(self)?;
         self.check_listeners()
     }
 

@@ -4,6 +4,7 @@
 //! shows at the sender: its connection is not read. The room is free again when every store has settled the batch.
 
 mod queue;
+mod repeated;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,9 +19,10 @@ use crate::budget::{Budget, Room};
 use crate::delivery::{Chunk, Delivery, Outcome, Unheard};
 use crate::metrics::{Metrics, StoreMetrics};
 use crate::origin::Origin;
-use crate::stores::Store;
+use crate::stores::{Store, StoreError};
 use crate::tails::Tails;
 use queue::{Empty, Receiver, Sender, queue};
+use repeated::Repeated;
 
 /// Records of one transaction: the commit then costs little beside the rows (measured with SQLite and PostgreSQL).
 const GROUP_RECORDS: usize = 10_000;
@@ -41,6 +43,10 @@ const MAINTENANCE: Duration = Duration::from_secs(1);
 
 /// Waits between attempts to write: the first, and the longest.
 const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
+
+/// How long a start waits for the stores to say whether they can be used. Chosen: those that are there need less; one
+/// that does not answer is told of after that, and tried again.
+const FIRST_CHECK: Duration = Duration::from_secs(3);
 
 /// Where the sources hand over.
 #[derive(Debug)]
@@ -65,6 +71,8 @@ pub struct Intake {
 pub struct Writers {
     threads: Vec<JoinHandle<()>>,
     given_up: Arc<AtomicBool>,
+    /// Each comes when a store was looked at for the first time.
+    checked: Vec<oneshot::Receiver<()>>,
 }
 
 /// A connection's right to send a stream, until a newer connection takes it.
@@ -91,12 +99,16 @@ impl Intake {
         metrics: Arc<Metrics>,
     ) -> std::io::Result<(Arc<Self>, Writers)> {
         let given_up = Arc::new(AtomicBool::new(false));
-        let (mut senders, mut threads) = (Vec::new(), Vec::new());
+        let (mut senders, mut threads, mut checked) = (Vec::new(), Vec::new(), Vec::new());
         for store in stores {
             let (sender, receiver) = queue();
             let metrics = metrics.store(store.name());
             let (given_up, maintained) = (given_up.clone(), Instant::now());
-            let writer = Writer { store, receiver, metrics, given_up, maintained };
+            let (first_check, told) = oneshot::channel();
+            let repeated = Repeated::default();
+            let writer =
+                Writer { store, receiver, metrics, given_up, maintained, repeated, first_check: Some(first_check) };
+            checked.push(told);
             threads.push(std::thread::Builder::new().name("store".to_owned()).spawn(move || writer.run())?);
             senders.push(sender);
         }
@@ -109,7 +121,7 @@ impl Intake {
             tails: Tails::default(),
             metrics,
         };
-        Ok((Arc::new(intake), Writers { threads, given_up }))
+        Ok((Arc::new(intake), Writers { threads, given_up, checked }))
     }
 
     /// Waits for room for a batch that is decoded already.
@@ -199,6 +211,13 @@ impl Intake {
 }
 
 impl Writers {
+    /// Waits until each store was looked at for the first time, or does not answer in time. What was found is in the
+    /// metrics.
+    pub async fn checked(&mut self) {
+        let all = futures_util::future::join_all(self.checked.drain(..));
+        let _ = tokio::time::timeout(FIRST_CHECK, all).await;
+    }
+
     /// Waits until all is written that was submitted; the intake has to be closed before. Gives up at the deadline:
     /// returns whether all was written.
     pub fn finish(self, deadline: Duration) -> bool {
@@ -219,10 +238,16 @@ struct Writer {
     given_up: Arc<AtomicBool>,
     /// When the store looked after itself last.
     maintained: Instant,
+    repeated: Repeated,
+    first_check: Option<oneshot::Sender<()>>,
 }
 
 impl Writer {
     fn run(mut self) {
+        self.check();
+        self.metrics.note_problems(self.store.problems());
+        // Nobody may wait for it.
+        self.first_check.take().map(|to| to.send(()));
         let mut has_written = false;
         loop {
             match self.receiver.receive(MAINTENANCE) {
@@ -253,16 +278,42 @@ impl Writer {
     fn check(&mut self) {
         let Some(answered) = self.metrics.watched(|| self.store.check()) else { return };
         self.metrics.checked(&answered);
-        if let Err(error) = answered {
-            tracing::warn!(store = self.store.name(), "the store does not answer: {error}");
+        match answered {
+            Ok(()) => self.works("check"),
+            Err(error) => self.warn("check", &error, "the store cannot be used"),
         }
     }
 
     /// Lets the store look after itself.
     fn maintain(&mut self) {
         self.maintained = Instant::now();
-        if let Err(error) = self.metrics.watched(|| self.store.maintain()) {
-            tracing::warn!(store = self.store.name(), "cannot look after the store: {error}");
+        let maintained = self.metrics.watched(|| self.store.maintain());
+        let mut problems = self.store.problems();
+        if let Err(error) = maintained {
+            self.warn("maintain", &error, "cannot look after the store");
+            problems.push(error.to_string());
+        }
+        self.metrics.note_problems(problems);
+    }
+
+    /// Logs what fails, with what it means.
+    fn warn(&mut self, kind: &'static str, error: &StoreError, what: &str) {
+        if !self.repeated.is_due(kind, &error.to_string(), Instant::now()) {
+            return;
+        }
+        let store = self.store.name();
+        match error {
+            StoreError::Retry(why) => tracing::warn!(store, "{what}: {why}; it is tried again"),
+            StoreError::Fatal(why) => {
+                tracing::error!(store, "{what}, and waiting does not help: {why}; it is tried again");
+            }
+        }
+    }
+
+    /// Logs that something works again.
+    fn works(&mut self, kind: &'static str) {
+        if self.repeated.is_over(kind) {
+            tracing::info!(store = self.store.name(), "the store can be used again");
         }
     }
 
@@ -303,6 +354,7 @@ impl Writer {
             match self.metrics.watched(|| self.store.write(&group)) {
                 Ok(written) => {
                     self.metrics.written(&written, began.elapsed());
+                    self.works("write");
                     for (delivery, outcome) in group.iter().zip(&written.outcomes) {
                         self.settle(delivery, *outcome);
                     }
@@ -315,7 +367,10 @@ impl Writer {
                         return false;
                     }
                     // Also what only a person can mend: senders that can wait do until then, and nothing is lost.
-                    tracing::warn!(store = self.store.name(), "cannot write, again in {wait:?}: {why}");
+                    self.warn("write", &why, "nothing is written");
+                    if matches!(why, StoreError::Fatal(_)) {
+                        wait = RETRY.1;
+                    }
                     // Where the disk is full, what the store removes as too old makes room.
                     if self.maintained.elapsed() >= MAINTENANCE {
                         self.maintain();

@@ -139,6 +139,8 @@ pub struct StoreMetrics {
     errors: Counter,
     seconds: Histogram,
     health: Mutex<Option<Trouble>>,
+    /// What is wrong while records are written.
+    problems: Mutex<Vec<String>>,
     /// Since when an answer of the store is waited for.
     waits_since: Mutex<Option<SystemTime>>,
 }
@@ -164,6 +166,8 @@ pub struct Summary {
     pub records_refused: u64,
     pub errors: u64,
     pub trouble: Option<String>,
+    #[serde(default)]
+    pub problems: Vec<String>,
 }
 
 fn transaction_seconds() -> Histogram {
@@ -251,6 +255,7 @@ impl Metrics {
             errors: of(&self.errors),
             seconds: self.seconds.get_or_create(&label).clone(),
             health: Mutex::default(),
+            problems: Mutex::default(),
             waits_since: Mutex::default(),
         });
         self.stores.lock().unwrap_or_else(PoisonError::into_inner).push(store.clone());
@@ -388,6 +393,11 @@ impl StoreMetrics {
         }
     }
 
+    /// What is wrong now with records that are stored, while others can be written.
+    pub fn note_problems(&self, problems: Vec<String>) {
+        *self.problems.lock().unwrap_or_else(PoisonError::into_inner) = problems;
+    }
+
     /// Does what the store may hang in: for as long as it does, the store is in trouble.
     pub fn watched<T>(&self, work: impl FnOnce() -> T) -> T {
         let since = |time| *self.waits_since.lock().unwrap_or_else(PoisonError::into_inner) = time;
@@ -424,6 +434,7 @@ impl StoreMetrics {
             records_refused: self.refused.get(),
             errors: self.errors.get(),
             trouble: self.trouble().map(|trouble| trouble.why),
+            problems: self.problems.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         }
     }
 

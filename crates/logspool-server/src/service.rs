@@ -78,8 +78,9 @@ impl Service {
         // Stores come last: what cannot listen leaves no trace of itself on disk.
         let opened = stores::open(&config)?;
         let metrics = Arc::new(Metrics::default());
-        let (intake, writers) = Intake::start(opened.stores, config.limits.waiting_bytes, metrics)
+        let (intake, mut writers) = Intake::start(opened.stores, config.limits.waiting_bytes, metrics)
             .map_err(|error| format!("cannot start a thread for a store: {error}"))?;
+        writers.checked().await;
         let (stop, stopped) = watch::channel(None);
         let access = http::Access::new(&config.access);
         let http =
@@ -125,6 +126,12 @@ impl Service {
         }
         self.access.change(&config.access);
         Ok(self.config.needs_restart_for(config))
+    }
+
+    /// The stores that cannot be used now, with the reason and the mend of each.
+    pub fn troubles(&self) -> Vec<String> {
+        let troubles = self.intake.metrics.troubles().into_iter();
+        troubles.map(|(store, trouble)| format!("store {store}: {}", trouble.why)).collect()
     }
 
     /// Counts messages about the service itself that could not be written.

@@ -9,6 +9,7 @@ use logspool_server::batch::{Arrival, Batch};
 use logspool_server::delivery::Delivery;
 use logspool_server::record::Record;
 use logspool_server::stores::file::FileStore;
+use logspool_server::stores::private::Readers;
 use logspool_server::stores::{Store, StoreError};
 use small_place::{limit, run_in_a_small_place};
 
@@ -42,7 +43,7 @@ fn a_line_that_a_full_disk_has_cut_is_finished_later() {
 fn full_disk_in_a_line() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log");
-    let mut store = FileStore::open(&path).unwrap();
+    let mut store = FileStore::open(&path, Readers::Owner).unwrap();
     let group = [delivery(1, 500), delivery(501, 1_000)];
     limit("20011");
 
@@ -72,7 +73,7 @@ fn a_file_that_is_removed_from_a_full_disk_is_let_go() {
 fn full_disk_and_no_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log");
-    let mut store = FileStore::open(&path).unwrap();
+    let mut store = FileStore::open(&path, Readers::Owner).unwrap();
     let group = [delivery(1, 700)];
     limit("20011");
     store.write(&group).unwrap_err();

@@ -55,27 +55,6 @@ fn a_place_where_no_folder_can_be_is_told_of() {
 }
 
 #[test]
-fn a_file_that_is_no_database_is_named() {
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("2026-11-22.sqlite"), "this is a text of somebody".repeat(99)).unwrap();
-
-    let why = fatal(SqliteStore::open(folder.path(), Options::default()));
-    assert!(why.contains("2026-11-22.sqlite") && why.contains("move the file away"), "{why}");
-}
-
-#[test]
-fn a_database_of_another_program_is_named_and_left_as_it_is() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("2026-11-22.sqlite");
-    Connection::open(&path).unwrap().execute_batch("CREATE TABLE records(id)").unwrap();
-    let before = fs::read(&path).unwrap();
-
-    let why = fatal(SqliteStore::open(folder.path(), Options::default()));
-    assert!(why.contains("2026-11-22.sqlite") && why.contains("another program"), "{why}");
-    assert!(before == fs::read(&path).unwrap());
-}
-
-#[test]
 fn a_file_of_a_newer_version_is_named() {
     let folder = tempfile::tempdir().unwrap();
     close(open(folder.path(), &Hand::at(TODAY)));
@@ -189,7 +168,7 @@ fn full_disk_of_old_files() {
     // The file of the third day is to be sealed still.
     hand.set(TODAY + 3 * DAY);
     let retention = Retention { days: None, bytes: Some(1) };
-    let options = Options { retention, indexing: Indexing::Off, clock: hand.clock() };
+    let options = Options { retention, indexing: Indexing::Off, clock: hand.clock(), ..Options::default() };
     let mut store = SqliteStore::open(folder.path(), options).unwrap();
     let left = || {
         let names = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());

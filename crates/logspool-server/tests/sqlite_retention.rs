@@ -19,7 +19,7 @@ use sqlite_support::{DAY, Hand, TODAY, batch, messages, open, said, until, write
 /// A store with a record of each of five days.
 fn five_days(folder: &Path, retention: Retention, indexing: Indexing) -> (SqliteStore, Hand) {
     let hand = Hand::at(TODAY);
-    let options = Options { retention, indexing, clock: hand.clock() };
+    let options = Options { retention, indexing, clock: hand.clock(), ..Options::default() };
     let mut store = SqliteStore::open(folder, options).unwrap();
     for day in 0..5 {
         hand.set(TODAY + day * DAY);
@@ -59,7 +59,7 @@ fn files_go_until_the_others_fit_into_the_bytes_and_that_of_today_stays() {
     drop(store);
     let bytes = open(folder.path(), &hand).answers().stats().unwrap().bytes;
     let retention = Retention { days: None, bytes: Some(bytes - 1) };
-    let options = Options { retention, indexing: Indexing::Off, clock: hand.clock() };
+    let options = Options { retention, indexing: Indexing::Off, clock: hand.clock(), ..Options::default() };
     let mut store = SqliteStore::open(folder.path(), options).unwrap();
     store.maintain().unwrap();
 
@@ -100,7 +100,7 @@ fn old_files_go_also_while_nothing_can_be_written() {
     let (store, hand) = five_days(folder.path(), Retention::default(), Indexing::Off);
     drop(store);
     let retention = Retention { days: None, bytes: Some(1) };
-    let options = Options { retention, indexing: Indexing::Off, clock: hand.clock() };
+    let options = Options { retention, indexing: Indexing::Off, clock: hand.clock(), ..Options::default() };
     let store = SqliteStore::open(folder.path(), options).unwrap();
     let answers = store.answers();
     let store = OnFullDisk { store, folder: folder.path().to_owned() };
@@ -124,7 +124,8 @@ fn old_files_go_also_while_nothing_can_be_written() {
 fn a_file_that_is_removed_while_it_is_read_does_not_come_back() {
     let folder = tempfile::tempdir().unwrap();
     let retention = Retention { days: Some(1), bytes: None };
-    let options = |hand: &Hand| Options { retention, indexing: Indexing::Off, clock: hand.clock() };
+    let options =
+        |hand: &Hand| Options { retention, indexing: Indexing::Off, clock: hand.clock(), ..Options::default() };
     let hand = Hand::at(TODAY);
     let mut store = SqliteStore::open(folder.path(), options(&hand)).unwrap();
     write(&mut store, &[said(1, "old")]);
@@ -150,7 +151,12 @@ fn a_clock_that_leaps_ahead_and_back_removes_nothing_and_keeps_nothing_from_bein
     let (store, hand) = five_days(folder.path(), Retention::default(), Indexing::Off);
     drop(store);
     let retention = Retention { days: Some(2), bytes: None };
-    let open = || SqliteStore::open(folder.path(), Options { retention, indexing: Indexing::Off, clock: hand.clock() });
+    let open = || {
+        SqliteStore::open(
+            folder.path(),
+            Options { retention, indexing: Indexing::Off, clock: hand.clock(), ..Options::default() },
+        )
+    };
     let mut store = open().unwrap();
     hand.set(TODAY + 404 * DAY);
     write(&mut store, &[said(404, "day 404")]);
@@ -196,7 +202,7 @@ fn after_days_without_a_service_what_is_old_stays_for_a_while_but_not_beyond_its
         drop(store);
         hand.set(TODAY + 40 * DAY);
         let retention = Retention { days: Some(2), bytes };
-        let options = Options { retention, indexing: Indexing::Off, clock: hand.clock() };
+        let options = Options { retention, indexing: Indexing::Off, clock: hand.clock(), ..Options::default() };
         let mut store = SqliteStore::open(folder.path(), options).unwrap();
         store.maintain().unwrap();
 

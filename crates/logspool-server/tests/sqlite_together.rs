@@ -29,6 +29,7 @@ fn no_answer_fails_while_days_change_and_files_are_indexed_and_removed() {
         retention: Retention { days: Some(KEPT as u32), bytes: None },
         indexing: Indexing::Background,
         clock: hand.clock(),
+        ..Options::default()
     };
     let mut store = SqliteStore::open(folder.path(), options).unwrap();
     let done = AtomicBool::new(false);

@@ -10,6 +10,7 @@ use super::{Failure, When, ask};
 use crate::address::StoreAddress;
 use crate::clock::{now_ns, rfc3339};
 use crate::config::Limits;
+use crate::http;
 use crate::query::time::moment;
 use crate::query::{self, Expression, Query};
 use crate::record::Record;
@@ -67,8 +68,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let Some(store) = &arguments.store else {
         let out = BufWriter::new(io::stdout().lock());
         let mut output = Output::new(out, arguments.format, expression.stage.as_ref(), look);
-        ask_service(arguments, since_ns, until_ns, limit, &expression, &mut output)?;
-        output.finish()?;
+        let asked = ask_service(arguments, since_ns, until_ns, limit, &expression, &mut output);
+        // Also where it broke off.
+        let written = output.finish();
+        asked?;
+        written?;
         return Ok(());
     };
     let out = Unhurried::stdout(Instant::now() + Limits::default().query_time())?;
@@ -84,6 +88,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 fn ask_store(store: &StoreAddress, query: &Query, output: &mut Output<impl Write>) -> Result<(), Failure> {
     let answers = stores::open_to_ask(store).map_err(|error| Failure::Failed(error.to_string()))?;
+    if let StoreAddress::Sqlite(folder) = store {
+        stores::sqlite::damaged_logs(folder).iter().for_each(|why| eprintln!("warning: {why}"));
+    }
     let mut unwritten = None;
     let answered = answers.answer(query, &mut |found| match output.row(&found) {
         Ok(()) => Next::More,
@@ -116,6 +123,9 @@ fn ask_service(
     let body = ask::body(&arguments.service, "/api/query", &parameters)?;
     for line in BufReader::new(body).lines() {
         let line = line.map_err(|error| Failure::Failed(format!("the answer broke off: {error}")))?;
+        if let Some(why) = http::reason(&line) {
+            return Err(Failure::Failed(format!("the answer is not complete: {why}")));
+        }
         write_row(&line, expression, output)?;
     }
     Ok(())

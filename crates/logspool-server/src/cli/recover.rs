@@ -20,15 +20,18 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    const MEND: &str = "(mend: name the queue folder of the programs, /dev/shm/logspool-UID)";
     let configured = || std::env::var_os("LOGSPOOL_QUEUE_DIR").filter(|path| !path.is_empty()).map(PathBuf::from);
+    // A folder that is missing holds nothing; one that was named and is missing is a mistake in the name.
+    if let Some(named) = arguments.folder.as_ref().filter(|named| !named.exists()) {
+        return Err(Failure::Failed(format!("cannot recover {}: there is no such folder {MEND}", named.display())));
+    }
     let folder = arguments.folder.clone().or_else(configured).unwrap_or_else(folder::default_path);
     let options = Options { undeliverable: Undeliverable::Discard };
     let report = recover::recover(&folder, |_| true, options).map_err(|error| {
         let why = format!("cannot recover {}: {error}", folder.display());
         Failure::Failed(match error.kind() {
-            io::ErrorKind::NotADirectory => {
-                format!("{why} (mend: name the queue folder of the programs, /dev/shm/logspool-UID)")
-            }
+            io::ErrorKind::NotADirectory => format!("{why} {MEND}"),
             _ => why,
         })
     })?;

@@ -34,6 +34,9 @@ pub(super) struct Arguments {
     /// Append a line for each record to this text file as well.
     #[arg(long, value_name = "PATH")]
     file: Option<PathBuf>,
+    /// Let the members of this group read the folders of SQLite stores and the text file; nobody else can.
+    #[arg(long, value_name = "GROUP")]
+    store_group: Option<String>,
     /// Where HTTP is served, HOST:PORT, or "off".
     #[arg(long, value_name = "ADDRESS")]
     http: Option<HttpAddress>,
@@ -62,6 +65,9 @@ impl Arguments {
         }
         if self.file.is_some() {
             config.file.clone_from(&self.file);
+        }
+        if self.store_group.is_some() {
+            config.store_group.clone_from(&self.store_group);
         }
         if !self.adopt.is_empty() {
             config.adopt.clone_from(&self.adopt);
@@ -106,7 +112,10 @@ async fn serve(arguments: &Arguments, config: Config, unsaid: ErrorCounter) -> R
     for address in &service.addresses {
         tracing::info!("listening at {address}");
     }
-    tracing::info!("ready: records go to {}", kept.join(", "));
+    match &service.troubles()[..] {
+        [] => tracing::info!("ready: records go to {}", kept.join(", ")),
+        troubles => tracing::error!("not ready: {}; records wait for it, and it is tried again", troubles.join("; ")),
+    }
     loop {
         tokio::select! {
             _ = terminate.recv() => break,

@@ -44,6 +44,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         if let Some(trouble) = store.trouble {
             writeln!(out, "  trouble      {}", visible(&trouble))?;
         }
+        for problem in store.problems {
+            writeln!(out, "  problem      {}", visible(&problem))?;
+        }
     }
     Ok(out.flush()?)
 }

@@ -6,6 +6,7 @@
 
 mod answer;
 mod body;
+mod broken_off;
 mod guard;
 mod ingest;
 mod otlp;
@@ -28,6 +29,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 use tower_service::Service as _;
 
+pub use broken_off::reason;
 pub use guard::Access;
 pub use state::Stats;
 use two_lengths::Watched;

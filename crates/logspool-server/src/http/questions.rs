@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::answer::{self, Pieces, Produce};
 use super::parameters::{Parameters as Asked, number};
-use super::{Context, Problem};
+use super::{Context, Problem, broken_off};
 use crate::cancel::Cancel;
 use crate::clock::{now_ns, rfc3339};
 use crate::decoders::words;
@@ -111,6 +111,7 @@ pub(super) async fn query(
         return Err(bad("`interval` and `by` are for /api/histogram"));
     }
     let body = answer::ask(&context, &peer, rows(store(&context)?, asked.query()?, format)).await?;
+    let body = broken_off::told(body, format);
     Ok(([(header::CONTENT_TYPE, content_type(format))], body).into_response())
 }
 

@@ -17,7 +17,8 @@ pub(super) async fn live() -> &'static str {
     "ok\n"
 }
 
-/// It takes records: the stores work, and there is room for what comes.
+/// It takes records: the stores work, and there is room for what comes. What is wrong with records of the past is said
+/// too, and does not keep it from being ready.
 pub(super) async fn ready(State(context): State<Context>) -> (StatusCode, String) {
     let mut problems: Vec<String> = context
         .intake
@@ -33,10 +34,14 @@ pub(super) async fn ready(State(context): State<Context>) -> (StatusCode, String
     if context.stop.borrow().is_some() {
         problems.push("the service ends".to_owned());
     }
-    match problems.is_empty() {
-        true => (StatusCode::OK, "ok\n".to_owned()),
-        false => (StatusCode::SERVICE_UNAVAILABLE, problems.join("\n") + "\n"),
+    let status = if problems.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    if status == StatusCode::OK {
+        problems.push("ok".to_owned());
     }
+    for store in context.intake.metrics.summaries() {
+        problems.extend(store.problems.iter().map(|problem| format!("store {}: {problem}", store.store)));
+    }
+    (status, problems.join("\n") + "\n")
 }
 
 /// Everything that is counted, for monitoring systems.

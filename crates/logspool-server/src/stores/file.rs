@@ -4,6 +4,7 @@
 //! full, a group goes on where it was cut, in a new file if the old one was removed to make room. A file that others move
 //! away (logrotate) is opened anew, as by the core's watched file sink.
 
+use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use logspool::definition::{Descriptor, SinkDefinition, SinkKind};
 use logspool::sink::{Lines, Sink, SinkError};
 
+use super::private::{self, Readers};
 use super::{Found, Store, StoreError, Written};
 use crate::delivery::{Delivery, Outcome};
 use crate::show::{Colour, Format, Look, Output};
@@ -18,6 +20,7 @@ use crate::show::{Colour, Format, Look, Output};
 /// See the file head.
 pub struct FileStore {
     path: String,
+    readers: Readers,
     sink: Box<dyn Sink>,
     /// The batches that are being written, their text, and how much of it the file has.
     group: Vec<Arc<Delivery>>,
@@ -32,23 +35,26 @@ impl std::fmt::Debug for FileStore {
 }
 
 impl FileStore {
-    /// Opens the file, at its end.
+    /// Opens the file, at its end. Others than the readers get no right to open it; those that they have on a file that
+    /// is there are taken away.
     ///
     /// # Errors
     ///
-    /// What open(2) says.
-    pub fn open(path: &Path) -> Result<Self, StoreError> {
+    /// What open(2) says; the file belongs to another user.
+    pub fn open(path: &Path, readers: Readers) -> Result<Self, StoreError> {
         let why = |why: String| StoreError::Fatal(format!("cannot open {}: {why}", path.display()));
         let text = path.to_str().ok_or_else(|| why("the path is no UTF-8".to_owned()))?.to_owned();
+        private::make_file(path, readers)?;
+        close_to_others(path, readers)?;
         let kind = SinkKind::WatchedFile { path: text.clone() };
         let definition = SinkDefinition { kind, descriptor: Descriptor::Open };
         let sink = logspool::sinks::open(&definition).map_err(|error| why(error.to_string()))?;
-        Ok(Self::of(text, sink))
+        Ok(Self::of(text, readers, sink))
     }
 
-    fn of(path: String, mut sink: Box<dyn Sink>) -> Self {
+    fn of(path: String, readers: Readers, mut sink: Box<dyn Sink>) -> Self {
         sink.keep_unsynced();
-        Self { path, sink, group: Vec::new(), text: Vec::new(), written: 0 }
+        Self { path, readers, sink, group: Vec::new(), text: Vec::new(), written: 0 }
     }
 
     /// Whether these are the batches that an error has interrupted.
@@ -82,12 +88,32 @@ impl FileStore {
     }
 }
 
+/// Takes the rights that others have on a file, wherever a link leads. Pipes and devices keep theirs.
+fn close_to_others(path: &Path, readers: Readers) -> Result<(), StoreError> {
+    let target = fs::canonicalize(path).map_err(|error| {
+        StoreError::Fatal(format!("cannot open {}: {error}; is it a link to a file that is gone?", path.display()))
+    })?;
+    if !target.is_file() {
+        return Ok(());
+    }
+    if let Some(mode) = private::repair_file(&target, readers)? {
+        tracing::warn!(
+            "other users could open {} (mode {mode:04o}); this is repaired, but stays open to those who have it open; \
+             store_group lets the members of a group read it",
+            target.display()
+        );
+    }
+    Ok(())
+}
+
 impl Store for FileStore {
     fn name(&self) -> &str {
         "file"
     }
 
     fn write(&mut self, deliveries: &[Arc<Delivery>]) -> Result<Written, StoreError> {
+        // The sink makes a file that was moved away anew, with the usual rights: so it has to be there before.
+        private::make_file(Path::new(&self.path), self.readers)?;
         let begun = if self.goes_on_with(deliveries) { Ok(()) } else { self.begin(deliveries) };
         begun
             .and_then(|()| self.go_on())
@@ -145,14 +171,16 @@ mod tests {
 
     #[test]
     fn what_was_written_is_synced_before_it_counts_and_written_again_if_that_fails() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log").display().to_string();
         let disk = Arc::new(Mutex::new(Disk::default()));
-        let mut store = FileStore::of("log".to_owned(), Box::new(OnDisk(disk.clone())));
+        let mut store = FileStore::of(path.clone(), Readers::Owner, Box::new(OnDisk(disk.clone())));
         let mut batch = Batch::default();
         batch.push(&Record { message: "x".into(), level: 20, ..Record::default() }, Arrival { time_ns: 5, host: "" });
         let group = [Delivery::new(batch, None, 1, None).0];
 
         let error = store.write(&group).unwrap_err().to_string();
-        assert_eq!("cannot append to log: of the disk", error);
+        assert_eq!(format!("cannot append to {path}: of the disk"), error);
         assert_eq!(1, store.write(&group).unwrap().stored);
 
         let line = "1970-01-01T00:00:00.000Z INFO      x\n";

@@ -3,12 +3,15 @@
 pub mod file;
 mod leap;
 pub mod postgres;
+pub mod private;
 pub mod sqlite;
+mod unopened;
 pub mod watermark;
 
 use std::fmt;
 use std::sync::Arc;
 
+use self::unopened::Unopened;
 use crate::address::StoreAddress;
 use crate::cancel::Cancel;
 use crate::config::{Config, Limits};
@@ -43,6 +46,11 @@ pub trait Store: Send {
     /// or not now.
     fn check(&mut self) -> Option<Result<(), StoreError>> {
         None
+    }
+
+    /// What is wrong with records that are stored, while others can be written and read: each with its mend.
+    fn problems(&self) -> Vec<String> {
+        Vec::new()
     }
 
     /// Puts away all that is open.
@@ -174,21 +182,34 @@ pub struct Opened {
 
 /// Opens the stores of a configuration. To add one: its file here, and a line in this function and the next.
 ///
+/// One that cannot be opened beside others that can is tried again while the service runs.
+///
 /// # Errors
 ///
-/// Which cannot be opened, and why.
+/// None can be opened: which, and why.
 pub fn open(config: &Config) -> Result<Opened, String> {
     let mut opened = Opened { stores: Vec::new(), answers: None };
+    let mut failures = Vec::new();
+    let readers = private::Readers::of(config.store_group.as_deref())?;
     let query_time = config.limits.query_time();
     for address in &config.store {
-        let at = |error: StoreError| format!("{address}: {error}");
-        let (store, answers): (Box<dyn Store>, Arc<dyn Answers>) = match address {
+        let (store, answers): (Box<dyn Store>, Option<Arc<dyn Answers>>) = match address {
             StoreAddress::Sqlite(folder) => {
                 let retention = sqlite::Retention { days: config.retention.days, bytes: config.retention.bytes };
-                let options = sqlite::Options { retention, ..sqlite::Options::default() };
-                let store = sqlite::SqliteStore::open(folder, options).map_err(at)?;
-                let answers = store.answers().with_deadline(query_time);
-                (Box::new(store), Arc::new(answers))
+                let options = sqlite::Options { retention, readers, ..sqlite::Options::default() };
+                let folder = folder.clone();
+                let open = move || sqlite::SqliteStore::open(&folder, options.clone());
+                match open() {
+                    Ok(store) => {
+                        let answers = store.answers().with_deadline(query_time);
+                        (Box::new(store), Some(Arc::new(answers)))
+                    }
+                    Err(error) => {
+                        failures.push(format!("{address}: {error}"));
+                        let again = Box::new(move || Ok(Box::new(open()?) as Box<dyn Store>));
+                        (Box::new(Unopened::new("sqlite", again, &error)), None)
+                    }
+                }
             }
             StoreAddress::Postgres(server) => {
                 let settings = postgres::Config {
@@ -196,16 +217,23 @@ pub fn open(config: &Config) -> Result<Opened, String> {
                     retention_days: config.retention.days,
                     query_timeout: query_time,
                 };
-                (Box::new(postgres::Writer::new(&settings)), Arc::new(postgres::Reader::new(&settings)))
+                (Box::new(postgres::Writer::new(&settings)), Some(Arc::new(postgres::Reader::new(&settings))))
             }
         };
         opened.stores.push(store);
-        opened.answers.get_or_insert(answers);
+        opened.answers = opened.answers.or(answers);
     }
-    if let Some(path) = &config.file {
-        opened.stores.push(Box::new(file::FileStore::open(path).map_err(|error| error.to_string())?));
+    if let Some(path) = config.file.clone() {
+        let open = move || file::FileStore::open(&path, readers);
+        opened.stores.push(match open() {
+            Ok(store) => Box::new(store),
+            Err(error) => {
+                failures.push(error.to_string());
+                Box::new(Unopened::new("file", Box::new(move || Ok(Box::new(open()?) as Box<dyn Store>)), &error))
+            }
+        });
     }
-    Ok(opened)
+    if failures.len() == opened.stores.len() { Err(failures.join("; ")) } else { Ok(opened) }
 }
 
 /// Opens a store for questions alone, beside a service that may be writing to it.

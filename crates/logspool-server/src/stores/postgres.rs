@@ -30,6 +30,7 @@ mod reader;
 mod rows;
 mod schema;
 mod sift;
+mod tables;
 mod text;
 mod tls;
 mod writer;

@@ -18,6 +18,7 @@
 mod answers;
 mod catalog;
 mod counts;
+mod damage;
 mod database;
 mod day_file;
 mod failure;
@@ -28,26 +29,33 @@ mod insert;
 mod merge;
 mod plan;
 mod read_file;
+mod read_only;
 mod recent;
+mod reconcile;
 mod retention;
 mod sources;
 mod store;
 mod transaction;
+mod wal;
 
 use std::fmt;
 use std::sync::Arc;
 
+use super::private::Readers;
 use crate::clock;
 
 pub use answers::{SqliteAnswers, Stats};
 pub use retention::Retention;
 pub use store::SqliteStore;
+pub use wal::damaged_logs;
 
 /// How a store is kept.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// What is removed.
     pub retention: Retention,
+    /// Who may read the folder.
+    pub readers: Readers,
     /// Whether the search is sped up.
     pub indexing: Indexing,
     /// Tells the day.

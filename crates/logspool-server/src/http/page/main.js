@@ -97,6 +97,8 @@ async function list(parameters, signal, isNew) {
     for (const text of part.filter((text) => text !== "")) {
       count += 1;
       const row = parsed(text);
+      // The last line of an answer that broke off.
+      if (row.error !== undefined && Object.keys(row).length === 1) throw new Refused(503, row.error);
       if (row.logger === undefined || row.message === undefined) counts.push(row);
       else if (skip > 0) skip -= 1;
       else {

@@ -15,6 +15,7 @@ use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::{Client, Connection, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use super::tables;
 use super::tls::{self, Mode, Tls};
 use crate::stores::{CANCELLED, StoreError};
 
@@ -132,7 +133,13 @@ impl Failure {
     /// As a store says it: what was tried, on what.
     pub(super) fn explain(self, what: &str, address: &Address) -> StoreError {
         match self {
-            Self::Server(error) => StoreError::Retry(format!("cannot {what} {address}: {}", reason(&error))),
+            Self::Server(error) => {
+                let why = format!("cannot {what} {address}: {}", reason(&error));
+                match mend(error.code().map_or("", |code| code.code())) {
+                    Some(mend) => StoreError::Fatal(format!("{why}; {mend}")),
+                    None => StoreError::Retry(why),
+                }
+            }
             Self::Retry(why) => StoreError::Retry(format!("cannot {what} {address}: {why}")),
             Self::Fatal(why) => StoreError::Fatal(format!("cannot {what} {address}: {why}")),
         }
@@ -145,6 +152,21 @@ impl Failure {
             Self::Retry(_) | Self::Fatal(_) => "",
         }
     }
+}
+
+/// What to do about an answer of the server that stays the same until somebody does something, by its code.
+fn mend(code: &str) -> Option<&'static str> {
+    Some(match code {
+        "28P01" | "28000" => {
+            "check the user and the password in the address of the store, and pg_hba.conf of the server"
+        }
+        "3D000" => "make the database with CREATE DATABASE, or name another one in the address of the store",
+        "42501" => "grant the role of the service what is named, or make it the owner of the schema logspool",
+        "25006" => "the server only reads, as a standby does: name the one that is written to",
+        // A table, a schema, a column, its type, a key.
+        "42P01" | "3F000" | "42703" | "42804" | "42P10" => tables::MEND,
+        _ => return None,
+    })
 }
 
 /// An error of the server in a line.

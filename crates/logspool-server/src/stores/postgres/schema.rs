@@ -9,6 +9,7 @@ use tokio_postgres::Client;
 use tokio_postgres::types::ToSql;
 
 use super::connection::{Failure, reason};
+use super::tables;
 
 /// Each step brings the tables from one version to the next; a step that was published is never changed. `LETTERS`
 /// stands for what [`letters`] finds.
@@ -93,7 +94,10 @@ pub(super) async fn prepare(client: &Client) -> Result<(), Failure> {
     }
     client.batch_execute("BEGIN").await?;
     match step(client).await {
-        Ok(()) => Ok(client.batch_execute("COMMIT").await?),
+        Ok(()) => {
+            client.batch_execute("COMMIT").await?;
+            tables::check(client).await
+        }
         Err(failure) => {
             client.batch_execute("ROLLBACK").await?;
             Err(failure)
@@ -122,7 +126,7 @@ async fn step(client: &Client) -> Result<(), Failure> {
     let done = usize::try_from(version).unwrap_or_default();
     if done > STEPS.len() {
         return Err(Failure::Fatal(format!(
-            "its tables have version {version}, this logspool knows versions up to {}: use the newer logspool",
+            "its tables have version {version}, this logspool knows versions up to {}: use a newer logspool, or another database",
             STEPS.len()
         )));
     }

@@ -8,12 +8,15 @@ use tokio_postgres::Client;
 
 use super::connection::Failure;
 use super::rows::{self, COLUMNS, SELECTED};
+use super::tables;
 use super::writer::copy;
 use crate::batch::Row;
 use crate::record::Record;
 
 /// Stores what can be stored, and says how many records are in quarantine.
 pub(super) async fn sift<'a>(client: &Client, rows: impl IntoIterator<Item = Row<'a>>) -> Result<u64, Failure> {
+    // Where the tables were changed, the records are not to blame.
+    tables::check(client).await?;
     client.batch_execute(&table()).await?;
     let statement = format!("COPY logspool.sifted ({COLUMNS}, record) FROM STDIN BINARY");
     copy(client, &*statement, rows, |row, to| rows::put_as_text(row, &as_json(row), to)).await?;

@@ -19,7 +19,7 @@ use tokio_postgres::{Client, Error, Statement, ToStatement};
 use super::connection::{Address, Backoff, Failure, Link};
 use super::plan::{Marks, Plan, unknown};
 use super::sift::sift;
-use super::{Config, rows, schema};
+use super::{Config, rows, schema, tables};
 use crate::batch::Row;
 use crate::clock::now_ns;
 use crate::delivery::Delivery;
@@ -45,6 +45,9 @@ const UPKEEP_AGAIN: Duration = Duration::from_secs(60);
 /// How long the server may take to say that it is there; what comes meanwhile waits. Chosen: longer than the pauses of a
 /// busy machine, short enough for whoever watches the service.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// How often a check looks at the tables too. Chosen: one question to the server among ten.
+const TABLES_EVERY: Duration = Duration::from_secs(10);
 
 const READ_MARKS: &str = "SELECT stream, epoch, last FROM logspool.streams WHERE stream = ANY($1)";
 
@@ -176,6 +179,7 @@ struct Session {
     statements: Statements,
     /// Watermarks as this connection has read or committed them.
     marks: Marks,
+    tables_at: Instant,
     upkeep_at: Instant,
     upkeep_day: i64,
 }
@@ -205,7 +209,15 @@ impl Session {
                 move_marks: client.prepare(MOVE_MARKS).await?,
             })
         })?;
-        Ok(Self { link, statements, marks: HashMap::new(), upkeep_at: Instant::now(), upkeep_day: today })
+        let now = Instant::now();
+        Ok(Self {
+            link,
+            statements,
+            marks: HashMap::new(),
+            tables_at: now + TABLES_EVERY,
+            upkeep_at: now,
+            upkeep_day: today,
+        })
     }
 
     fn write(&mut self, deliveries: &[Arc<Delivery>]) -> Result<Written, Failure> {
@@ -230,8 +242,16 @@ impl Session {
     }
 
     fn check(&mut self) -> Result<(), Failure> {
-        self.link.run(async |client| match timeout(CHECK_TIMEOUT, client.batch_execute("")).await {
-            Ok(answered) => Ok(answered?),
+        let looks_at_tables = Instant::now() >= self.tables_at;
+        if looks_at_tables {
+            self.tables_at = Instant::now() + TABLES_EVERY;
+        }
+        let ask = async |client: &Client| match looks_at_tables {
+            true => tables::check(client).await,
+            false => Ok(client.batch_execute("").await?),
+        };
+        self.link.run(async |client| match timeout(CHECK_TIMEOUT, ask(client)).await {
+            Ok(answered) => answered,
             Err(_) => Err(Failure::Retry(format!("no answer within {CHECK_TIMEOUT:?}"))),
         })
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::catalog::{Catalog, Entry};
 use super::counts::{Counting, Counts};
+use super::damage::Damages;
 use super::folder::bytes_of_day;
 use super::merge::Merge;
 use super::plan::Key;
@@ -12,7 +13,7 @@ use super::read_file::ReadFile;
 use super::recent::Recent;
 use crate::cancel::{Cancel, Until};
 use crate::query::{Query, Stage, plan};
-use crate::stores::{Answer, Answers, StoreError};
+use crate::stores::{Answer, Answers, Found, Next, Progress, StoreError};
 
 /// Chosen: longer than any question that an index answers, shorter than a person waits. As long as it runs, SQLite
 /// keeps what is written in its log.
@@ -24,6 +25,8 @@ pub struct SqliteAnswers {
     folder: PathBuf,
     /// What the writer tells, if it is in this process.
     recent: Recent,
+    /// Damage that queries find, shared with the writer.
+    damages: Damages,
     deadline: Duration,
 }
 
@@ -51,11 +54,11 @@ impl SqliteAnswers {
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, StoreError> {
         let folder = folder.into();
         Catalog::open_read(&folder)?;
-        Ok(Self::of(&folder, Recent::default()))
+        Ok(Self::of(&folder, Recent::default(), Damages::default()))
     }
 
-    pub(super) fn of(folder: &Path, recent: Recent) -> Self {
-        Self { folder: folder.to_owned(), recent, deadline: DEADLINE }
+    pub(super) fn of(folder: &Path, recent: Recent, damages: Damages) -> Self {
+        Self { folder: folder.to_owned(), recent, damages, deadline: DEADLINE }
     }
 
     /// The same, with another time after which a query ends with an error; 30 seconds by itself.
@@ -106,6 +109,48 @@ impl Answers for SqliteAnswers {
         let until_ns = query.until_ns.into_iter().chain(until_ns).min();
         let query = Query { since_ns: query.since_ns.max(since), until_ns, ..query.clone() };
         let files = self.files(&query)?;
+        let names = files.iter().map(|entry| entry.name.clone()).collect();
+        let noting = Noting { folder: self.folder.clone(), damages: self.damages.clone(), names };
+        let answer = self.answer_from(files, query, until).map_err(|error| noting.note(error))?;
+        Ok(Box::new(Noted { answer, noting }))
+    }
+}
+
+/// Notes damage that an answer finds.
+struct Noting {
+    folder: PathBuf,
+    damages: Damages,
+    /// The files that the answer may read.
+    names: Vec<String>,
+}
+
+impl Noting {
+    fn note(&self, error: StoreError) -> StoreError {
+        let why = error.to_string();
+        // It names the file.
+        if let StoreError::Fatal(_) = error
+            && let Some(name) = self.names.iter().find(|name| why.contains(name.as_str()))
+        {
+            self.damages.note(&self.folder, name, &why);
+        }
+        error
+    }
+}
+
+/// An answer whose damage is noted.
+struct Noted {
+    answer: Box<dyn Answer>,
+    noting: Noting,
+}
+
+impl Answer for Noted {
+    fn go_on(&mut self, each: &mut dyn FnMut(Found<'_>) -> Next) -> Result<Progress, StoreError> {
+        self.answer.go_on(each).map_err(|error| self.noting.note(error))
+    }
+}
+
+impl SqliteAnswers {
+    fn answer_from(&self, files: Vec<Entry>, query: Query, until: Until) -> Result<Box<dyn Answer>, StoreError> {
         let limit = query.limit.unwrap_or(u64::MAX);
         let counting = Counting { folder: &self.folder, query: &query, until: &until };
         Ok(match &query.stage {

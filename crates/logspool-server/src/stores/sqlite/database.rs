@@ -3,11 +3,13 @@
 use std::path::Path;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use super::failure::failed;
+use super::failure::{MEND_DAMAGE, failed};
+use super::read_only;
 use crate::cancel::Until;
-use crate::stores::StoreError;
+use crate::stores::{StoreError, private};
 
 /// The schema that is written, in `user_version`. Files of an older one are read; a newer one is refused.
 pub(super) const VERSION: i64 = 1;
@@ -105,38 +107,81 @@ pub(super) fn open(kind: Kind, path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// Opens a database to write, in the mode in which it is.
+/// Opens a database to write, in the mode in which it is. A new one is made for those who may read the folder; SQLite
+/// gives its log and journal the same rights.
 pub(super) fn open_as_is(kind: Kind, path: &Path) -> Result<Connection, StoreError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let open = || {
-        let connection = Connection::open_with_flags(path, flags)?;
-        connection.busy_timeout(BUSY)?;
-        Ok(connection)
-    };
-    let connection = open().map_err(|error| failed("open", path, &error))?;
+    let connection = connect(path)?;
     // First of all: nothing is changed in a file of somebody else.
     has_schema(kind, &connection, path)?;
     Ok(connection)
 }
 
+/// Opens a database to write, whatever it is.
+pub(super) fn connect(path: &Path) -> Result<Connection, StoreError> {
+    private::make_file_as_folder(path)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let open = || {
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(BUSY)?;
+        Ok(connection)
+    };
+    open().map_err(|error| failed("open", path, &error))
+}
+
 /// Opens a database to read, beside one that writes. A statement fails when its time is over.
 ///
 /// SQLite may write, if the system lets it: what a process that was killed left half-way can only be read once it is
-/// taken in, or back.
+/// taken in, or back. Where nothing can be written it is read all the same.
 pub(super) fn open_read(kind: Kind, path: &Path, until: Option<&Until>) -> Result<Connection, StoreError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let open = || {
-        let mut connection = Connection::open_with_flags(path, flags)?;
+    let usual = || {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags)?;
         connection.busy_timeout(BUSY)?;
+        Ok(connection)
+    };
+    let open = |connect: &dyn Fn() -> rusqlite::Result<Connection>| -> rusqlite::Result<(Connection, Schema)> {
+        let mut connection = connect()?;
         connection.pragma_update(None, "query_only", true)?;
+        // A log that a killed process left is the writer's to take in: it looks for damage first.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         if let Some(until) = until.cloned() {
             connection.progress_handler(STEPS, Some(move || until.is_over()))?;
         }
-        Ok(connection)
+        let schema = schema(kind, &connection)?;
+        Ok((connection, schema))
     };
-    let connection = open().map_err(|error| failed("read", path, &error))?;
-    has_schema(kind, &connection, path)?;
+    let opened = open(&usual).or_else(|error| match read_only::connection(path, &error) {
+        Some(connect) => open(&*connect),
+        None => Err(error),
+    });
+    let (connection, schema) = opened.map_err(|error| failed("read", path, &error))?;
+    if schema == Schema::None {
+        return Err(StoreError::Fatal(format!("cannot read {}: {}; {MEND_DAMAGE}", path.display(), emptiness(path))));
+    }
+    schema.check(path)?;
     Ok(connection)
+}
+
+/// What is said of a database without tables.
+pub(super) fn emptiness(path: &Path) -> String {
+    match std::fs::metadata(path) {
+        Ok(found) if found.len() > 0 => "it has no tables".to_owned(),
+        _ => "it is empty".to_owned(),
+    }
+}
+
+/// Whether a day's file has all tables with all columns; the error says what is missing.
+pub(super) fn check_tables(connection: &Connection) -> rusqlite::Result<()> {
+    for (columns, table) in [
+        (COLUMNS, "records"),
+        ("minute, logger, level, count", "rollup"),
+        ("stream, epoch, last, seen_ns", "streams"),
+        ("received_ns, reason, record", "quarantine"),
+    ] {
+        // It is read as far as it is understood, and not run.
+        connection.prepare(&format!("SELECT {columns} FROM {table}"))?;
+    }
+    Ok(())
 }
 
 /// Makes the tables, within the transaction of the caller.
@@ -148,24 +193,52 @@ pub(super) fn create_schema(kind: Kind, connection: &Connection) -> rusqlite::Re
 
 /// Whether the tables are there; an error where they are of something else.
 pub(super) fn has_schema(kind: Kind, connection: &Connection, path: &Path) -> Result<bool, StoreError> {
-    let read = || -> rusqlite::Result<(i64, i64, i64)> {
-        Ok((
-            connection.query_one("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?,
-            connection.query_one("PRAGMA application_id", [], |row| row.get(0))?,
-            connection.query_one("PRAGMA user_version", [], |row| row.get(0))?,
-        ))
-    };
-    match read().map_err(|error| failed("read", path, &error))? {
-        (0, ..) => Ok(false),
-        (_, id, version) if id == kind.application_id() && version <= VERSION => Ok(true),
-        (_, id, version) if id == kind.application_id() => Err(StoreError::Fatal(format!(
-            "cannot use {}: its schema is {version}, this logspool knows {VERSION}; use a newer logspool, or another \
-             folder",
-            path.display()
-        ))),
-        _ => Err(StoreError::Fatal(format!(
-            "cannot use {}: it is the database of another program; move it away",
-            path.display()
-        ))),
+    let schema = schema(kind, connection).map_err(|error| failed("read", path, &error))?;
+    schema.check(path)?;
+    Ok(schema == Schema::Ours)
+}
+
+/// Whose tables a database has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Schema {
+    /// There are none.
+    None,
+    /// Those that are known here.
+    Ours,
+    /// Those of a newer logspool, with this version.
+    Newer(i64),
+    /// Those of another program.
+    Foreign,
+}
+
+impl Schema {
+    fn check(self, path: &Path) -> Result<(), StoreError> {
+        self.problem(path).map_or(Ok(()), |why| Err(StoreError::Fatal(why)))
     }
+
+    /// Why a database with such tables cannot be used, with the mend.
+    pub fn problem(self, path: &Path) -> Option<String> {
+        let path = path.display();
+        match self {
+            Self::None | Self::Ours => None,
+            Self::Newer(version) => Some(format!(
+                "cannot use {path}: its schema is {version}, this logspool knows {VERSION}; use a newer logspool, or \
+                 another folder"
+            )),
+            Self::Foreign => Some(format!("cannot use {path}: it is the database of another program; move it away")),
+        }
+    }
+}
+
+/// Looks whose tables a database has.
+pub(super) fn schema(kind: Kind, connection: &Connection) -> rusqlite::Result<Schema> {
+    let tables: i64 = connection.query_one("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    let id: i64 = connection.query_one("PRAGMA application_id", [], |row| row.get(0))?;
+    let version: i64 = connection.query_one("PRAGMA user_version", [], |row| row.get(0))?;
+    Ok(match tables {
+        0 => Schema::None,
+        _ if id != kind.application_id() => Schema::Foreign,
+        _ if version > VERSION => Schema::Newer(version),
+        _ => Schema::Ours,
+    })
 }

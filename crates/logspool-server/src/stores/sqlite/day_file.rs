@@ -3,15 +3,18 @@
 //! It is made in one transaction, with the watermarks of all streams that live, and counts from then on. A sealed file
 //! is never written to again.
 
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rusqlite::{Connection, Row, params};
 
 use super::catalog::{Catalog, Entry};
-use super::database::{self, Kind};
-use super::failure::failed;
-use super::folder::Day;
+use super::damage::Damages;
+use super::database::{self, Kind, Schema};
+use super::failure::{MEND_DAMAGE, failed};
+use super::folder::{Day, cut_off, is_gone};
 use super::recent::Recent;
 use super::transaction;
 use crate::delivery::Delivery;
@@ -41,6 +44,8 @@ pub(super) struct DayFile {
     sequence: i64,
     /// Whether file and catalog say that it is sealed.
     sealed: bool,
+    /// Device and inode: whether the path still names it.
+    identity: Option<(u64, u64)>,
 }
 
 /// What a file says of itself.
@@ -71,7 +76,8 @@ impl DayFile {
             connection.execute_batch("COMMIT")
         };
         create().map_err(|error| failed("create", &path, &error))?;
-        Ok(Self { connection, path, name: name.to_owned(), day, sequence, sealed: false })
+        let identity = identity(&path);
+        Ok(Self { connection, path, name: name.to_owned(), day, sequence, sealed: false, identity })
     }
 
     /// Opens one that is there.
@@ -79,12 +85,24 @@ impl DayFile {
         let path = folder.join(&entry.name);
         let connection = database::open(Kind::Day, &path)?;
         let (name, sequence, sealed) = (entry.name.clone(), entry.sequence, entry.sealed);
-        Ok(Self { connection, path, name, day, sequence, sealed })
+        let identity = identity(&path);
+        Ok(Self { connection, path, name, day, sequence, sealed, identity })
     }
 
     /// Where it lies.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Its name in the folder.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether somebody has moved or removed the file. Records written to it now would never be found.
+    pub fn is_moved(&self) -> bool {
+        let found = identity(&self.path);
+        found != self.identity && (found.is_some() || is_gone(&self.path))
     }
 
     /// Its place among all files.
@@ -99,19 +117,7 @@ impl DayFile {
 
     /// The streams that live; all of them where the time is not to be believed: `None`.
     pub fn streams(&self, now_ns: Option<i64>) -> Result<Vec<Stream>, StoreError> {
-        let read = |row: &Row<'_>| {
-            Ok(Stream { name: row.get(0)?, epoch: row.get(1)?, last: row.get(2)?, seen_ns: row.get(3)? })
-        };
-        // The newest sign of life is the measure, not the clock, which may be wrong by years. One that lies ahead is
-        // none: then the clock was wrong, and by it all others would be old. Where all do, or without a time, none is
-        // forgotten.
-        let sql = "SELECT stream, epoch, last, seen_ns FROM streams WHERE seen_ns >=
-                   ifnull((SELECT max(seen_ns) FROM streams WHERE seen_ns <= ?1) - ?2, seen_ns)";
-        let query = || {
-            let mut statement = self.connection.prepare(sql)?;
-            statement.query_map(params![now_ns, FORGOTTEN_AFTER_NS], read)?.collect::<rusqlite::Result<_>>()
-        };
-        query().map_err(|error| failed("read", &self.path, &error))
+        read_streams(&self.connection, &self.path, now_ns)
     }
 
     /// Writes batches in one transaction.
@@ -159,15 +165,104 @@ impl DayFile {
     }
 }
 
-/// What a file says of itself; `None`: it was never made whole.
-pub(super) fn state_of(folder: &Path, name: &str) -> Result<Option<FileState>, StoreError> {
-    let path = folder.join(name);
-    // Not to be read only: what a process that was killed left half-way has to be taken in, or back.
-    let connection = database::open_as_is(Kind::Day, &path)?;
-    if !database::has_schema(Kind::Day, &connection, &path)? {
-        return Ok(None);
+fn read_streams(connection: &Connection, path: &Path, now_ns: Option<i64>) -> Result<Vec<Stream>, StoreError> {
+    let read =
+        |row: &Row<'_>| Ok(Stream { name: row.get(0)?, epoch: row.get(1)?, last: row.get(2)?, seen_ns: row.get(3)? });
+    // The newest sign of life is the measure, not the clock, which may be wrong by years. One that lies ahead is
+    // none: then the clock was wrong, and by it all others would be old. Where all do, or without a time, none is
+    // forgotten.
+    let sql = "SELECT stream, epoch, last, seen_ns FROM streams WHERE seen_ns >=
+               ifnull((SELECT max(seen_ns) FROM streams WHERE seen_ns <= ?1) - ?2, seen_ns)";
+    let query = || {
+        let mut statement = connection.prepare(sql)?;
+        statement.query_map(params![now_ns, FORGOTTEN_AFTER_NS], read)?.collect::<rusqlite::Result<_>>()
+    };
+    query().map_err(|error| failed("read", path, &error))
+}
+
+/// The streams of the newest file that can be read. Of streams that went on in a newer file some records may be stored
+/// twice.
+pub(super) fn newest_streams(folder: &Path, entries: &[Entry], damages: &Damages) -> Result<Vec<Stream>, StoreError> {
+    for entry in entries.iter().rev().filter(|entry| !damages.has(&entry.name)) {
+        let path = folder.join(&entry.name);
+        let read = database::open_read(Kind::Day, &path, None);
+        match read.and_then(|connection| read_streams(&connection, &path, None)) {
+            Err(StoreError::Fatal(why)) => damages.note(folder, &entry.name, &why),
+            streams => return streams,
+        }
     }
-    read_state(&connection, name).map_err(|error| failed("read", &path, &error))
+    Ok(Vec::new())
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    fs::metadata(path).ok().map(|found| (found.dev(), found.ino()))
+}
+
+/// How a file was found.
+#[derive(Debug)]
+pub(super) enum Condition {
+    /// It can be used.
+    Whole(FileState),
+    /// The transaction that makes it was not committed.
+    Unmade,
+    /// It cannot be read: why, with the mend.
+    Damaged(String),
+    /// A newer logspool made it: what to do.
+    Newer(String),
+}
+
+/// Looks at a file of a day.
+///
+/// # Errors
+///
+/// It cannot be told now.
+pub(super) fn condition(folder: &Path, name: &str) -> Result<Condition, StoreError> {
+    let path = folder.join(name);
+    let look = || {
+        // Not to be read only: what a process that was killed left half-way has to be taken in, or back.
+        let connection = database::connect(&path)?;
+        let error = |error| failed("read", &path, &error);
+        Ok(match database::schema(Kind::Day, &connection).map_err(error)? {
+            Schema::None => Condition::Unmade,
+            Schema::Ours => {
+                database::check_tables(&connection).map_err(error)?;
+                match read_state(&connection, name).map_err(error)? {
+                    Some(state) if state.ready => Condition::Whole(state),
+                    _ => Condition::Unmade,
+                }
+            }
+            schema => {
+                let why = schema.problem(&path).unwrap_or_default();
+                if matches!(schema, Schema::Newer(_)) { Condition::Newer(why) } else { Condition::Damaged(why) }
+            }
+        })
+    };
+    match look() {
+        Err(StoreError::Fatal(why)) => Ok(Condition::Damaged(why)),
+        condition => condition,
+    }
+}
+
+/// Why a sealed file cannot be read, as far as a look at its schema and its length tells.
+pub(super) fn sealed_problem(folder: &Path, name: &str) -> Option<String> {
+    let path = folder.join(name);
+    if let Some((bytes, wanted)) = cut_off(&path) {
+        let why = format!("it is cut off, {bytes} of {wanted} bytes are left");
+        return Some(format!("cannot read {}: {why}; {MEND_DAMAGE}", path.display()));
+    }
+    let read = || {
+        let connection = database::open_read(Kind::Day, &path, None)?;
+        let checked = database::check_tables(&connection).and_then(|()| read_state(&connection, name));
+        checked.map_err(|error| failed("read", &path, &error))
+    };
+    match read() {
+        Ok(_) => None,
+        Err(StoreError::Fatal(why)) => Some(why),
+        Err(StoreError::Retry(why)) => {
+            tracing::warn!("{why}");
+            None
+        }
+    }
 }
 
 /// What an open file says of itself.

@@ -1,17 +1,20 @@
 //! The folder of the store: names of its files, and the lock that keeps a second service out.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use chrono::{Datelike, NaiveDate};
 
 use super::failure::failed_io;
 use crate::stores::StoreError;
+use crate::stores::private::{self, Readers};
 
 /// Name of the catalog in the folder.
 pub(super) const CATALOG: &str = "catalog.sqlite";
+
+/// Name of the file that a service locks.
+const LOCK: &str = "lock";
 
 /// What SQLite keeps beside a database.
 const COMPANIONS: [&str; 3] = ["-wal", "-shm", "-journal"];
@@ -41,6 +44,12 @@ impl Day {
         self.0.into()
     }
 
+    /// Its first time and its last, or now while it lasts.
+    pub fn times(self, now_ns: i64) -> (i64, i64) {
+        let first = self.number().saturating_mul(DAY_NS);
+        (first, first.saturating_add(DAY_NS - 1).min(now_ns).max(first))
+    }
+
     /// The name of its nth file, from 1.
     pub fn file_name(self, nth: u32) -> String {
         let date = NaiveDate::from_num_days_from_ce_opt(self.0 + DAYS_TO_1970).unwrap_or_default();
@@ -67,21 +76,33 @@ pub(super) struct Lock {
     _file: File,
 }
 
-/// Makes the folder if it is missing, for its owner alone, and locks it.
-pub(super) fn lock(folder: &Path) -> Result<Lock, StoreError> {
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)
-        .map_err(|error| failed_io("create the folder", folder, &error))?;
-    let path = folder.join("lock");
-    let mut file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(&path)
-        .map_err(|error| failed_io("open", &path, &error))?;
+/// Makes the folder if it is missing, takes the rights of others than the readers away, and locks it.
+pub(super) fn lock(folder: &Path, readers: Readers) -> Result<Lock, StoreError> {
+    let was_open = private::make_folder(folder, readers)?;
+    let path = folder.join(LOCK);
+    private::make_file(&path, readers)?;
+    let lock = try_lock(folder, &path)?;
+    let mut files = 0;
+    for name in names(folder, is_of_the_store)? {
+        files += usize::from(private::repair_file(&folder.join(name), readers)?.is_some());
+    }
+    let shown = folder.display();
+    if let Some(mode) = was_open {
+        tracing::warn!(
+            "other users could open {shown} (mode {mode:04o}) and {files} files in it; this is repaired, but files \
+             that they have open stay open to them"
+        );
+    } else if files > 0 {
+        tracing::info!(
+            "{files} files in {shown} had rights for other users, whom the folder kept out; they have none now"
+        );
+    }
+    Ok(lock)
+}
+
+fn try_lock(folder: &Path, path: &Path) -> Result<Lock, StoreError> {
+    let mut file =
+        OpenOptions::new().read(true).write(true).open(path).map_err(|error| failed_io("open", path, &error))?;
     match file.try_lock() {
         Ok(()) => {
             // Who holds it is only for people to read.
@@ -97,8 +118,15 @@ pub(super) fn lock(folder: &Path) -> Result<Lock, StoreError> {
                 if holder.is_empty() { "?" } else { &holder }
             )))
         }
-        Err(TryLockError::Error(error)) => Err(failed_io("lock", &path, &error)),
+        Err(TryLockError::Error(error)) => Err(failed_io("lock", path, &error)),
     }
+}
+
+/// Whether a file in the folder belongs to the store.
+fn is_of_the_store(name: &str) -> bool {
+    let base = COMPANIONS.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+    let day = base.strip_suffix(".index").map(|day| format!("{day}.sqlite"));
+    base == LOCK || base == CATALOG || Day::in_name(day.as_deref().unwrap_or(base)).is_some()
 }
 
 /// Names of the days' files that lie in the folder.
@@ -170,6 +198,35 @@ pub(super) fn needs_log(path: &Path) -> bool {
     const WRITE_VERSION: usize = 18;
     let mut header = [0; WRITE_VERSION + 1];
     File::open(path).and_then(|mut file| file.read_exact(&mut header)).is_ok() && header[WRITE_VERSION] == 2
+}
+
+/// SQLite's log of a database.
+pub(super) fn log_of(path: &Path) -> PathBuf {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    PathBuf::from(log)
+}
+
+/// Whether nothing is left of a database of this name.
+pub(super) fn is_free(path: &Path) -> bool {
+    is_gone(path) && companions(path).all(|path| is_gone(&path))
+}
+
+/// How many bytes a database has, and how many it should have, where it was cut off.
+pub(super) fn cut_off(path: &Path) -> Option<(u64, u64)> {
+    const HEAD: usize = 100;
+    let mut head = [0; HEAD];
+    let mut file = File::open(path).ok()?;
+    let bytes = file.metadata().ok()?.len();
+    file.read_exact(&mut head).ok()?;
+    let number = |at: usize| head[at..].first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
+    let page = match u16::from_be_bytes([head[16], head[17]]) {
+        1 => 1 << 16,
+        page => u64::from(page),
+    };
+    let wanted = u64::from(number(28)) * page;
+    // With a log beside it the length says nothing yet. The number of pages counts if both of its marks agree.
+    (head[18] == 1 && number(24) == number(92) && bytes < wanted).then_some((bytes, wanted))
 }
 
 fn companions(path: &Path) -> impl Iterator<Item = PathBuf> {

@@ -11,6 +11,7 @@ use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 
 use super::catalog::Entry;
+use super::damage::Damages;
 use super::database::{self, Kind};
 use super::day_file::read_state;
 use super::failure::{failed, is_damage};
@@ -34,7 +35,7 @@ pub(super) struct Index {
 }
 
 /// How it stands after a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Progress {
     /// There is more.
     More,
@@ -42,8 +43,8 @@ pub(super) enum Progress {
     UpToDate,
     /// All there will be.
     Finished,
-    /// All that can be read: the file is damaged behind that.
-    Damaged,
+    /// All that can be read: the file is damaged after that, and this says how.
+    Damaged(String),
 }
 
 /// Which of the two databases an error is of.
@@ -61,7 +62,7 @@ impl From<rusqlite::Error> for Fault {
 impl Index {
     /// Opens the index of a file; makes it where there is none that can be used. `None`: it is finished already, or the
     /// file is gone.
-    pub fn open(folder: &Path, entry: &Entry) -> Result<Option<Self>, StoreError> {
+    pub fn open(folder: &Path, entry: &Entry, damages: &Damages) -> Result<Option<Self>, StoreError> {
         let path = folder.join(&entry.name);
         if !path.exists() {
             return Ok(None);
@@ -69,11 +70,20 @@ impl Index {
         let file = database::open_read(Kind::Day, &path, None)?;
         let state = read_state(&file, &entry.name).map_err(|error| failed("read", &path, &error))?;
         let Some(state) = state else { return Ok(None) };
+        let day = path.clone();
         let path = index_of(&path);
-        match continue_at(&path, state.identity, state.entry.rows) {
-            Ok(Some(finished)) if finished => return Ok(None),
-            Ok(Some(_)) => {}
-            Ok(None) => start(&path, state.identity)?,
+        match find(&path, state.identity, state.entry.rows) {
+            Ok(Found::Finished) => return Ok(None),
+            Ok(Found::Unfinished) => {}
+            Ok(Found::None) => start(&path, state.identity)?,
+            Ok(Found::Ahead(records)) => {
+                damages.note_loss(format!(
+                    "{} has lost the last {records} records that were in it: its index has them; check the disk, \
+                     and restore the file from a backup if there is one",
+                    day.display()
+                ));
+                start(&path, state.identity)?;
+            }
             Err(StoreError::Retry(why)) => return Err(StoreError::Retry(why)),
             Err(StoreError::Fatal(why)) => {
                 tracing::warn!("{why}; it is made again");
@@ -92,8 +102,7 @@ impl Index {
                 if !is_damage(&error) {
                     return Err(failure);
                 }
-                tracing::error!("{failure}");
-                Ok(Progress::Damaged)
+                Ok(Progress::Damaged(failure.to_string()))
             }
             Fault::Index(error) => {
                 if is_damage(&error) {
@@ -172,19 +181,38 @@ impl Index {
     }
 }
 
-/// Whether an index is finished; `None`: there is none of this file.
-fn continue_at(path: &Path, identity: i64, rows: i64) -> Result<Option<bool>, StoreError> {
+/// An index that is there.
+#[derive(Debug)]
+enum Found {
+    /// There is none of this file.
+    None,
+    /// It goes on.
+    Unfinished,
+    /// It has all that the file will ever have.
+    Finished,
+    /// It has so many records more than the file.
+    Ahead(i64),
+}
+
+/// Looks for the index of a file.
+fn find(path: &Path, identity: i64, rows: i64) -> Result<Found, StoreError> {
     if !path.exists() {
-        return Ok(None);
+        return Ok(Found::None);
     }
     let index = database::open_as_is(Kind::Index, path)?;
     if !database::has_schema(Kind::Index, &index, path)? {
-        return Ok(None);
+        return Ok(Found::None);
     }
-    let sql = "SELECT finished FROM progress WHERE identity = ? AND indexed_to <= ?";
-    let read = |row: &Row<'_>| row.get(0);
-    let finished = index.query_one(sql, [identity, rows], read).optional();
-    finished.map_err(|error| failed("read", path, &error))
+    let sql = "SELECT finished, indexed_to FROM progress WHERE identity = ?";
+    let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+    let found: Option<(bool, i64)> =
+        index.query_one(sql, [identity], read).optional().map_err(|error| failed("read", path, &error))?;
+    Ok(match found {
+        None => Found::None,
+        Some((_, indexed_to)) if indexed_to > rows => Found::Ahead(indexed_to - rows),
+        Some((true, _)) => Found::Finished,
+        Some((false, _)) => Found::Unfinished,
+    })
 }
 
 /// Makes an index, in place of any that is there.

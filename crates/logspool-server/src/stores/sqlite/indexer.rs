@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::catalog::{Catalog, Entry};
+use super::damage::Damages;
 use super::failure::failed_io;
 use super::index::{Index, Progress};
 use super::recent::Recent;
@@ -34,11 +35,12 @@ pub(super) struct Indexer {
 
 impl Indexer {
     /// Starts it for a folder.
-    pub fn start(folder: &Path, recent: Recent) -> Result<Self, StoreError> {
+    pub fn start(folder: &Path, recent: Recent, damages: Damages) -> Result<Self, StoreError> {
         let (stop, stopped) = channel();
         let mut work = Work {
             folder: folder.to_owned(),
             recent,
+            damages,
             stopped,
             open: HashMap::new(),
             finished: HashSet::new(),
@@ -64,6 +66,7 @@ impl Drop for Indexer {
 struct Work {
     folder: PathBuf,
     recent: Recent,
+    damages: Damages,
     stopped: Receiver<()>,
     /// By the sequence of the file.
     open: HashMap<i64, Index>,
@@ -113,7 +116,7 @@ impl Work {
 
     fn go_on(&mut self, entry: &Entry) -> Result<(), StoreError> {
         let open = match self.open.remove(&entry.sequence) {
-            None => Index::open(&self.folder, entry)?,
+            None => Index::open(&self.folder, entry, &self.damages)?,
             open => open,
         };
         let Some(mut index) = open else {
@@ -133,7 +136,10 @@ impl Work {
                 }
                 Progress::UpToDate => false,
                 Progress::Finished => index.finish()?,
-                Progress::Damaged => true,
+                Progress::Damaged(why) => {
+                    self.damages.note(&self.folder, &entry.name, &why);
+                    true
+                }
             };
             if is_finished {
                 self.finished.insert(entry.sequence);

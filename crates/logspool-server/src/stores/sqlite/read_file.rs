@@ -75,7 +75,31 @@ impl ReadFile {
             let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_INTERRUPT);
             return failed("search", &self.path, &rusqlite::Error::SqliteFailure(code, None));
         }
+        if is_damage(error)
+            && let Some(why) = self.damage_of_index(error)
+        {
+            return StoreError::Retry(why);
+        }
         failed("search", &self.path, error)
+    }
+
+    /// The message for damage in the index; `None`: the damage is in the day's file. SQLite does not say which it is.
+    fn damage_of_index(&self, error: &rusqlite::Error) -> Option<String> {
+        self.indexed_to?;
+        let index = index_of(&self.path);
+        let checked = self.connection.query_one("PRAGMA ix.quick_check(1)", [], |row| row.get::<_, String>(0));
+        match checked {
+            Ok(verdict) if verdict == "ok" => None,
+            Err(other) if !is_damage(&other) => Some(format!(
+                "cannot search {} or {}: {error}; one of them is damaged, and there was no time to find out which",
+                self.path.display(),
+                index.display()
+            )),
+            _ => Some(format!(
+                "cannot search {}: {error}; remove this index, the service makes it again when it starts",
+                index.display()
+            )),
+        }
     }
 
     /// Gives back the memory that SQLite keeps for the next statement: the answer pauses.

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use super::answers::SqliteAnswers;
 use super::catalog::{Catalog, Entry};
-use super::day_file::{DayFile, Stream, state_of};
+use super::damage::Damages;
+use super::day_file::{DayFile, Stream, newest_streams};
 use super::failure::{failed, is_damage};
 use super::folder::{self, Day, Lock, needs_log};
 use super::indexer::Indexer;
 use super::recent::Recent;
+use super::reconcile::Known;
 use super::{Indexing, Options};
 use crate::delivery::Delivery;
 use crate::stores::leap::Leap;
@@ -32,6 +34,7 @@ pub struct SqliteStore {
     unsealed: Vec<DayFile>,
     leap: Leap,
     recent: Recent,
+    damages: Damages,
     indexer: Option<Indexer>,
     /// The last field: the folder is let go of when all else is closed.
     _lock: Lock,
@@ -42,37 +45,41 @@ impl SqliteStore {
     ///
     /// # Errors
     ///
-    /// Fatal if another process writes to it, or a file in it is damaged, not ours, or of a newer version.
+    /// Fatal if another process writes to it, it belongs to another user, or its newest file is of a newer version.
+    /// Other files that cannot be used are passed over, and told by [`Store::problems`].
     pub fn open(folder: impl Into<PathBuf>, options: Options) -> Result<Self, StoreError> {
         let folder = folder.into();
-        let lock = folder::lock(&folder)?;
+        let lock = folder::lock(&folder, options.readers)?;
         let catalog = Catalog::open(&folder)?;
-        let entries = reconcile(&folder, &catalog)?;
+        let damages = Damages::default();
+        let now_ns = options.clock.now_ns();
+        let entries = Known { folder: &folder, catalog: &catalog, damages: &damages, now_ns }.reconcile()?;
         folder::remove_lone_indexes(&folder)?;
-        let today = Day::of(options.clock.now_ns());
-        let (file, listed) = match entries.last() {
-            Some(newest) if !newest.sealed => (DayFile::open(&folder, newest, day_of(newest, today))?, true),
-            // Somebody took the newest file away: what is left of them is sealed, and knows the streams.
-            Some(newest) => {
-                let streams = DayFile::open(&folder, newest, today)?.streams(None)?;
-                (create(&folder, today, newest.sequence, &streams, &mut None)?, false)
+        let today = Day::of(now_ns);
+        let newest = entries.last().filter(|newest| !newest.sealed && !damages.has(&newest.name));
+        let (file, listed) = match newest {
+            Some(newest) => (DayFile::open(&folder, newest, day_of(newest, today))?, true),
+            // The newest file was taken away or is damaged: those that are left know the streams as of their time.
+            None => {
+                let streams = newest_streams(&folder, &entries, &damages)?;
+                let after = entries.last().map_or(0, |newest| newest.sequence);
+                (create(&folder, today, after, &streams, &mut None)?, false)
             }
-            None => (create(&folder, today, 0, &[], &mut None)?, false),
         };
         let mut unsealed = Vec::new();
         for entry in entries.iter().filter(|entry| entry.sequence < file.sequence()) {
-            if entry.sealed && !needs_log(&folder.join(&entry.name)) {
+            if damages.has(&entry.name) || (entry.sealed && !needs_log(&folder.join(&entry.name))) {
                 continue;
             }
             match DayFile::open(&folder, entry, day_of(entry, today)) {
                 Ok(file) => unsealed.push(file),
-                Err(StoreError::Fatal(why)) => tracing::error!("{why}"),
+                Err(StoreError::Fatal(why)) => damages.note(&folder, &entry.name, &why),
                 Err(error) => return Err(error),
             }
         }
         let recent = Recent::default();
         let indexer = match options.indexing {
-            Indexing::Background => Some(Indexer::start(&folder, recent.clone())?),
+            Indexing::Background => Some(Indexer::start(&folder, recent.clone(), damages.clone())?),
             Indexing::Off => None,
         };
         let mut store = Self {
@@ -86,6 +93,7 @@ impl SqliteStore {
             unsealed,
             leap: Leap::default(),
             recent,
+            damages,
             indexer,
             _lock: lock,
         };
@@ -95,7 +103,7 @@ impl SqliteStore {
 
     /// What answers queries; it lives on its own.
     pub fn answers(&self) -> SqliteAnswers {
-        SqliteAnswers::of(&self.folder, self.recent.clone())
+        SqliteAnswers::of(&self.folder, self.recent.clone(), self.damages.clone())
     }
 
     /// Sees to it that the file is that of today, and that queries find it.
@@ -106,6 +114,13 @@ impl SqliteStore {
         }
         let now_ns = self.options.clock.now_ns();
         let passed = Day::of(now_ns).after(self.file.day);
+        if self.file.is_moved() {
+            let path = self.file.path().display();
+            tracing::warn!("{path} was moved or removed while it was written; what comes goes to a new file");
+            self.damaged = true;
+        }
+        // A query may have found it damaged.
+        self.damaged |= self.damages.has(self.file.name());
         // A clock that is set back over midnight by a little changes nothing.
         if !(-1..=0).contains(&passed) || self.damaged {
             self.roll_over(now_ns)?;
@@ -123,7 +138,13 @@ impl SqliteStore {
         let today = Day::of(now_ns);
         // Where the clock was set, what it said before or says now is wrong.
         let is_next_day = today.after(self.file.day) == 1;
-        let streams = self.file.streams(is_next_day.then_some(now_ns))?;
+        let streams = match self.file.streams(is_next_day.then_some(now_ns)) {
+            Err(StoreError::Fatal(why)) => {
+                self.damages.note(&self.folder, self.file.name(), &why);
+                newest_streams(&self.folder, &self.catalog.entries()?, &self.damages)?
+            }
+            streams => streams?,
+        };
         let file = create(&self.folder, today, self.file.sequence(), &streams, &mut self.half_made)?;
         let old = std::mem::replace(&mut self.file, file);
         (self.listed, self.damaged) = (false, false);
@@ -134,22 +155,32 @@ impl SqliteStore {
     /// Seals what is written no more, as far as that goes.
     fn seal(&mut self) -> Result<(), StoreError> {
         let mut result = Ok(());
-        let catalog = &self.catalog;
-        self.unsealed.retain_mut(|file| {
-            match file.seal(catalog) {
-                Ok(()) => !file.stand_alone(),
-                // A damaged file stays as it is, and is told of when it is read.
-                Err(StoreError::Fatal(why)) => {
-                    tracing::error!("{why}");
-                    false
-                }
+        let Self { folder, catalog, damages, options, unsealed, .. } = self;
+        let known = Known { folder, catalog, damages, now_ns: options.clock.now_ns() };
+        let names: Vec<_> = unsealed.iter().map(|file| file.name().to_owned()).collect();
+        unsealed.retain_mut(|file| {
+            let sealed = match file.seal(known.catalog) {
+                // A damaged file stays as it is.
+                Err(StoreError::Fatal(why)) => known.set_aside(&file.entry(), &why).map(|()| true),
+                sealed => sealed.map(|()| file.stand_alone()),
+            };
+            match sealed {
+                Ok(is_done) => !is_done,
                 Err(error) => {
                     result = Err(error);
                     true
                 }
             }
         });
+        names.iter().for_each(|name| damages.refresh(folder, name));
         result
+    }
+
+    /// Looks again at files that could not be used.
+    fn look_again(&self) -> Result<(), StoreError> {
+        let is_open = |name: &str| self.file.name() == name || self.unsealed.iter().any(|file| file.name() == name);
+        let Self { folder, catalog, damages, options, .. } = self;
+        Known { folder, catalog, damages, now_ns: options.clock.now_ns() }.look_again(is_open)
     }
 }
 
@@ -163,16 +194,13 @@ impl Store for SqliteStore {
         // Nobody would forget them where there is no index.
         let recent = self.indexer.is_some().then_some(&self.recent);
         self.file.write(deliveries, self.options.clock.now_ns(), recent).map_err(|error| {
-            let path = self.file.path();
+            let failure = failed("write to", self.file.path(), &error);
             if is_damage(&error) {
                 self.damaged = true;
-                return StoreError::Retry(format!(
-                    "cannot write to {}: {error}; what comes goes to a new file; `sqlite3 FILE .recover` gets out of \
-                     the old one what can be read",
-                    path.display()
-                ));
+                self.damages.note(&self.folder, self.file.name(), &failure.to_string());
+                return StoreError::Retry(format!("{failure}; what comes goes to a new file"));
             }
-            failed("write to", path, &error)
+            failure
         })
     }
 
@@ -182,7 +210,11 @@ impl Store for SqliteStore {
         let today = Day::of(self.options.clock.now_ns());
         let removed = self.options.retention.apply(&self.folder, &self.catalog, today, &mut self.leap);
         self.unsealed.retain(|file| !folder::is_gone(file.path()));
-        settled.and(sealed).and(removed)
+        settled.and(sealed).and(removed).and(self.look_again())
+    }
+
+    fn problems(&self) -> Vec<String> {
+        self.damages.messages()
     }
 
     fn close(mut self: Box<Self>) -> Result<(), StoreError> {
@@ -205,7 +237,7 @@ fn create(
     streams: &[Stream],
     half_made: &mut Option<PathBuf>,
 ) -> Result<DayFile, StoreError> {
-    let is_free = |name: &String| !folder.join(name).exists();
+    let is_free = |name: &String| folder::is_free(&folder.join(name));
     let name = (1..).map(|nth| day.file_name(nth)).find(is_free).unwrap_or_default();
     let path = folder.join(&name);
     // An index of that name is of a file that is gone.
@@ -213,34 +245,4 @@ fn create(
     DayFile::create(folder, &name, day, after + 1, streams).inspect_err(|_| {
         *half_made = folder::remove_database(&path).err().map(|_| path);
     })
-}
-
-/// Brings catalog and folder together: what the files say of themselves counts. Returns the files, oldest first.
-fn reconcile(folder: &Path, catalog: &Catalog) -> Result<Vec<Entry>, StoreError> {
-    let known = catalog.entries()?;
-    let names = folder::day_files(folder)?;
-    for entry in known.iter().filter(|entry| !names.contains(&entry.name)) {
-        tracing::warn!("{} is gone from {}, with {} records", entry.name, folder.display(), entry.rows);
-        catalog.remove(entry.sequence)?;
-    }
-    let newest = known.last().map(|entry| entry.name.clone());
-    for name in names {
-        if known.iter().any(|entry| entry.name == name && entry.sealed) {
-            continue;
-        }
-        match state_of(folder, &name) {
-            Ok(Some(state)) if state.ready => {
-                let range = state.entry.range.filter(|_| state.entry.sealed);
-                catalog.put(&Entry { range, ..state.entry })?;
-            }
-            // The process ended while it was made: nothing was written to it.
-            Ok(_) => folder::remove_day(&folder.join(&name))?,
-            // Another one has taken its place.
-            Err(StoreError::Fatal(why)) if newest.as_ref().is_some_and(|newest| *newest != name) => {
-                tracing::error!("{why}");
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    catalog.entries()
 }

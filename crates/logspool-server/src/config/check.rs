@@ -1,0 +1,215 @@
+//! Values of a configuration that are understood one by one, but cannot work together or mean something else than was
+//! meant. Nothing is opened; paths are looked at.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use super::Config;
+use crate::address::{HttpAddress, Place, StoreAddress};
+use crate::stores::private::Readers;
+
+/// Looks for them; each is named with its value and the mend.
+pub(super) fn check(config: &Config) -> Result<(), String> {
+    check_listeners(config)?;
+    check_stores(config)?;
+    Readers::of(config.store_group.as_deref())?;
+    check_retention(config)?;
+    check_hosts(config)
+}
+
+fn check_listeners(config: &Config) -> Result<(), String> {
+    for (at, listen) in config.listen.iter().enumerate() {
+        if let Some(other) = config.listen[..at].iter().find(|other| is_same_place(&other.at, &listen.at)) {
+            return Err(match other.to_string() == listen.to_string() {
+                true => format!("listen has {listen} twice: leave one out"),
+                false => format!("listen has {other} and {listen}, which are one place: give each one of its own"),
+            });
+        }
+        if let HttpAddress::On(http) = config.http
+            && is_same_place(&Place::Tcp(http), &listen.at)
+        {
+            return Err(format!(
+                "http is {http}, where {listen} listens already: set http = \"off\" (that listener takes HTTP too), or \
+                 give another port"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whether one place leaves no room for the other.
+fn is_same_place(one: &Place, other: &Place) -> bool {
+    match (one, other) {
+        (Place::Unix(one), Place::Unix(other)) => resolved(one) == resolved(other),
+        (Place::Udp(one), Place::Udp(other)) => is_same_port(*one, *other),
+        (Place::Tcp(one) | Place::Tls(one), Place::Tcp(other) | Place::Tls(other)) => is_same_port(*one, *other),
+        _ => false,
+    }
+}
+
+fn is_same_port(one: SocketAddr, other: SocketAddr) -> bool {
+    // Port 0 is another one each time.
+    one.port() == other.port()
+        && one.port() != 0
+        && (one.ip() == other.ip() || one.ip().is_unspecified() || other.ip().is_unspecified())
+}
+
+fn check_stores(config: &Config) -> Result<(), String> {
+    for (at, store) in config.store.iter().enumerate() {
+        if let Some(other) = config.store[..at].iter().find(|other| is_same_store(other, store)) {
+            let name = if other.to_string() == store.to_string() {
+                format!("{store} twice")
+            } else {
+                format!("{other} and {store}, which are one folder")
+            };
+            return Err(format!("store has {name}: each record would be stored two times; leave one out"));
+        }
+        if let StoreAddress::Sqlite(folder) = store
+            && folder.exists()
+            && !folder.is_dir()
+        {
+            return Err(format!("store {store} is a file: name a folder, which is made where it is missing"));
+        }
+    }
+    match &config.file {
+        Some(file) if file.is_dir() => {
+            let inside = file.join("logspool.log");
+            Err(format!("file is {}, a folder: name a file in it, as {}", file.display(), inside.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_same_store(one: &StoreAddress, other: &StoreAddress) -> bool {
+    match (one, other) {
+        (StoreAddress::Sqlite(one), StoreAddress::Sqlite(other)) => resolved(one) == resolved(other),
+        (StoreAddress::Postgres(one), StoreAddress::Postgres(other)) => one.to_string() == other.to_string(),
+        _ => false,
+    }
+}
+
+/// The path without links and dots; of one that is not there yet as far as that goes.
+fn resolved(path: &Path) -> PathBuf {
+    let full = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    full.canonicalize().unwrap_or_else(|_| full.components().collect())
+}
+
+fn check_retention(config: &Config) -> Result<(), String> {
+    let retention = &config.retention;
+    if retention.days == Some(0) {
+        return Err(
+            "retention.days is 0: all records but today's would be removed at once; give at least 1, or leave \
+                    it out to keep them all"
+                .to_owned(),
+        );
+    }
+    if retention.bytes == Some(0) {
+        return Err("retention.bytes is 0: all records but today's would be removed at once; give the bytes that may \
+                    be kept, or leave it out to keep them all"
+            .to_owned());
+    }
+    let has_sqlite = config.store.iter().any(|store| matches!(store, StoreAddress::Sqlite(_)));
+    if let Some(bytes) = retention.bytes.filter(|_| !has_sqlite) {
+        return Err(format!(
+            "retention.bytes is {bytes}, but no store is of SQLite, the only one that it holds for: give \
+             retention.days instead"
+        ));
+    }
+    match retention.days {
+        Some(days) if config.store.is_empty() => Err(format!(
+            "retention.days is {days}, but there is no store that it holds for: give `store`, or leave it out and let \
+             logrotate keep `file` short"
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn check_hosts(config: &Config) -> Result<(), String> {
+    for host in &config.access.hosts {
+        // What a URL has before and after the name.
+        let (_, rest) = host.split_once("://").unwrap_or(("", host));
+        let name = rest.split(['/', ':']).next().unwrap_or_default();
+        if name.is_empty() && host.parse::<std::net::IpAddr>().is_err() {
+            return Err(format!(
+                "access.hosts has {host:?}, which has no name: write the name alone, \"logs.example\""
+            ));
+        }
+        if name != host {
+            return Err(match host.parse::<std::net::IpAddr>() {
+                Ok(_) => format!("access.hosts has {host:?}: leave it out, IP addresses are always taken"),
+                Err(_) => format!("access.hosts has {host:?}: write the name without a port or path, {name:?}"),
+            });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(text: &str) -> String {
+        Config::parse(text).expect("a configuration").check().expect_err(text)
+    }
+
+    #[test]
+    fn what_cannot_work_is_named_with_its_value_and_mend() {
+        let folder = tempfile::tempdir().unwrap();
+        let there = folder.path().display().to_string();
+        for (text, parts) in [
+            (
+                r#"listen = ["tcp://127.0.0.1:9020", "udp://127.0.0.1:9020", "tcp://127.0.0.1:9020"]"#.to_owned(),
+                ["tcp://127.0.0.1:9020 twice", "leave one out"],
+            ),
+            (
+                "insecure = true\nlisten = [\"tcp://0.0.0.0:9020\", \"tcp://127.0.0.1:9020?protocol=json\"]".to_owned(),
+                ["tcp://0.0.0.0:9020 and tcp://127.0.0.1:9020?protocol=json", "one of its own"],
+            ),
+            (
+                "listen = [\"unix:///run/a/../a/x\", \"unix:///run/a/./../a/x\"]".to_owned(),
+                ["unix:///run/a/../a/x and unix:///run/a/./../a/x", "of its own"],
+            ),
+            (
+                "listen = [\"tcp://127.0.0.1:9080\"]".to_owned(),
+                ["http is 127.0.0.1:9080, where tcp://127.0.0.1:9080", "http = \"off\""],
+            ),
+            ("store = [\"sqlite:a\", \"sqlite:a\"]".to_owned(), ["sqlite:a twice", "leave one out"]),
+            ("store = [\"sqlite:a\", \"sqlite:./a\"]".to_owned(), ["sqlite:a and sqlite:./a", "leave one out"]),
+            (
+                r#"store = ["postgres://me:x@db/logs", "postgres://you@db:5432/logs"]"#.to_owned(),
+                ["postgres://db:5432/logs twice", "leave one out"],
+            ),
+            ("retention.days = 0".to_owned(), ["retention.days is 0", "at least 1"]),
+            ("retention.bytes = 0".to_owned(), ["retention.bytes is 0", "leave it out"]),
+            (
+                "store = [\"postgres://db/logs\"]\nretention.bytes = 5000".to_owned(),
+                ["retention.bytes is 5000", "retention.days instead"],
+            ),
+            ("store = []\nfile = \"x\"\nretention.days = 5".to_owned(), ["retention.days is 5", "give `store`"]),
+            ("access.hosts = [\"logs.example:9080\"]".to_owned(), ["\"logs.example:9080\"", "\"logs.example\""]),
+            ("access.hosts = [\"http://logs.example/\"]".to_owned(), ["\"http://logs.example/\"", "\"logs.example\""]),
+            ("access.hosts = [\"::1\"]".to_owned(), ["\"::1\"", "always taken"]),
+            ("access.hosts = [\"\"]".to_owned(), ["\"\"", "write the name alone"]),
+            ("store_group = \"no such group\"".to_owned(), ["\"no such group\"", "getent group"]),
+            (format!("file = {there:?}"), ["a folder", "name a file in it"]),
+        ] {
+            let said = said(&text);
+            assert!(parts.iter().all(|part| said.contains(part)), "{text}\n  {said}");
+        }
+    }
+
+    #[test]
+    fn what_only_looks_alike_is_taken() {
+        for text in [
+            "listen = [\"tcp://127.0.0.1:0\", \"tcp://127.0.0.1:0\"]",
+            "listen = [\"tcp://127.0.0.1:9020\", \"udp://127.0.0.1:9020\", \"tcp://127.0.0.2:9020\"]",
+            "store = [\"sqlite:a\", \"sqlite:b\", \"postgres://db/a\", \"postgres://db/b\"]",
+            "store = [\"sqlite:a\", \"postgres://db/a\"]\nretention.bytes = 5000",
+            "access.hosts = [\"logs.example\", \"logs\"]",
+        ] {
+            assert_eq!(Ok(()), Config::parse(text).unwrap().check(), "{text}");
+        }
+        let unix = |path: &str| Place::Unix(path.into());
+        assert!(!is_same_place(&unix("/a"), &unix("/b")) && is_same_place(&unix("/a"), &unix("/./a")));
+    }
+}

@@ -1,0 +1,86 @@
+//! Answers that break off: why is said in their last line.
+//!
+//! When the store finds a damaged page in the middle of an answer its status is sent already. So the reason is sent as a
+//! last line, and then the body ends without its end, as before: no client takes the answer for a complete one, also where
+//! it knows nothing of that line.
+
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use futures_util::{StreamExt, stream};
+use serde_json::{Value, json};
+
+use crate::show::Format;
+use crate::visible::visible;
+
+/// Time for the last line to get on its way: what is not sent when the body breaks is thrown away. Chosen: a client that
+/// reads gets it within a moment; one that does not sees that the answer broke off.
+const SENDING: Duration = Duration::from_millis(250);
+
+/// The answer with its reason to break off, where it does.
+pub(super) fn told(answer: Body, format: Format) -> Body {
+    let told = answer.into_data_stream().flat_map(move |piece| match piece {
+        Ok(piece) => stream::iter([Ok(piece)]).left_stream(),
+        Err(error) => {
+            let line = line(format, &error.to_string());
+            let end = async move {
+                tokio::time::sleep(SENDING).await;
+                Err(error)
+            };
+            stream::iter([Ok(Bytes::from(line))]).chain(stream::once(Box::pin(end))).right_stream()
+        }
+    });
+    Body::from_stream(told)
+}
+
+fn line(format: Format, why: &str) -> String {
+    match format {
+        // No row of an answer has this key alone.
+        Format::Ndjson => json!({ "error": why }).to_string() + "\n",
+        Format::Text => format!("error: this answer is not complete: {}\n", visible(why)),
+        Format::Csv => format!("\"error: this answer is not complete: {}\"\r\n", why.replace('"', "\"\"")),
+    }
+}
+
+/// Why an answer broke off, where a line of JSON says so.
+pub fn reason(line: &str) -> Option<String> {
+    // Not for each row: no other line begins so but a count of values of `error`.
+    let line = line.strip_prefix("{\"error\":").map(|_| line)?;
+    match serde_json::from_str(line) {
+        Ok(Value::Object(row)) if row.len() == 1 => row["error"].as_str().map(str::to_owned),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_answer_that_breaks_off_says_why_in_its_last_line_and_has_no_end() {
+        let pieces = [Ok(Bytes::from("{\"message\":\"a\"}\n")), Err(io::Error::other("page 7 of \"x\" is damaged"))];
+        let mut answer = told(Body::from_stream(stream::iter(pieces)), Format::Ndjson).into_data_stream();
+
+        assert_eq!("{\"message\":\"a\"}\n", answer.next().await.unwrap().unwrap());
+        let last = answer.next().await.unwrap().unwrap();
+        assert_eq!(Some("page 7 of \"x\" is damaged".to_owned()), reason(str::from_utf8(&last).unwrap().trim_end()));
+        assert!(answer.next().await.unwrap().is_err());
+    }
+
+    #[tokio::test]
+    async fn a_complete_answer_stays_as_it_is() {
+        let pieces = [Ok::<_, io::Error>(Bytes::from("a\n")), Ok(Bytes::from("b\n"))];
+        let answer = told(Body::from_stream(stream::iter(pieces)), Format::Text);
+
+        assert_eq!("a\nb\n", axum::body::to_bytes(answer, 99).await.unwrap());
+    }
+
+    #[test]
+    fn rows_are_no_reasons() {
+        for row in [r#"{"error":"x","count":2}"#, r#"{"message":"x"}"#, r#"{"error":"#, r#"{"error":null}"#, ""] {
+            assert_eq!(None, reason(row));
+        }
+    }
+}

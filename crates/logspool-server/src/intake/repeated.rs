@@ -1,0 +1,46 @@
+//! Warnings about a store that fails again and again: logged when they begin or change, then once a minute.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+/// Time between two warnings that say the same. Chosen: a store that is away for a night leaves some hundred lines.
+const PAUSE: Duration = Duration::from_secs(60);
+
+/// What was logged last of each kind, and when.
+#[derive(Debug, Default)]
+pub(super) struct Repeated(HashMap<&'static str, (String, Instant)>);
+
+impl Repeated {
+    /// Whether a warning of this kind is to be logged now.
+    pub fn is_due(&mut self, kind: &'static str, text: &str, now: Instant) -> bool {
+        match self.0.get(kind) {
+            Some((last, logged)) if last == text && now.saturating_duration_since(*logged) < PAUSE => false,
+            _ => {
+                self.0.insert(kind, (text.to_owned(), now));
+                true
+            }
+        }
+    }
+
+    /// It works again: whether there was a warning of this kind.
+    pub fn is_over(&mut self, kind: &'static str) -> bool {
+        self.0.remove(kind).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_warning_is_logged_when_it_changes_and_once_a_minute() {
+        let (mut repeated, began) = (Repeated::default(), Instant::now());
+        let mut due = |text, seconds| repeated.is_due("write", text, began + Duration::from_secs(seconds));
+
+        assert!(due("full", 0) && !due("full", 5) && !due("full", 59));
+        assert!(due("full", 60) && !due("full", 61));
+        assert!(due("away", 62) && !due("away", 63));
+        assert!(repeated.is_over("write") && !repeated.is_over("write"));
+        assert!(repeated.is_due("write", "away", began + Duration::from_secs(64)));
+    }
+}

@@ -1,0 +1,81 @@
+//! Whether the tables are still as the steps of `schema` leave them.
+//!
+//! A column that is gone or has another type would show only in what the server says to a row, and then every record
+//! would go to quarantine.
+
+use std::collections::HashMap;
+
+use tokio_postgres::Client;
+
+use super::connection::Failure;
+
+/// What to do about tables that were dropped or changed.
+pub(super) const MEND: &str = "restore the tables of the schema logspool as they were, or let them be made anew without \
+                               the records that are in them: DROP SCHEMA logspool CASCADE";
+
+/// Columns that are written and read, with their types.
+const TABLES: [(&str, &[(&str, &str)]); 3] = [
+    (
+        "records",
+        &[
+            ("time_ns", "bigint"),
+            ("process", "bigint"),
+            ("thread", "bigint"),
+            ("line", "bigint"),
+            ("level", "integer"),
+            ("logger", "text"),
+            ("message", "text"),
+            ("file", "text"),
+            ("function", "text"),
+            ("host", "text"),
+            ("process_name", "text"),
+            ("thread_name", "text"),
+            ("task", "text"),
+            ("trace_id", "text"),
+            ("span_id", "text"),
+            ("exception", "text"),
+            ("stack", "text"),
+            ("fields", "jsonb"),
+        ],
+    ),
+    ("streams", &[("stream", "text"), ("epoch", "bigint"), ("last", "bigint"), ("seen", "timestamp with time zone")]),
+    ("quarantine", &[("received", "timestamp with time zone"), ("reason", "text"), ("record", "text")]),
+];
+
+/// Each column with its type, and whether a row needs a value for it that nobody gives.
+const COLUMNS: &str = "
+    SELECT c.relname::text, a.attname::text, format_type(a.atttypid, NULL)::text,
+        a.attnotnull AND NOT a.atthasdef AND a.attidentity = ''
+    FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+    WHERE c.relnamespace = to_regnamespace('logspool') AND c.relname = ANY ($1) AND a.attnum > 0 AND NOT a.attisdropped";
+
+/// Looks whether they are.
+pub(super) async fn check(client: &Client) -> Result<(), Failure> {
+    let names: Vec<_> = TABLES.iter().map(|(table, _)| *table).collect();
+    let rows = client.query(COLUMNS, &[&names]).await?;
+    let mut found: HashMap<&str, HashMap<&str, (&str, bool)>> = HashMap::new();
+    for row in &rows {
+        let column = (row.try_get(2)?, row.try_get(3)?);
+        found.entry(row.try_get(0)?).or_default().insert(row.try_get(1)?, column);
+    }
+    match TABLES.iter().find_map(|(table, columns)| difference(table, columns, found.get(table))) {
+        Some(difference) => Err(Failure::Fatal(format!("{difference}; {MEND}"))),
+        None => Ok(()),
+    }
+}
+
+fn difference(table: &str, columns: &[(&str, &str)], found: Option<&HashMap<&str, (&str, bool)>>) -> Option<String> {
+    let Some(found) = found else { return Some(format!("there is no table logspool.{table}")) };
+    for (name, kind) in columns {
+        match found.get(name) {
+            None => return Some(format!("logspool.{table} has no column {name}")),
+            Some((other, _)) if other != kind => {
+                return Some(format!("the column {name} of logspool.{table} is {other}, and not {kind}"));
+            }
+            Some(_) => {}
+        }
+    }
+    let is_known = |name: &str| columns.iter().any(|(known, _)| *known == name);
+    let wants = found.iter().find(|(name, (_, is_needed))| *is_needed && !is_known(name));
+    wants.map(|(name, _)| format!("the column {name} of logspool.{table} is NOT NULL and has no default"))
+}

@@ -1,0 +1,167 @@
+//! Who may read what the stores keep: the user of the service, and the members of one group if the configuration names
+//! one. Root always may.
+//!
+//! A folder or file is made without any right for others, so there is no moment in which they can open it. An
+//! existing one is repaired if it belongs to the user of the service, and refused if it belongs to another user, who
+//! could give the rights back at any time. A file that somebody opened before the repair stays open to them.
+
+use std::fs::{self, DirBuilder, Metadata, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, lchown};
+use std::path::Path;
+
+use super::StoreError;
+
+/// The permission bits of the group and of others.
+const RIGHTS: u32 = 0o077;
+
+/// New files in the folder get the folder's group.
+const SET_GROUP: u32 = 0o2000;
+
+/// Who may read, beside the user of the service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Readers {
+    /// Nobody.
+    #[default]
+    Owner,
+    /// Members of the group with this number.
+    Group(u32),
+}
+
+impl Readers {
+    /// Those of a configuration, by the name or the number of the group.
+    ///
+    /// # Errors
+    ///
+    /// There is no such group.
+    pub fn of(group: Option<&str>) -> Result<Self, String> {
+        let Some(name) = group else { return Ok(Self::Owner) };
+        if let Ok(number) = name.parse() {
+            return Ok(Self::Group(number));
+        }
+        match nix::unistd::Group::from_name(name) {
+            Ok(Some(group)) => Ok(Self::Group(group.gid.as_raw())),
+            Ok(None) => Err(format!("store_group is {name:?}, and there is no such group: `getent group` lists them")),
+            Err(error) => Err(format!("cannot look for the group {name:?} of store_group: {error}")),
+        }
+    }
+
+    /// The permission bits of a folder beyond those of its owner.
+    fn of_folder(self) -> u32 {
+        match self {
+            Self::Owner => 0,
+            Self::Group(_) => SET_GROUP | 0o050,
+        }
+    }
+
+    /// The permission bits of a file beyond those of its owner.
+    fn of_file(self) -> u32 {
+        match self {
+            Self::Owner => 0,
+            Self::Group(_) => 0o040,
+        }
+    }
+}
+
+/// Makes a folder if it is missing. Returns the mode that it had if others could open it.
+///
+/// # Errors
+///
+/// Retry: it cannot be made. Fatal: it belongs to somebody else, or its rights cannot be changed.
+pub fn make_folder(path: &Path, readers: Readers) -> Result<Option<u32>, StoreError> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .map_err(|error| StoreError::Retry(format!("cannot create the folder {}: {error}", path.display())))?;
+    // A link to a folder is followed: what counts is whose the folder is.
+    let target = fs::canonicalize(path).map_err(|error| cannot("look at", path, &error))?;
+    let found = fs::symlink_metadata(&target).map_err(|error| cannot("look at", path, &error))?;
+    repair(&target, &found, readers, readers.of_folder())
+}
+
+/// Makes a file if it is missing. An existing one stays as it is.
+///
+/// # Errors
+///
+/// As for [`make_folder`].
+pub fn make_file(path: &Path, readers: Readers) -> Result<(), StoreError> {
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        Ok(_) => repair_file(path, readers).map(drop),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(cannot("create", path, &error)),
+    }
+}
+
+/// Makes a file in a folder of the store, for those who may read the folder.
+///
+/// # Errors
+///
+/// As for [`make_folder`].
+pub fn make_file_as_folder(path: &Path) -> Result<(), StoreError> {
+    let folder = match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    let folder = fs::metadata(folder).map_err(|error| cannot("look at", folder, &error))?;
+    let readers = if folder.mode() & 0o050 == 0o050 { Readers::Group(folder.gid()) } else { Readers::Owner };
+    make_file(path, readers)
+}
+
+/// Repairs the mode of an existing file. Returns the mode that it had if others could open it.
+///
+/// # Errors
+///
+/// Fatal: it is a link, belongs to somebody else, or its rights cannot be changed.
+pub fn repair_file(path: &Path, readers: Readers) -> Result<Option<u32>, StoreError> {
+    let found = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        found => found.map_err(|error| cannot("look at", path, &error))?,
+    };
+    if found.is_symlink() {
+        return Err(StoreError::Fatal(format!(
+            "cannot use {}: it is a symbolic link; put the file itself in its place",
+            path.display()
+        )));
+    }
+    repair(path, &found, readers, readers.of_file())
+}
+
+fn repair(path: &Path, found: &Metadata, readers: Readers, rights: u32) -> Result<Option<u32>, StoreError> {
+    let shown = path.display();
+    let user = nix::unistd::geteuid().as_raw();
+    if found.uid() != user && found.uid() != 0 {
+        return Err(StoreError::Fatal(format!(
+            "cannot use {shown}: it belongs to the user with the number {}, who could read all records; give it to the \
+             user of the service (chown -R {user} {shown}), or name another place",
+            found.uid()
+        )));
+    }
+    let refuse = |what: &str, error: io::Error| {
+        StoreError::Fatal(format!(
+            "cannot use {shown}: others can open it, and {what}: {error}; give it to the user of the service (chown -R \
+             {user} {shown})"
+        ))
+    };
+    if let Readers::Group(group) = readers
+        && found.gid() != group
+    {
+        lchown(path, None, Some(group)).map_err(|error| {
+            StoreError::Fatal(format!(
+                "cannot give {shown} to the group {group} of store_group: {error}; the user of the service has to be \
+                 a member of it"
+            ))
+        })?;
+    }
+    let mode = found.mode() & 0o7777;
+    let wanted = mode & 0o700 | rights;
+    if mode & (RIGHTS | rights) != rights {
+        let changed = fs::set_permissions(path, Permissions::from_mode(wanted));
+        changed.map_err(|error| refuse(&format!("its mode cannot be changed to {wanted:04o}"), error))?;
+    }
+    Ok((mode & RIGHTS & !rights != 0).then_some(mode))
+}
+
+fn cannot(what: &str, path: &Path, error: &io::Error) -> StoreError {
+    StoreError::Retry(format!("cannot {what} {}: {error}", path.display()))
+}

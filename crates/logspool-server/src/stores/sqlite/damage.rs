@@ -1,0 +1,93 @@
+//! Damaged files of the store, and lost records, as `/readyz` shows them.
+//!
+//! The writer, the indexer and queries note damage when they find it. The note is removed at the next maintenance after
+//! the file was moved away or changed.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// See the file head. Shared by all parts of a store.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Damages(Arc<Mutex<Found>>);
+
+#[derive(Debug, Default)]
+struct Found {
+    /// By the name of the file.
+    files: BTreeMap<String, Damage>,
+    /// Lost records. Nothing brings them back, so these stay until the service ends.
+    losses: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Damage {
+    why: String,
+    seen: Option<Content>,
+}
+
+/// Tells whether a file was changed: device, inode, bytes, time of the last change.
+type Content = (u64, u64, u64, i64, i64);
+
+impl Damages {
+    /// Notes a file that cannot be used, and says so once.
+    pub fn note(&self, folder: &Path, name: &str, why: &str) {
+        let damage = Damage { why: why.to_owned(), seen: content(&folder.join(name)) };
+        let before = self.lock().files.insert(name.to_owned(), damage);
+        if before.is_none_or(|before| before.why != why) {
+            tracing::error!("{why}");
+        }
+    }
+
+    /// Notes that records are lost, and says so.
+    pub fn note_loss(&self, why: String) {
+        tracing::error!("{why}");
+        self.lock().losses.push(why);
+    }
+
+    /// Keeps the note of a file that the store itself has changed.
+    pub fn refresh(&self, folder: &Path, name: &str) {
+        if let Some(damage) = self.lock().files.get_mut(name) {
+            damage.seen = content(&folder.join(name));
+        }
+    }
+
+    /// Whether a file is known to be damaged.
+    pub fn has(&self, name: &str) -> bool {
+        self.lock().files.contains_key(name)
+    }
+
+    /// Forgets files that were moved away or changed since, but for those that the caller has open. Returns their names.
+    pub fn forget_changed(&self, folder: &Path, is_open: impl Fn(&str) -> bool) -> Vec<String> {
+        let mut changed = Vec::new();
+        self.lock().files.retain(|name, damage| {
+            let now = content(&folder.join(name));
+            if is_open(name) {
+                damage.seen = now;
+                return true;
+            }
+            let is_as_before = now == damage.seen;
+            if !is_as_before {
+                changed.push(name.clone());
+            }
+            is_as_before
+        });
+        changed
+    }
+
+    /// All that is wrong.
+    pub fn messages(&self) -> Vec<String> {
+        let found = self.lock();
+        found.files.values().map(|damage| damage.why.clone()).chain(found.losses.iter().cloned()).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Found> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn content(path: &Path) -> Option<Content> {
+    let found = fs::metadata(path).ok()?;
+    Some((found.dev(), found.ino(), found.len(), found.mtime(), found.mtime_nsec()))
+}

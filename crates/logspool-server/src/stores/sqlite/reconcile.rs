@@ -1,0 +1,115 @@
+//! Brings catalog and folder together when a store is opened: what the files say of themselves counts. A file that
+//! cannot be used keeps none of the others from being used.
+
+use std::path::Path;
+
+use super::catalog::{Catalog, Entry};
+use super::damage::Damages;
+use super::database::emptiness;
+use super::day_file::{Condition, condition, sealed_problem};
+use super::failure::MEND_DAMAGE;
+use super::folder::{self, Day, log_of};
+use super::wal;
+use crate::stores::StoreError;
+
+/// A folder and what is known of it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Known<'a> {
+    pub folder: &'a Path,
+    pub catalog: &'a Catalog,
+    pub damages: &'a Damages,
+    pub now_ns: i64,
+}
+
+impl Known<'_> {
+    /// Returns the files, oldest first, damaged ones too.
+    ///
+    /// # Errors
+    ///
+    /// Fatal if the newest file was made by a newer logspool: what that knows of the streams cannot be read.
+    pub fn reconcile(self) -> Result<Vec<Entry>, StoreError> {
+        let Self { folder, catalog, damages, .. } = self;
+        let known = catalog.entries()?;
+        let names = folder::day_files(folder)?;
+        for entry in known.iter().filter(|entry| !names.contains(&entry.name)) {
+            tracing::warn!("{} is gone from {}, with {} records", entry.name, folder.display(), entry.rows);
+            catalog.remove(entry.sequence)?;
+        }
+        let newest = known.last().map(|entry| &entry.name);
+        for name in &names {
+            let path = folder.join(name);
+            // First of all: whoever opens the file lets SQLite throw the rest of a damaged log away.
+            self.note_lost_transactions(&path);
+            let entry = known.iter().find(|entry| entry.name == *name);
+            if entry.is_some_and(|entry| entry.sealed) {
+                if let Some(why) = sealed_problem(folder, name) {
+                    damages.note(folder, name, &why);
+                }
+                continue;
+            }
+            match (condition(folder, name)?, entry) {
+                (Condition::Whole(state), _) => {
+                    let range = state.entry.range.filter(|_| state.entry.sealed);
+                    catalog.put(&Entry { range, ..state.entry })?;
+                }
+                // The process ended while it was made: nothing was written to it.
+                (Condition::Unmade, None) => folder::remove_day(&path)?,
+                (Condition::Unmade, Some(entry)) => {
+                    let why = format!("cannot use {}: {}; {MEND_DAMAGE}", path.display(), emptiness(&path));
+                    self.set_aside(entry, &why)?;
+                }
+                (Condition::Newer(why), _) if newest.is_none_or(|newest| newest == name) => {
+                    return Err(StoreError::Fatal(why));
+                }
+                (Condition::Newer(why) | Condition::Damaged(why), Some(entry)) => self.set_aside(entry, &why)?,
+                (Condition::Newer(why) | Condition::Damaged(why), None) => damages.note(folder, name, &why),
+            }
+        }
+        catalog.entries()
+    }
+
+    /// Marks a file as unusable: it is not written to any more. Queries for its day fail and name it, other queries skip
+    /// it.
+    pub fn set_aside(self, entry: &Entry, why: &str) -> Result<(), StoreError> {
+        self.damages.note(self.folder, &entry.name, why);
+        // What came on that day is of that day, mostly.
+        let day = || Some(Day::in_name(&entry.name)?.times(self.now_ns));
+        self.catalog.put(&Entry { sealed: true, range: entry.range.or_else(day), ..entry.clone() })
+    }
+
+    /// Looks again at files that could not be used and have changed since, except those that the caller has open.
+    pub fn look_again(self, is_open: impl Fn(&str) -> bool) -> Result<(), StoreError> {
+        for name in self.damages.forget_changed(self.folder, is_open) {
+            let path = self.folder.join(&name);
+            let entry = self.catalog.entries()?.into_iter().find(|entry| entry.name == name);
+            if folder::is_gone(&path) {
+                tracing::info!("{} was moved away, and keeps nothing from working any more", path.display());
+                if let Some(entry) = entry {
+                    self.catalog.remove(entry.sequence)?;
+                }
+                continue;
+            }
+            match condition(self.folder, &name)? {
+                Condition::Whole(state) => {
+                    tracing::info!("{} can be read again", path.display());
+                    self.catalog.put(&Entry { sealed: true, ..state.entry })?;
+                }
+                Condition::Unmade => {
+                    let why = format!("cannot use {}: {}; {MEND_DAMAGE}", path.display(), emptiness(&path));
+                    self.damages.note(self.folder, &name, &why);
+                }
+                Condition::Newer(why) | Condition::Damaged(why) => self.damages.note(self.folder, &name, &why),
+            }
+        }
+        Ok(())
+    }
+
+    fn note_lost_transactions(self, path: &Path) {
+        let log = log_of(path);
+        match wal::lost_transactions(&log) {
+            Ok(0) => {}
+            Ok(lost) => self.damages.note_loss(wal::loss(&log, path, lost)),
+            Err(error) => tracing::warn!("cannot look through {} for damage: {error}", log.display()),
+        }
+    }
+}
