@@ -14,6 +14,6 @@ mod share;
 mod threads;
 mod turns;
 
-pub use share::{Origin, Refusal, may_take_more, origin};
+pub use share::{Origin, Refusal, origin};
 pub use threads::{Place, Questions, Turn};
 pub use turns::{Counts, Phase, Sizes};

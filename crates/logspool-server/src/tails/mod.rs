@@ -91,7 +91,7 @@ impl Tails {
     /// Gives a batch to all who follow. Does not wait.
     pub fn offer(&self, batch: &Arc<Batch>) {
         // Relaxed, here and below: who begins to follow just now may miss this one.
-        if self.len() == 0 {
+        if self.is_empty() {
             return;
         }
         let bytes = batch.bytes();

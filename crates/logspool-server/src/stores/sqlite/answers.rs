@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::catalog::{Catalog, Entry};
-use super::counts::{Counting, Counts};
+use super::counts::{Counting, Counts, Memory};
 use super::folder::bytes_of_day;
 use super::merge::Merge;
 use super::plan::Key;
@@ -25,6 +25,7 @@ pub struct SqliteAnswers {
     /// What the writer tells, if it is in this process.
     recent: Recent,
     deadline: Duration,
+    counted: Memory,
 }
 
 /// What the store holds.
@@ -55,7 +56,7 @@ impl SqliteAnswers {
     }
 
     pub(super) fn of(folder: &Path, recent: Recent) -> Self {
-        Self { folder: folder.to_owned(), recent, deadline: DEADLINE }
+        Self { folder: folder.to_owned(), recent, deadline: DEADLINE, counted: Memory::default() }
     }
 
     /// The same, with another time after which a query ends with an error; 30 seconds by itself.
@@ -107,16 +108,18 @@ impl Answers for SqliteAnswers {
         let query = Query { since_ns: query.since_ns.max(since), until_ns, ..query.clone() };
         let files = self.files(&query)?;
         let limit = query.limit.unwrap_or(u64::MAX);
+        let mut memory = self.counted.part();
         let counting = Counting { folder: &self.folder, query: &query, until: &until };
         Ok(match &query.stage {
             None => Box::new(Merge::new(&self.folder, &self.recent, files, query, until)),
             Some(Stage::CountBy(field)) => {
-                Box::new(Counts::of_values(counting.run::<Option<String>>(&files, Key::Value(field))?, limit))
+                let counts = counting.run::<Option<String>>(&files, Key::Value(field), &mut memory)?;
+                Box::new(Counts::of_values(counts, limit, memory))
             }
             Some(Stage::Histogram { interval_ns }) => {
                 let interval_ns = (*interval_ns).max(1);
-                let counts = counting.run::<i64>(&files, Key::Interval(interval_ns))?;
-                Box::new(Counts::of_intervals(counts, interval_ns, limit))
+                let counts = counting.run::<i64>(&files, Key::Interval(interval_ns), &mut memory)?;
+                Box::new(Counts::of_intervals(counts, interval_ns, limit, memory))
             }
         })
     }
