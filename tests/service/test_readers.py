@@ -181,12 +181,10 @@ def test_unread_answers_hold_no_thread_and_go_on_where_they_stopped(start_servic
 def test_an_answer_that_is_not_read_in_time_ends_and_its_place_is_free(start_service):
     service = start_service(config=LISTEN + "[limits]\nquery_seconds = 1\n")
     fill(service)
-    unread = asking(service, "/api/query", limit=1000)
-    wait_queries(service, unread=1)
-    wait_queries(service, unread=0)
-
-    with unread:
-        whole = b"".join(iter(lambda: unread.recv(1 << 20), b""))
+    with asking(service, "/api/query", limit=1000) as unread:
+        whole = unread.recv(12)
+        wait_queries(service, running=0, waiting=0, unread=0)
+        whole += b"".join(iter(lambda: unread.recv(1 << 20), b""))
     assert whole.startswith(b"HTTP/1.1 200") and not whole.endswith(b"\r\n0\r\n\r\n"), "it looks complete"
 
 

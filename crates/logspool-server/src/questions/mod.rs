@@ -5,8 +5,8 @@
 //! ```
 //!
 //! - A question holds a *place* from its request until its answer is read. Places are few and shared between peers
-//!   ([`turns`]); a request that gets none is refused at once.
-//! - A few threads of low priority answer ([`threads`]). Peers take turns, and no peer gets all threads.
+//!   (`turns.rs`); a request that gets none is refused at once.
+//! - A few threads of low priority answer (`threads.rs`). Peers take turns, and no peer gets all threads.
 //! - A question whose client does not read its answer pauses, and gives its thread back. It keeps its place.
 //! - A question whose client has gone is cancelled, wherever it is.
 

@@ -4,7 +4,7 @@
 //! intake -> queue -> one thread of low priority -> a short queue for each follower -> its connection
 //! ```
 //!
-//! Followers with the same filter form a group ([`groups`]): a record is compared with each filter once and made into
+//! Followers with the same filter form a group (`groups.rs`): a record is compared with each filter once and made into
 //! text once, however many follow. The intake only adds a batch to a short queue. A follower that does not keep up misses
 //! records, and so do all where the thread does not; each is told how many.
 //!

@@ -20,7 +20,7 @@ use super::tls::{self, Mode, Tls};
 use crate::stores::{CANCELLED, StoreError};
 
 /// How long connecting may take, with the password's check.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long the server's machine may be silent before the connection counts as lost.
 const PEER_TIMEOUT: Duration = Duration::from_secs(30);

@@ -8,7 +8,7 @@ use futures_util::TryStreamExt;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row, RowStream};
 
-use super::connection::{Failure, Link};
+use super::connection::{CONNECT_TIMEOUT, Failure, Link};
 use super::{Config, rows, text};
 use crate::cancel::{Cancel, Until};
 use crate::clock::now_ns;
@@ -53,8 +53,10 @@ impl Answers for Reader {
     }
 
     fn ask(&self, query: &Query, cancel: &Cancel) -> Result<Box<dyn Answer>, StoreError> {
-        let until = Until::new(self.0.config.query_timeout, cancel);
+        let time = self.0.config.query_timeout;
+        let until = Until::new(CONNECT_TIMEOUT + time, cancel);
         let link = self.0.begin(&until).map_err(|failure| self.0.explain(failure, &until))?;
+        let until = Until::new(time, cancel);
         let searches = match &query.stage {
             None => {
                 let (since_ns, until_ns) = plan::bounds(&query.filter);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::catalog::{Catalog, Entry};
-use super::counts::{Counting, Counts};
+use super::counts::{Counting, Counts, Memory};
 use super::damage::Damages;
 use super::folder::bytes_of_day;
 use super::merge::Merge;
@@ -28,6 +28,7 @@ pub struct SqliteAnswers {
     /// Damage that queries find, shared with the writer.
     damages: Damages,
     deadline: Duration,
+    counted: Memory,
 }
 
 /// What the store holds.
@@ -58,7 +59,8 @@ impl SqliteAnswers {
     }
 
     pub(super) fn of(folder: &Path, recent: Recent, damages: Damages) -> Self {
-        Self { folder: folder.to_owned(), recent, damages, deadline: DEADLINE }
+        let counted = Memory::default();
+        Self { folder: folder.to_owned(), recent, damages, deadline: DEADLINE, counted }
     }
 
     /// The same, with another time after which a query ends with an error; 30 seconds by itself.
@@ -152,16 +154,18 @@ impl Answer for Noted {
 impl SqliteAnswers {
     fn answer_from(&self, files: Vec<Entry>, query: Query, until: Until) -> Result<Box<dyn Answer>, StoreError> {
         let limit = query.limit.unwrap_or(u64::MAX);
+        let mut memory = self.counted.part();
         let counting = Counting { folder: &self.folder, query: &query, until: &until };
         Ok(match &query.stage {
             None => Box::new(Merge::new(&self.folder, &self.recent, files, query, until)),
             Some(Stage::CountBy(field)) => {
-                Box::new(Counts::of_values(counting.run::<Option<String>>(&files, Key::Value(field))?, limit))
+                let counts = counting.run::<Option<String>>(&files, Key::Value(field), &mut memory)?;
+                Box::new(Counts::of_values(counts, limit, memory))
             }
             Some(Stage::Histogram { interval_ns }) => {
                 let interval_ns = (*interval_ns).max(1);
-                let counts = counting.run::<i64>(&files, Key::Interval(interval_ns))?;
-                Box::new(Counts::of_intervals(counts, interval_ns, limit))
+                let counts = counting.run::<i64>(&files, Key::Interval(interval_ns), &mut memory)?;
+                Box::new(Counts::of_intervals(counts, interval_ns, limit, memory))
             }
         })
     }

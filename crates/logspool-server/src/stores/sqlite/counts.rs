@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::vec::IntoIter;
 
 use rusqlite::types::{FromSql, ValueRef};
@@ -20,6 +22,46 @@ use crate::stores::{Answer, Found, Next, Progress, StoreError};
 /// Values that are counted in one query, and bytes of them: they are in memory.
 const MOST_VALUES: usize = 1_000_000;
 const MOST_BYTES: usize = 64 << 20;
+
+/// Bytes of the values of all queries together, also of those whose answers are not read to the end. Chosen: one query
+/// with the most values, or several with fewer.
+const MOST_BYTES_OF_ALL: usize = 192 << 20;
+
+/// Bytes that a value takes beside itself: its place in a table that is half empty, and its count.
+const ENTRY_BYTES: usize = 64;
+
+/// Bytes of the values that are counted, over all queries. An atomic: each query counts on a thread of its own.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Memory(Arc<AtomicUsize>);
+
+impl Memory {
+    /// The part of one query: nothing yet.
+    pub fn part(&self) -> MemoryPart {
+        MemoryPart { all: self.clone(), bytes: 0 }
+    }
+}
+
+/// What one query holds of it; given back when it is dropped.
+#[derive(Debug)]
+pub(super) struct MemoryPart {
+    all: Memory,
+    bytes: usize,
+}
+
+impl MemoryPart {
+    /// Takes some more: whether there is room for it.
+    fn take(&mut self, bytes: usize) -> bool {
+        self.bytes += bytes;
+        // Relaxed, here and below: nothing else depends on it.
+        self.all.0.fetch_add(bytes, Ordering::Relaxed) + bytes <= MOST_BYTES_OF_ALL
+    }
+}
+
+impl Drop for MemoryPart {
+    fn drop(&mut self) {
+        self.all.0.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
 
 /// A query that counts.
 pub(super) struct Counting<'a> {
@@ -67,35 +109,45 @@ impl Counted for Option<String> {
 
 impl Counting<'_> {
     /// Counts.
-    pub fn run<K: Counted>(&self, files: &[Entry], key: Key<'_>) -> Result<HashMap<K, u64>, StoreError> {
+    pub fn run<K: Counted>(
+        &self,
+        files: &[Entry],
+        key: Key<'_>,
+        memory: &mut MemoryPart,
+    ) -> Result<HashMap<K, u64>, StoreError> {
         let mut counts = HashMap::new();
         let mut bytes = 0;
         for entry in files {
             let Some(file) = ReadFile::open(self.folder, entry, self.until)? else { continue };
             for (piece, since, until) in self.parts(&file, key)? {
                 let Statement { sql, values } = piece.counts(self.query, &key, since, until);
-                let mut add = |row: &Row<'_>| -> rusqlite::Result<bool> {
+                let mut add = |row: &Row<'_>| -> rusqlite::Result<Option<&'static str>> {
                     let value = K::read(row.get_ref(0)?)?;
                     let count = row.get::<_, i64>(1)?.unsigned_abs();
-                    bytes += if counts.contains_key(&value) { 0 } else { value.bytes() };
+                    let mut has_room = true;
+                    if !counts.contains_key(&value) {
+                        bytes += value.bytes();
+                        has_room = memory.take(value.bytes() + ENTRY_BYTES);
+                    }
                     *counts.entry(value).or_default() += count;
-                    Ok(counts.len() <= MOST_VALUES && bytes <= MOST_BYTES)
+                    Ok(match counts.len() <= MOST_VALUES && bytes <= MOST_BYTES {
+                        true if has_room => None,
+                        true => Some("other queries count too many values just now; ask again later"),
+                        false => Some("there are more than a million values, or they are too long; ask for less time"),
+                    })
                 };
-                let mut count = || -> rusqlite::Result<bool> {
+                let mut count = || -> rusqlite::Result<Option<&'static str>> {
                     let mut statement = file.connection.prepare(&sql)?;
                     let mut rows = statement.query(params_from_iter(&values))?;
                     while let Some(row) = rows.next()? {
-                        if !add(row)? {
-                            return Ok(false);
+                        if let Some(why) = add(row)? {
+                            return Ok(Some(why));
                         }
                     }
-                    Ok(true)
+                    Ok(None)
                 };
-                if !count().map_err(|error| file.failed(&error))? {
-                    return Err(StoreError::Retry(format!(
-                        "cannot count: there are more than {MOST_VALUES} values, or they are too long; \
-                         ask for less time"
-                    )));
+                if let Some(why) = count().map_err(|error| file.failed(&error))? {
+                    return Err(StoreError::Retry(format!("cannot count: {why}")));
                 }
             }
         }
@@ -160,35 +212,41 @@ fn by_minutes(since: Option<i64>, until: Option<i64>) -> Vec<Part> {
 
 /// Counts that are handed out one after the other.
 #[derive(Debug)]
-pub(super) enum Counts {
-    /// By the values of a field: the greatest first.
+pub(super) struct Counts {
+    left: Left,
+    _memory: MemoryPart,
+}
+
+/// Those that are not handed out yet.
+#[derive(Debug)]
+enum Left {
     Values(IntoIter<(Option<String>, u64)>),
-    /// By intervals of so many nanoseconds: the oldest first.
+    /// Numbers of intervals, and their nanoseconds.
     Intervals(IntoIter<(i64, u64)>, i64),
 }
 
 impl Counts {
     /// The greatest first; equal ones in order of their values, nothing before something.
-    pub fn of_values(counts: HashMap<Option<String>, u64>, limit: u64) -> Self {
+    pub fn of_values(counts: HashMap<Option<String>, u64>, limit: u64, memory: MemoryPart) -> Self {
         let mut counts: Vec<_> = counts.into_iter().collect();
         counts.sort_by(|(value, count), (other_value, other)| other.cmp(count).then_with(|| value.cmp(other_value)));
         counts.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-        Self::Values(counts.into_iter())
+        Self { left: Left::Values(counts.into_iter()), _memory: memory }
     }
 
     /// The oldest first.
-    pub fn of_intervals(counts: HashMap<i64, u64>, interval_ns: i64, limit: u64) -> Self {
+    pub fn of_intervals(counts: HashMap<i64, u64>, interval_ns: i64, limit: u64, memory: MemoryPart) -> Self {
         let mut counts: Vec<_> = counts.into_iter().collect();
         counts.sort_unstable();
         counts.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-        Self::Intervals(counts.into_iter(), interval_ns)
+        Self { left: Left::Intervals(counts.into_iter(), interval_ns), _memory: memory }
     }
 
     /// Hands out the next one; `None`: there are no more.
     fn tell(&mut self, each: &mut dyn FnMut(Found<'_>) -> Next) -> Option<Next> {
-        match self {
-            Self::Values(counts) => counts.next().map(|(value, count)| each(Found::Count(value.as_deref(), count))),
-            Self::Intervals(counts, interval_ns) => {
+        match &mut self.left {
+            Left::Values(counts) => counts.next().map(|(value, count)| each(Found::Count(value.as_deref(), count))),
+            Left::Intervals(counts, interval_ns) => {
                 counts.next().map(|(number, count)| each(Found::Interval(number.saturating_mul(*interval_ns), count)))
             }
         }
@@ -204,5 +262,23 @@ impl Answer for Counts {
                 Some(Next::Enough) | None => return Ok(Progress::Ended),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queries_share_the_memory_of_their_values_and_give_it_back() {
+        let memory = Memory::default();
+        let (mut one, mut two) = (memory.part(), memory.part());
+        assert!(one.take(MOST_BYTES_OF_ALL - 1) && two.take(1));
+        assert!(!two.take(1));
+        drop(two);
+
+        assert!(one.take(1) && !one.take(1));
+        drop(one);
+        assert_eq!(0, memory.0.load(Ordering::Relaxed));
     }
 }
