@@ -236,7 +236,7 @@ impl Room {
         self.bytes
     }
 
-    /// From now on the bytes hold what waits for a store, and count in [`Pool::filling`]. They neither grow nor shrink.
+    /// From now on the bytes hold what waits for a store, and count as used in `Budget::filling`. They neither grow nor shrink.
     pub fn keep(&mut self) {
         if !std::mem::replace(&mut self.is_kept, true) {
             self.pool.lock().kept += self.bytes;

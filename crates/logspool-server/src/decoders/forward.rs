@@ -33,7 +33,7 @@ pub struct Limits {
     pub frame: usize,
     /// Bytes of its entries, decompressed.
     pub expanded: usize,
-    /// Bytes of the rows of its records ([`ROW_BYTES`]), and of its tag, as often as it is the logger or a field of one.
+    /// Bytes of the rows of its records (`batch::ROW_BYTES`), and of its tag, as often as it is the logger or a field of one.
     pub repeated: usize,
     /// Values in an entry.
     pub items: usize,
