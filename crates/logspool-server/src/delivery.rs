@@ -141,6 +141,12 @@ impl Delivery {
         Arc::new(Self { batch, chunk, fence, open: AtomicUsize::new(stores), sender, _room: room })
     }
 
+    /// Whether its sender waits to hear what becomes of it.
+    pub fn is_awaited(&self) -> bool {
+        let answer = self.sender.lock().unwrap_or_else(PoisonError::into_inner);
+        matches!(answer.to, Some(Asker::Waits(_)))
+    }
+
     /// Whether a newer connection sends its stream: then it is not to be stored.
     pub fn is_replaced(&self) -> bool {
         self.fence.as_ref().is_some_and(Fence::is_replaced)
