@@ -130,7 +130,7 @@ PART = Part(
         Column("undecoded", "undecoded records per bomb", 2),
         Column("stored", "other records per bomb", 2),
     ),
-    most_rounds=1,
+    most_rounds=3,
     question="A thousand connections send one bomb each at the same time, to a service with the default limits and "
     "1 GiB of address space. Meanwhile an honest sender on another address sends one record after the other and waits "
     "for each ack. The peak of the resident memory may be three times limits.waiting_bytes above what it was idle.",

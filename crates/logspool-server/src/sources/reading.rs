@@ -21,7 +21,7 @@ use crate::value::Value;
 /// The logger of records about frames that could not be read.
 pub const UNDECODED: &str = "logspool.undecoded";
 
-/// Bytes of a frame that could not be read that its record keeps.
+/// Bytes of JSON that the beginning of a frame which could not be read takes in its record.
 const KEPT_BYTES: usize = 4096;
 
 /// Frames shorter than this are tiny. Chosen: a line of text that was sent to the wrong port is longer, and is kept.
@@ -175,7 +175,7 @@ impl<'a> Reader<'a> {
             Some(run) if frame.len() < TINY_BYTES => run.frames += 1,
             _ => {
                 self.end_run();
-                let beginning = frame[..frame.len().min(KEPT_BYTES)].to_vec();
+                let beginning = beginning(frame).to_vec();
                 self.run = Some(Rejected { why, beginning, bytes: frame.len(), frames: 1 });
             }
         }
@@ -235,6 +235,16 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// The beginning of a frame, as much as is kept. A control character takes six bytes of JSON.
+fn beginning(frame: &[u8]) -> &[u8] {
+    let mut left = KEPT_BYTES;
+    let fits = |byte: &&u8| {
+        let cost = if byte.is_ascii_control() { 6 } else { 1 };
+        left.checked_sub(cost).inspect(|rest| left = *rest).is_some()
+    };
+    &frame[..frame.iter().take_while(fits).count()]
+}
+
 /// A JSON line; GELF by the keys that it must have.
 fn json(frame: &[u8]) -> Result<Record<'_>, String> {
     let pairs = json_line::object(frame).map_err(|error| error.to_string())?;
@@ -291,6 +301,11 @@ mod tests {
         assert_eq!(format!(r#"{{"frame":"{long}","frame_bytes":32}}"#), rows[3].1);
         assert_eq!(format!(r#"{{"frame":"{long}","frame_bytes":32,"frames":2}}"#), rows[4].1);
         assert_eq!(5, rows.len());
+    }
+
+    #[test]
+    fn of_a_frame_that_cannot_be_read_as_much_is_kept_as_takes_4_kib() {
+        assert_eq!([4096, 682, 3], [&[b'x'; 5000][..], &[0; 5000], b"a\0b"].map(|frame| beginning(frame).len()));
     }
 
     #[test]
