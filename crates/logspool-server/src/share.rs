@@ -59,7 +59,7 @@ impl fmt::Display for Refusal {
         match self {
             Self::Full { limit } => write!(to, "all {limit} are taken"),
             Self::Share { held, limit } => {
-                write!(to, "this address has {held} of {limit}, and may not have more now")
+                write!(to, "this peer has {held} of {limit}, and may not have more now")
             }
         }
     }

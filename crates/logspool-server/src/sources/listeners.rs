@@ -136,7 +136,10 @@ impl Listener {
                 Err(refusal) => {
                     shared.intake.metrics.close(refusal.reason());
                     warnings::warn(refusal.reason(), None, || {
-                        format!("connection of {} refused: {refusal} (limits.connections)", peer.origin())
+                        format!(
+                            "connection of {} refused: {refusal} (limits.connections, limits.connections_per_peer)",
+                            peer.origin()
+                        )
                     });
                 }
             }

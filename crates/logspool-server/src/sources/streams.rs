@@ -106,7 +106,9 @@ where
         End::Slow(limit) => ("slow", format!("it was silent for longer than limits.{limit}")),
         End::Deaf => ("slow", "it took no answer for longer than limits.frame_seconds".to_owned()),
         End::Refused => ("refused", "its chunk does not follow what is stored, or it was replaced".to_owned()),
-        End::NoSlot(refusal) => (refusal.reason(), format!("{refusal} (limits.connections)")),
+        End::NoSlot(refusal) => {
+            (refusal.reason(), format!("{refusal} (limits.connections, limits.connections_per_peer)"))
+        }
         End::Key(why) => ("key", why),
         End::Io(error) => ("network", error.to_string()),
     };
