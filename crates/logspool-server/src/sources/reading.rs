@@ -1,9 +1,9 @@
 //! A frame to a record in a batch.
 //!
 //! A frame that its decoder cannot read becomes a record itself, which says why and holds the beginning of the frame: it
-//! is counted, found by a query for the logger `logspool.undecoded`, and the connection goes on. A run of tiny frames
-//! that cannot be read becomes one such record with their number: as records of their own they would take a hundred times
-//! the bytes that were sent.
+//! is counted, found by a query for the logger `logspool.undecoded`, and the connection goes on. Tiny frames that cannot
+//! be read and follow one another become one such record with their number where they are the same, or many: as records
+//! of their own they would take a hundred times the bytes that were sent.
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
@@ -27,6 +27,9 @@ const KEPT_BYTES: usize = 4096;
 /// Frames shorter than this are tiny. Chosen: a line of text that was sent to the wrong port is longer, and is kept.
 const TINY_BYTES: usize = 32;
 
+/// Tiny frames in a row that get records of their own while they differ. Chosen: enough to see what a peer sends.
+const SHOWN: usize = 8;
+
 /// Reads the frames of one peer into batches.
 #[derive(Debug)]
 pub struct Reader<'a> {
@@ -43,6 +46,8 @@ pub struct Reader<'a> {
     rejected: usize,
     /// Records about them.
     undecoded: usize,
+    /// Of these, those without another record between them.
+    in_a_row: usize,
 }
 
 /// A frame that could not be read, and the number of tiny ones directly after it.
@@ -95,7 +100,19 @@ impl<'a> Reader<'a> {
         let frames = metrics.frames(protocol.name());
         let arrived = Local::now().fixed_offset();
         let (host, batch) = (peer.host(), Batch::default());
-        Self { protocol, host, peer, metrics, frames, arrived, batch, run: None, rejected: 0, undecoded: 0 }
+        Self {
+            protocol,
+            host,
+            peer,
+            metrics,
+            frames,
+            arrived,
+            batch,
+            run: None,
+            rejected: 0,
+            undecoded: 0,
+            in_a_row: 0,
+        }
     }
 
     /// Whose frames these are.
@@ -128,11 +145,7 @@ impl<'a> Reader<'a> {
         }
         self.frames.add(1);
         let record = match self.protocol {
-            // Another tiny frame of a run is only counted, so the reason is not needed.
-            Protocol::Pickle => log_record::read(frame, pickle::Limits::default()).map_err(|error| match &self.run {
-                Some(_) if frame.len() < TINY_BYTES => String::new(),
-                _ => error.to_string(),
-            }),
+            Protocol::Pickle => log_record::read(frame, pickle::Limits::default()).map_err(|error| error.to_string()),
             Protocol::Json => json(frame),
             Protocol::Syslog | Protocol::OctetCounted => {
                 syslog::read(frame, self.arrived).map_err(|error| error.to_string())
@@ -149,6 +162,7 @@ impl<'a> Reader<'a> {
     /// Takes a record.
     pub fn push(&mut self, record: &Record<'_>) {
         self.end_run();
+        self.in_a_row = 0;
         self.append(record);
     }
 
@@ -172,7 +186,9 @@ impl<'a> Reader<'a> {
     fn reject_frame(&mut self, frame: &[u8], why: String) {
         self.rejected += 1;
         match &mut self.run {
-            Some(run) if frame.len() < TINY_BYTES => run.frames += 1,
+            Some(run) if frame.len() < TINY_BYTES && (frame == run.beginning || self.in_a_row + 1 >= SHOWN) => {
+                run.frames += 1;
+            }
             _ => {
                 self.end_run();
                 let beginning = beginning(frame).to_vec();
@@ -202,6 +218,7 @@ impl<'a> Reader<'a> {
         };
         self.append(&record);
         self.undecoded += 1;
+        self.in_a_row += 1;
     }
 
     /// Bytes of memory that the records so far use.
@@ -291,7 +308,7 @@ mod tests {
     #[test]
     fn a_run_of_tiny_frames_that_cannot_be_read_is_one_record_with_their_number() {
         let long = vec![b'x'; TINY_BYTES];
-        let batch = read(Protocol::Json, &[b"{}", b"x", b"{}", b"{\"message\":\"good\"}", b"y", &long, &long, b"z"]);
+        let batch = read(Protocol::Json, &[b"{}", b"{}", b"{}", b"{\"message\":\"good\"}", b"y", &long, &long, b"z"]);
 
         let rows: Vec<_> = batch.rows().map(|row| (row.logger, row.fields.unwrap_or_default())).collect();
         assert_eq!((UNDECODED, r#"{"frame":"{}","frame_bytes":2,"frames":3}"#), rows[0]);
@@ -299,8 +316,18 @@ mod tests {
         assert_eq!((UNDECODED, r#"{"frame":"y","frame_bytes":1}"#), rows[2]);
         let long = String::from_utf8(long).unwrap();
         assert_eq!(format!(r#"{{"frame":"{long}","frame_bytes":32}}"#), rows[3].1);
-        assert_eq!(format!(r#"{{"frame":"{long}","frame_bytes":32,"frames":2}}"#), rows[4].1);
-        assert_eq!(5, rows.len());
+        assert_eq!(r#"{"frame":"z","frame_bytes":1}"#, rows[5].1);
+        assert_eq!(6, rows.len());
+    }
+
+    #[test]
+    fn of_tiny_frames_that_differ_the_first_of_a_row_are_records() {
+        let frames: Vec<_> = (0..100).map(|number: u8| [b'x', number]).collect();
+        let frames: Vec<&[u8]> = frames.iter().map(<[u8; 2]>::as_slice).collect();
+        let batch = read(Protocol::Pickle, &frames);
+
+        assert_eq!(SHOWN, batch.len());
+        assert!(batch.row(SHOWN - 1).unwrap().fields.unwrap().ends_with(r#","frames":93}"#));
     }
 
     #[test]

@@ -107,7 +107,8 @@ impl Work {
         self.open.retain(|sequence, _| entries.iter().any(|entry| entry.sequence == *sequence));
         let mut result = Ok(());
         for entry in entries {
-            if !self.finished.contains(&entry.sequence) {
+            // A damaged file is named already, and an index of it would be too.
+            if !self.finished.contains(&entry.sequence) && !self.damages.has(&entry.name) {
                 result = self.go_on(&entry).and(result);
             }
         }
