@@ -1,4 +1,4 @@
-"""What does input that grows when it is decoded cost: memory, and the time of an honest sender's acks?"""
+"""Measure what input that grows when it is decoded costs: memory, and the time of an honest sender's acks."""
 
 from __future__ import annotations
 

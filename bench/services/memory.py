@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import threading
 import time
-from collections.abc import Iterator
 
 from rounds import Column, Round
 from services import counting
@@ -20,7 +18,6 @@ IDLE, AFTER, OVERLOAD = "idle, silent connections", "after a load and silence", 
 #: transaction on its way to the store, and what the allocator keeps.
 BESIDE_MB = 64
 CONNECTIONS = 4
-SAMPLE_SECONDS = 0.01
 
 
 def measure(ground: Ground) -> Round:
@@ -74,7 +71,7 @@ def _overload(ground: Ground) -> dict[str, float]:
             serving(ground.binary, "--store", url, config=config) as service,
             ground.blasting("lines", service.tcp, *arguments) as load,
         ):
-            with _watching(service) as peak:
+            with service.watched() as peak:
                 began = load.begin()
                 wait("the first rows", lambda: service.stored() > 0)
                 with ground.server.frozen():
@@ -101,24 +98,6 @@ def _overload(ground: Ground) -> dict[str, float]:
         "refused": refused,
         **counts,
     }
-
-
-@contextlib.contextmanager
-def _watching(service: Service) -> Iterator[list[float]]:
-    """Sample the memory of a service while the block runs."""
-    samples, ended = [service.memory_mb()], threading.Event()
-
-    def sample() -> None:
-        while not ended.wait(SAMPLE_SECONDS):
-            samples.append(service.memory_mb())
-
-    thread = threading.Thread(target=sample)
-    thread.start()
-    try:
-        yield samples
-    finally:
-        ended.set()
-        thread.join()
 
 
 PART = Part(

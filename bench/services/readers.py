@@ -29,7 +29,6 @@ HONEST, HOSTILE = "127.0.0.1", "127.0.0.2"
 SCAN = r'message~"(sends|of|took) [a-z0-9.]+[0-9]$"'
 #: One record of one trace: an index finds it.
 HONEST_QUESTION = {"q": "trace_id=needle", "limit": "10"}
-SAMPLE_SECONDS = 0.02
 #: After the hostile clients have gone: far more than an honest question takes, far less than a scan.
 GONE_SECONDS = 5.0
 
@@ -93,7 +92,7 @@ def _beside(ground: Ground, service: Service, sent: int) -> tuple[dict[str, floa
     command = [sys.executable, str(HERE / "readers_sender.py"), str(service.ports["http"]), str(sent)]
     sender = Sender([*command, str(ground.sizes.readers_seconds)])
     try:
-        with _watching(service) as memory, _questions(service) as times:
+        with service.watched() as memory, _questions(service) as times:
             sender.begin()
             result = sender.result()
     finally:
@@ -153,24 +152,6 @@ def _questions(service: Service) -> Iterator[list[float]]:
         thread.join()
     if failures:
         raise Wrong(str(failures[0]))
-
-
-@contextlib.contextmanager
-def _watching(service: Service) -> Iterator[list[float]]:
-    """Sample the memory of the service while the block runs."""
-    samples, ended = [service.memory_mb()], threading.Event()
-
-    def sample() -> None:
-        while not ended.wait(SAMPLE_SECONDS):
-            samples.append(service.memory_mb())
-
-    thread = threading.Thread(target=sample)
-    thread.start()
-    try:
-        yield samples
-    finally:
-        ended.set()
-        thread.join()
 
 
 class Hostile:

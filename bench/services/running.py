@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import tempfile
+import threading
 import time
 import urllib.request
 from collections.abc import Iterator, Sequence
@@ -17,6 +18,8 @@ from services import processes
 from services.part import Wrong, wait
 
 DEADLINE = 60.0
+#: Between two samples of the memory.
+SAMPLE_SECONDS = 0.01
 
 
 class Service:
@@ -71,6 +74,23 @@ class Service:
     def memory_mb(self) -> float:
         """Return its resident memory."""
         return processes.memory_mb(self.process.pid)
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[list[float]]:
+        """Sample its resident memory, in MB, while the block runs."""
+        samples, ended = [self.memory_mb()], threading.Event()
+
+        def sample() -> None:
+            while not ended.wait(SAMPLE_SECONDS):
+                samples.append(self.memory_mb())
+
+        thread = threading.Thread(target=sample)
+        thread.start()
+        try:
+            yield samples
+        finally:
+            ended.set()
+            thread.join()
 
     def stop(self) -> None:
         """End it; everything that came is stored."""
