@@ -21,7 +21,7 @@ use super::job::Job;
 use super::results::Results;
 use super::view::{self, View, Wishes};
 use super::waiting::{self, Deadline};
-use super::{future_type, intake, timer_type, timers};
+use super::{arguments, future_type, intake, timer_type, timers};
 use crate::leaving;
 use crate::names::names;
 use crate::object::{self, Owned};
@@ -307,10 +307,10 @@ impl PoolCore {
     fn options(
         slf: &Bound<'_, Self>,
         priority: &str,
-        timeout: Option<f64>,
+        #[pyo3(from_py_with = arguments::timeout)] timeout: Option<f64>,
         done_callback: Option<Bound<'_, PyAny>>,
         failed_callback: Option<Bound<'_, PyAny>>,
-        results: Option<Py<Results>>,
+        #[pyo3(from_py_with = arguments::results)] results: Option<Py<Results>>,
     ) -> PyResult<View> {
         View::new(slf, priority, timeout, done_callback, failed_callback, results)
     }
@@ -349,7 +349,10 @@ impl PoolCore {
 
     /// Wait until no job waits and none runs.
     #[pyo3(signature = (timeout=None))]
-    fn wait_idle(slf: &Bound<'_, Self>, timeout: Option<f64>) -> PyResult<bool> {
+    fn wait_idle(
+        slf: &Bound<'_, Self>,
+        #[pyo3(from_py_with = arguments::timeout)] timeout: Option<f64>,
+    ) -> PyResult<bool> {
         let shared = slf.get().shared()?;
         // For jobs whose worker could not be started.
         intake::start_workers(&intake::Origin::of_pool(slf.as_borrowed()), shared, shared.jobs.revive())?;

@@ -7,6 +7,7 @@
 //! [`completions`] hand results to asyncio and to `as_completed`; [`semaphore`] is the core's semaphore as a Python
 //! type. Types are PyO3's where that is cheap enough; methods whose cost counts are raw functions ([`fast`]).
 
+mod arguments;
 mod completions;
 mod core;
 mod event_loop;

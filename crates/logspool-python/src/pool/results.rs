@@ -11,7 +11,7 @@ use pyo3::types::{PyTuple, PyType};
 
 use super::core::Shared;
 use super::waiting::{self, Deadline};
-use super::worker;
+use super::{arguments, worker};
 use crate::object::Owned;
 
 /// What a job gives.
@@ -182,7 +182,11 @@ impl Results {
 
     /// Return the next value, or raise what a job raised; wait for it, at most `timeout` seconds.
     #[pyo3(signature = (timeout=None))]
-    fn get(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
+    fn get(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = arguments::timeout)] timeout: Option<f64>,
+    ) -> PyResult<Py<PyAny>> {
         self.next(py, Deadline::after(timeout)?)?.ok_or_else(|| empty(py, "all jobs have ended"))
     }
 

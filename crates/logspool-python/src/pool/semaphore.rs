@@ -11,8 +11,8 @@ use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 
-use super::fast;
 use super::waiting::{self, Deadline};
+use super::{arguments, fast};
 use crate::leaving;
 use crate::object::{self, Owned};
 
@@ -35,13 +35,18 @@ fn permits(name: &str, count: i64, least: i64) -> PyResult<u32> {
 impl Semaphore {
     #[new]
     #[pyo3(signature = (value=1))]
-    fn new(value: i64) -> PyResult<Self> {
+    fn new(#[pyo3(from_py_with = arguments::value)] value: i64) -> PyResult<Self> {
         core::Semaphore::new(permits("value", value, 0)?).map(Self).map_err(too_many)
     }
 
     /// Take a permit; wait for one where none is free.
     #[pyo3(signature = (blocking=true, timeout=None))]
-    fn acquire(&self, py: Python<'_>, blocking: bool, timeout: Option<f64>) -> PyResult<bool> {
+    fn acquire(
+        &self,
+        py: Python<'_>,
+        blocking: bool,
+        #[pyo3(from_py_with = arguments::timeout)] timeout: Option<f64>,
+    ) -> PyResult<bool> {
         if !blocking {
             if timeout.is_some() {
                 return Err(PyValueError::new_err("can't specify timeout for non-blocking acquire"));
