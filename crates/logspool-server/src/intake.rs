@@ -39,7 +39,7 @@ const GROUP_TIME: Duration = Duration::from_millis(50);
 ///
 /// Chosen: a commit takes 2 to 5 ms on a good disk, so the larger part of the time is left for gathering. With all of
 /// [`GROUP_TIME`] an ack takes ten times as long beside others as alone.
-const ACK_TIME: Duration = Duration::from_millis(12);
+const ACK_TIME: Duration = Duration::from_millis(10);
 
 /// Silence that ends a transaction's wait: who sends in parts and waits for the answers has sent all that it may.
 const QUIET: Duration = Duration::from_millis(5);

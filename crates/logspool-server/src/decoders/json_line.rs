@@ -21,8 +21,8 @@ pub enum JsonLineError {
 
 /// JSON values in a line, names of keys included.
 ///
-/// Chosen: ten times the limit of a pickle, since lists of numbers come as JSON; they take 6 MiB while they are decoded.
-const ITEMS: usize = 100_000;
+/// Chosen: three times the limit of a pickle, since lists of numbers come as JSON; they take 2 MiB while they are decoded.
+const ITEMS: usize = 30_000;
 
 impl fmt::Display for JsonLineError {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
