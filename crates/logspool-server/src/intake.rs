@@ -144,17 +144,40 @@ impl Intake {
         from
     }
 
-    /// The same for senders that know no answers.
-    pub fn leave(&self, batch: Batch, mut room: Room) {
-        room.keep();
+    /// Makes the room that was reserved for a batch as large as the batch is.
+    pub async fn fit(&self, mut room: Room, batch: &Batch) -> Room {
+        room.shrink(batch.bytes());
+        if room.holds(batch.bytes()) {
+            return room;
+        }
+        // A single record may be larger than what was reserved. The room goes back first: tasks that hold some and wait
+        // for more would wait for each other.
+        let origin = room.origin();
+        drop(room);
+        self.room_for(origin, batch).await
+    }
+
+    /// Hands over a batch of a sender that knows no answers, for which room was reserved. A task that is stopped while it
+    /// waits for more room has counted the records.
+    pub async fn leave(&self, batch: Batch, room: Room) {
+        if batch.is_empty() {
+            return;
+        }
         let unheard = Unheard::new(&self.unheard, batch.len());
+        let room = self.fit(room, &batch).await;
+        self.enter_unheard(batch, unheard, room);
+    }
+
+    fn enter_unheard(&self, batch: Batch, unheard: Unheard, mut room: Room) {
+        room.keep();
         self.enter(room.origin(), batch, |batch, stores| Delivery::unheard(batch, unheard, stores, Some(room)));
     }
 
     /// The same for senders that cannot wait: `false`, and the batch is dropped, where there is no room now.
     pub fn try_leave(&self, origin: Origin, batch: Batch) -> bool {
         let Some(room) = self.budget.try_for_records(origin, batch.bytes()) else { return false };
-        self.leave(batch, room);
+        let unheard = Unheard::new(&self.unheard, batch.len());
+        self.enter_unheard(batch, unheard, room);
         true
     }
 

@@ -157,7 +157,7 @@ impl Chunks {
                         reader.reject(&input.buffer, &error.to_string());
                         let bytes = input.buffer.len();
                         let room = shared.intake.room_to_decode(peer.origin(), bytes, bytes).await;
-                        shared.intake.leave(reader.take(), room);
+                        shared.intake.leave(reader.take(), room).await;
                         return Err(End::Frame(FrameError::Forward));
                     }
                 };

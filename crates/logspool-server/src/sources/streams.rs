@@ -203,7 +203,7 @@ async fn frames<R: AsyncRead + Unpin>(
             if is_cut {
                 reader.reject(&input.buffer, "the connection ended before the frame did");
             }
-            leave(&mut reader, &shared.intake, room).await;
+            shared.intake.leave(reader.take(), room).await;
         }
         if ended == Ended::Stream {
             return end;
@@ -260,24 +260,8 @@ async fn take_frames<R>(
     };
     drop(turn);
     input.advance(at);
-    leave(reader, intake, room).await;
+    intake.leave(reader.take(), room).await;
     taken
-}
-
-/// Hands over what was read. Nobody waits for the outcome: these senders know no answer.
-async fn leave(reader: &mut Reader<'_>, intake: &Intake, mut room: Room) {
-    let batch = reader.take();
-    if batch.is_empty() {
-        return;
-    }
-    room.shrink(batch.bytes());
-    if !room.holds(batch.bytes()) {
-        // A single record may be larger than what was reserved. The room goes back first: those who hold some and wait
-        // for more would wait for each other.
-        drop(room);
-        room = intake.room_for(reader.origin(), &batch).await;
-    }
-    intake.leave(batch, room);
 }
 
 /// The bytes of a connection, with its limits of time and memory.

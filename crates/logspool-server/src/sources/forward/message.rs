@@ -183,29 +183,15 @@ impl Delivery<'_> {
         self.last(reader, None, room).await
     }
 
-    async fn submit(
-        &mut self,
-        reader: &mut Reader<'_>,
-        chunk: Option<Chunk>,
-        has: Has,
-        mut room: Room,
-    ) -> Result<(), End> {
+    async fn submit(&mut self, reader: &mut Reader<'_>, chunk: Option<Chunk>, has: Has, room: Room) -> Result<(), End> {
         let intake = &self.shared.intake;
         let numbered = chunk.map(|chunk| self.chunks.place(chunk, self.shared)).transpose()?;
         let batch = reader.take();
-        room.shrink(batch.bytes());
-        if !room.holds(batch.bytes()) {
-            // A single record may be larger than what was reserved. The room goes back first: those who hold some and
-            // wait for more would wait for each other.
-            drop(room);
-            room = intake.room_for(reader.origin(), &batch).await;
-        }
         if self.ack.is_none() {
-            if !batch.is_empty() {
-                intake.leave(batch, room);
-            }
+            intake.leave(batch, room).await;
             return Ok(());
         }
+        let room = intake.fit(room, &batch).await;
         let outcome = intake.submit(batch, numbered, room);
         let ack = if has == Has::Ended { self.ack.take() } else { None };
         self.waiting.send((ack, outcome)).await.map_err(|_| End::Refused)
