@@ -20,6 +20,9 @@ if fixtures.faults_full():
 #: each signal asks for the next.
 PERIOD_OF = {"sync": 0.0}
 
+#: What follows the number in the line that tells how many records were refused.
+REFUSED_TOLD = b" records dropped: the queue was full"
+
 PROGRAM = """\
 import faulthandler, gc, itertools, json, logging, signal, sys, threading, time
 from suite import side, stats_view
@@ -102,8 +105,10 @@ def test_signals_collections_and_threads_that_log_never_hang_and_are_all_account
     assert broken == []
     assert dropped == 0
     assert offered == sum(calls.values())
-    assert written == there == offered - refused
+    assert there == offered - refused
+    # On a machine that is busy enough records are refused, and lines in the file say so.
+    assert sum(int(line.removesuffix(REFUSED_TOLD)) for line in found.other) <= refused
+    assert written == there + len(found.other)
     assert found.doubled() == {}
-    assert found.other == []
     assert outcome.err == b""
     assert queue_folder.left_in(queue_dir) == []
