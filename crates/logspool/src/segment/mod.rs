@@ -6,6 +6,7 @@
 //! path compares the process generation first (see `generation.rs`).
 
 pub mod folder;
+pub mod identity;
 pub mod layout;
 
 use std::ffi::CString;
@@ -19,9 +20,11 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::clock::{self, Point};
+use crate::kernel;
 use crate::nap::nap;
 use crate::record::{Encoder, Value, Values};
 use folder::Folder;
+use identity::ProcessIdentity;
 use layout::{Header, LaneHead, SinkHead, Table};
 
 /// A mapped segment.
@@ -83,6 +86,10 @@ impl Segment {
     ///
     /// When the folder cannot be used, is no tmpfs, or has no room for the fixed part and the first lanes.
     pub fn create(path: &Path, ring_limit: Option<u64>) -> io::Result<Self> {
+        if !kernel::has_record_locks() {
+            let text = "the system refuses record locks, by which others see that this process lives";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, text));
+        }
         let folder = Folder::open(path)?;
         if !folder.is_memory()? {
             let text = format!("{} is not on a tmpfs, where a hung disk could stall callers", path.display());
@@ -91,7 +98,7 @@ impl Segment {
         let free = folder.free_bytes()?;
         let ring_limit = ring_limit.unwrap_or((free / 8).min(MAX_RING_TOTAL)).max(FIRST_RING_BYTES);
         let bytes = layout::RINGS + ring_limit;
-        let name = folder::process_name();
+        let name = ProcessIdentity::of_this().to_string();
         let lock = own_lock(&folder, &name)?;
         // What lies under this name can only be of this very process image: a fork's child of the same pid
         // after a wrap of start times is not possible while the lock was free. It is unfinished; begin anew.
@@ -150,6 +157,7 @@ impl Segment {
 
     fn initialize(&self) {
         let header = self.base.as_ptr().cast::<Header>();
+        let this = ProcessIdentity::of_this();
         let mut uuid = [0_u8; 16];
         // SAFETY: `uuid` is a valid place for 16 bytes; the result may be short only for larger requests.
         unsafe { libc::getrandom(uuid.as_mut_ptr().cast(), uuid.len(), 0) };
@@ -161,8 +169,8 @@ impl Segment {
             (*header).uuid = uuid;
             (*header).pid = std::process::id();
             (*header).clock = clock::kind() as u32;
-            (*header).process_start = folder::process_start();
-            (*header).pid_namespace = folder::pid_namespace();
+            (*header).process_start = this.start;
+            (*header).pid_namespace = this.namespace;
             (*header).created_ns = clock::wall_ns();
         }
         let header = self.header();
@@ -453,13 +461,9 @@ fn map(file: Option<&File>, bytes: u64) -> io::Result<NonNull<u8>> {
     if base == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
     }
+    // Where the call is refused, forked children inherit the mapping; they never use it.
     // SAFETY: the range was just mapped.
-    if unsafe { libc::madvise(base, bytes as usize, libc::MADV_DONTFORK) } != 0 {
-        let error = io::Error::last_os_error();
-        // SAFETY: the range was just mapped and nobody knows it.
-        unsafe { libc::munmap(base, bytes as usize) };
-        return Err(error);
-    }
+    unsafe { libc::madvise(base, bytes as usize, libc::MADV_DONTFORK) };
     Ok(NonNull::new(base.cast()).expect("mmap never returns the null page without MAP_FIXED"))
 }
 
