@@ -17,6 +17,7 @@ use crate::collector::{Collector, Turn};
 use crate::copies;
 use crate::gate::Gate;
 use crate::generation;
+use crate::kernel;
 use crate::lateness::Lateness;
 use crate::nap::nap;
 use crate::overflow::Budget;
@@ -187,9 +188,13 @@ fn begin() -> Option<Pipeline> {
 }
 
 fn warn_of_memory(path: &Path, error: &std::io::Error) {
+    let mend = match error.kind() {
+        ErrorKind::Unsupported if !kernel::has_record_locks() => "see python -m logspool doctor",
+        _ => "give queue_dir or LOGSPOOL_QUEUE_DIR a folder on tmpfs with free space",
+    };
     let text = format!(
-        "logspool: cannot keep the queue in {}: {error}; it is in memory now, so a killed process loses what is \
-         queued (mend: give queue_dir or LOGSPOOL_QUEUE_DIR a folder on tmpfs with free space)\n",
+        "logspool: cannot keep the queue in {}: {error}; it is in memory now, so a killed process loses what is queued \
+         (mend: {mend})\n",
         path.display()
     );
     crate::fallback::tell(&text);
