@@ -96,7 +96,8 @@ def install(
     Raises:
         TypeError: an option that does not exist, or a value of the wrong type.
         ValueError: a value out of range, or one that another option rules out.
-        RuntimeError: installed before with other options; a keeper that cannot be started.
+        RuntimeError: installed before with other options; a keeper that cannot be started; another copy of logspool in
+            this process has its queue.
     """
     options = _options.checked(dict(locals()))
     if os.environ.get("LOGSPOOL") == "off":
@@ -126,8 +127,8 @@ def _install(options: dict[str, Any]) -> None:
         return
     if other := _differing(_alone_given, {name: options[name] for name in _alone_given}):
         raise RuntimeError(f"a handler of logspool's was made with other options: {other}; give install() the same")
-    _start_keeper(options)
     connect()
+    _start_keeper(options)
     _native.configure(options)
     natives = {
         (getattr(logging, owner), name): _adopt.native_method(getattr(logging, owner), owner, name)
@@ -253,10 +254,15 @@ def _differing(in_force: dict[str, Any], wanted: dict[str, Any]) -> str:
 
 
 def connect() -> None:
-    """Hand native code what it must know of Python. Changes nothing in `logging`."""
+    """Hand native code what it must know of Python. Changes nothing in `logging`.
+
+    Raises:
+        RuntimeError: another copy of logspool in this process has its queue.
+    """
     global _connected
     if _connected:
         return
+    _native.claim()
     checks = [_native.frame_self_check(), _native.frame_self_check()]
     _native.use_direct_frames(all(checks) and _native.frame_self_check())
     _native.connect(

@@ -121,6 +121,23 @@ mod native {
         born.duration_since(std::time::UNIX_EPOCH).ok().map(|since| since.as_secs())
     }
 
+    /// Make this copy of the library the one that has the queue of the process.
+    #[pyfunction]
+    fn claim() -> PyResult<()> {
+        logspool::copies::claim().map_err(|other| PyRuntimeError::new_err(other.to_string()))
+    }
+
+    /// Return the system calls that do not work here, one dict each, with what is weaker because of it. `forks`: look
+    /// also in a forked child.
+    #[pyfunction]
+    #[pyo3(signature = (*, forks=false))]
+    fn missing_calls(py: Python<'_>, forks: bool) -> PyResult<Bound<'_, PyList>> {
+        if forks {
+            logspool::kernel::try_wipe_on_fork();
+        }
+        report::missing_calls(py)
+    }
+
     /// Hand over the Python half: functions of `_adopt.py` and the objects that stock logging reads.
     #[pyfunction]
     #[pyo3(signature = (*, describe, classify_logger, open_streams, world, logger_methods, lock, record_class, source_file,
