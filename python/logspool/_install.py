@@ -90,8 +90,9 @@ def install(
             the tmpfs for them is half full; it is made with the first of them. None is no spool.
         spool_bytes: bytes of disk that the spool of one output may take.
         keeper: start a process beside this one that delivers what it leaves when it is killed.
-        crash_signals: a crash (SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL) waits at most 200 ms until what is queued is
-            written, then goes on as without logspool; handlers set before are called, those set later win.
+        crash_signals: a crash (SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS) waits at most 200 ms until
+            what is queued is written, then goes on as without logspool; handlers set before are called, those set
+            later win.
 
     Raises:
         TypeError: an option that does not exist, or a value of the wrong type.

@@ -384,6 +384,10 @@ mod native {
     /// Drain once more when libc ends the process, after the interpreter is gone.
     #[pyfunction]
     fn register_exit_drain() -> PyResult<()> {
+        unsafe extern "C" {
+            // In the C standard, and not in the crate `libc`.
+            fn at_quick_exit(function: extern "C" fn()) -> libc::c_int;
+        }
         fn finish(drain: fn(Duration) -> u64) {
             let _ = std::panic::catch_unwind(|| {
                 let timeout = options::shutdown_timeout();
@@ -401,8 +405,8 @@ mod native {
         // interpreter's own list has the drain too. It may be full (32 places); libc's is enough then.
         // SAFETY: a plain function without captures; each list calls it at most once per process.
         unsafe { ffi::Py_AtExit(Some(after_interpreter)) };
-        // SAFETY: as above.
-        if unsafe { libc::atexit(at_exit) } == 0 {
+        // SAFETY: as above. quick_exit(3) has a list of its own.
+        if unsafe { libc::atexit(at_exit) == 0 && at_quick_exit(at_exit) == 0 } {
             Ok(())
         } else {
             Err(PyValueError::new_err("cannot register the drain at exit: libc has no room"))
