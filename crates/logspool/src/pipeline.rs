@@ -46,6 +46,7 @@ use crate::collector::Collector;
 use crate::lateness::Lateness;
 use crate::meters::WaitMeters;
 use crate::overflow::Budget;
+use crate::progress;
 use crate::segment::Segment;
 use crate::segment::layout::Table;
 use crate::writer::{Outlet, Syncs};
@@ -126,6 +127,7 @@ impl Pipeline {
     /// Everything before a flush is written everywhere.
     pub(crate) fn answer_ticket(&self, ticket: u64) {
         self.answered.fetch_max(ticket, Ordering::Release);
+        progress::note();
     }
 
     /// Tells callers whether waiting makes sense.

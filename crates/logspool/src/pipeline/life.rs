@@ -16,8 +16,8 @@ use crate::collector::{Collector, Turn};
 use crate::gate::Gate;
 use crate::generation;
 use crate::lateness::Lateness;
-use crate::nap::nap;
 use crate::overflow::Budget;
+use crate::progress;
 use crate::queue::producer::{sleep_until_woken, wake_collector};
 use crate::segment::{Segment, folder};
 use crate::sidecar;
@@ -42,6 +42,11 @@ const SLEEP_NS: std::ops::RangeInclusive<u64> = 500_000..=5_000_000;
 /// A program that logged nothing for so long is looked at less often: then the collector uses some 0.3 % of a core.
 const QUIET_NS: u64 = 1_000_000_000;
 const QUIET_SLEEP_NS: u64 = 20_000_000;
+/// A caller that waits looks again after so long, where nothing wakes it before; then after twice as long.
+///
+/// Chosen: what it waits for mostly wakes it. A sync and a spool do not, and take longer than the first pause.
+const FIRST_PAUSE: Duration = Duration::from_micros(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 /// Free tmpfs over this share is the default overflow budget.
 const OVERFLOW_SHARE: u64 = 4;
 const MAX_OVERFLOW_BYTES: u64 = 256 * 1024 * 1024;
@@ -263,6 +268,7 @@ impl Pipeline {
             // round, and all four are SeqCst: either that one finds no collector and starts it, or this one finds
             // that it may stay. Else a record that came in between would lie there until the next flush.
             self.collector_runs.store(false, Ordering::SeqCst);
+            progress::note();
             if self.leave.load(Ordering::SeqCst) || self.collector_runs.swap(true, Ordering::SeqCst) {
                 return;
             }
@@ -319,8 +325,10 @@ impl Pipeline {
     }
 
     pub(super) fn wait(&self, deadline: Option<Instant>, done: impl Fn() -> bool) -> bool {
-        let mut pause = Duration::from_micros(20);
+        let mut pause = FIRST_PAUSE;
         loop {
+            // Before the look, so that a step between the look and the sleep ends the sleep.
+            let seen = progress::steps();
             // Everything in a pipeline that was put aside is written, and nobody is left to say so.
             if done() || self.is_past.load(Ordering::Acquire) {
                 return true;
@@ -328,8 +336,8 @@ impl Pipeline {
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return false;
             }
-            nap(pause);
-            pause = (pause * 2).min(Duration::from_millis(1));
+            progress::sleep(seen, pause);
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 
@@ -402,8 +410,8 @@ pub fn before_fork() {
     }
     let deadline = Instant::now() + LEAVE_DEADLINE;
     // What is queued goes out first, so that nothing waits for threads that come back with the next record.
-    if collects {
-        pipeline.begin_flush(Awaited::Local).wait_until(Some(deadline));
+    if collects && let Some(flush) = pipeline.begin_flush(Awaited::Local) {
+        flush.wait_until(Some(deadline));
     }
     pipeline.have_threads_leave(deadline + LEAVE_DEADLINE);
     await_thread_exit();
@@ -446,6 +454,7 @@ pub fn after_fork_in_parent() {
 /// backup that the parent is compressing, duplicates of pipes whose readers wait for the end, and signals that end a
 /// child though they do not end its parent.
 pub fn after_fork_in_child() {
+    progress::forget_sleepers();
     crate::sinks::compress::forget();
     crate::sinks::lent::close_inherited();
     super::signals::install_in_child();

@@ -11,7 +11,6 @@ use crate::clock;
 use crate::definition::{RouteDefinition, SinkDefinition, SinkKind, SiteDefinition};
 use crate::fallback;
 use crate::format::{Format, FormatSpec};
-use crate::nap::nap;
 use crate::queue::reader::LaneReader;
 use crate::segment::layout::{MAX_SINKS, REFUSALS, Table, level_class};
 use crate::sidecar::Origin;
@@ -147,7 +146,8 @@ pub fn close_sink(sink: u32, timeout: Duration) -> bool {
     let Some(outlet) = pipeline.outlet(sink) else { return true };
     let deadline = Instant::now() + outlet.lateness.share(timeout);
     door::settle_pushes(pipeline);
-    let done = pipeline.begin_flush(Awaited::Sink(outlet.clone())).wait_until(Some(deadline));
+    let flush = pipeline.begin_flush(Awaited::Sink(outlet.clone()));
+    let done = flush.is_none_or(|flush| flush.wait_until(Some(deadline)));
     if !outlet.remove_user() {
         return done;
     }
@@ -169,8 +169,8 @@ pub fn close_sink(sink: u32, timeout: Duration) -> bool {
     pipeline.sync_promised(std::slice::from_ref(&outlet), Some(deadline));
     outlet.ask_to_leave();
     // A writer that sits in a stuck write keeps the descriptor until it comes back.
-    while done && outlet.thread_runs() && Instant::now() < deadline {
-        nap(Duration::from_micros(50));
+    if done {
+        pipeline.wait(Some(deadline), || !outlet.thread_runs());
     }
     outlet.release();
     pipeline.retire_routes(sink);
