@@ -186,10 +186,11 @@ unsafe fn known(handler: *mut PyObject) -> Result<Arc<State>, Line> {
 
 /// Where lines of an adopted handler go, and under what that was found.
 fn destination(state: &State) -> Option<(u32, MadeUnder)> {
-    // Read before the sink is: one that is closed from here on moves it.
-    let epoch = environment::epoch();
+    // Read before the sink is: one that is closed from here on moves it. The generation after: opening the first sink
+    // begins it.
+    let before = MadeUnder::now();
     let sink = state.sink().ok()?;
-    Some((sink, MadeUnder { epoch, generation: pipeline::generation() }))
+    Some((sink, MadeUnder { generation: pipeline::generation(), ..before }))
 }
 
 unsafe fn queue_by_value(handler: *mut PyObject, record: *mut PyObject) -> ByValue {
@@ -228,7 +229,7 @@ unsafe fn queue_line(method: Method, handler: *mut PyObject, record: *mut PyObje
                 ByValue::No => {}
                 ByValue::Raised => return Line::Raised,
             }
-            if !made_under.holds() {
+            if !made_under.sinks_hold() {
                 return Line::StockAfterQueue;
             }
         }
@@ -262,10 +263,11 @@ unsafe fn queue_line(method: Method, handler: *mut PyObject, record: *mut PyObje
                 None => return Line::StockAfterQueue,
             }
         };
-        if !made_under.holds() && adoption.is_service() {
+        // The line is made: what else has changed meanwhile does not matter to it.
+        if !made_under.sinks_hold() && adoption.is_service() {
             return Line::Again;
         }
-        if !pieces.bytes(tag::BYTES, bytes) || !made_under.holds() {
+        if !pieces.bytes(tag::BYTES, bytes) || !made_under.sinks_hold() {
             return Line::StockAfterQueue;
         }
         let head = Head { len: 0, site: 0, route: sink, level, flags: flags::TEXT, ticks: 0 };

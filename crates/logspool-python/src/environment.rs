@@ -28,9 +28,42 @@ pub fn epoch() -> u64 {
     EPOCH.load(Acquire)
 }
 
-/// Makes every plan stale.
-pub fn bump() {
+/// Makes every plan stale, but no description: loggers, handlers or sinks changed.
+pub fn move_plans() {
     EPOCH.fetch_add(1, Release);
+}
+
+/// Moves whenever something changed that descriptions of all handlers and classes may depend on: the module globals
+/// and what logspool put in place of stock methods. Changes of one handler or formatter are seen by [`crate::hooks`].
+static DESCRIPTIONS: AtomicU64 = AtomicU64::new(1);
+
+/// What descriptions are made under. Read it before the thing that is described.
+#[inline(always)]
+pub fn descriptions() -> u64 {
+    // Acquire pairs with the Release in `bump`.
+    DESCRIPTIONS.load(Acquire)
+}
+
+/// Makes every plan and every description stale.
+pub fn bump() {
+    DESCRIPTIONS.fetch_add(1, Release);
+    move_plans();
+}
+
+/// Moves whenever a sink is taken from its handler, before it is closed.
+static CLOSINGS: AtomicU64 = AtomicU64::new(0);
+
+/// How many sinks were taken from their handlers. A line whose sink was found under another number is not pushed.
+#[inline(always)]
+pub fn closings() -> u64 {
+    // Acquire pairs with the Release in `close_begins`.
+    CLOSINGS.load(Acquire)
+}
+
+/// A sink was taken from its handler and is about to be closed: it is in no plan that holds.
+pub fn close_begins() {
+    CLOSINGS.fetch_add(1, Release);
+    move_plans();
 }
 
 /// Most dicts that can be watched: logging, time, threading, `_levelToName`, with room for two more.
