@@ -44,25 +44,26 @@ pub fn descriptions() -> u64 {
     DESCRIPTIONS.load(Acquire)
 }
 
-/// Makes every plan and every description stale.
+/// Makes every plan and every description stale, and what was made ready to be pushed.
 pub fn bump() {
     DESCRIPTIONS.fetch_add(1, Release);
-    move_plans();
+    stop_pushes();
 }
 
-/// Moves whenever a sink is taken from its handler, before it is closed.
-static CLOSINGS: AtomicU64 = AtomicU64::new(0);
+/// Moves whenever what was made ready before must not be pushed: a sink was taken from its handler and is about to be
+/// closed, or `install()` is not in force any more.
+static STOPS: AtomicU64 = AtomicU64::new(0);
 
-/// How many sinks were taken from their handlers. A line whose sink was found under another number is not pushed.
+/// What is pushed was made ready under the same number.
 #[inline(always)]
-pub fn closings() -> u64 {
-    // Acquire pairs with the Release in `close_begins`.
-    CLOSINGS.load(Acquire)
+pub fn stops() -> u64 {
+    // Acquire pairs with the Release in `stop_pushes`.
+    STOPS.load(Acquire)
 }
 
-/// A sink was taken from its handler and is about to be closed: it is in no plan that holds.
-pub fn close_begins() {
-    CLOSINGS.fetch_add(1, Release);
+/// Makes stale every plan, and what was made ready to be pushed.
+pub fn stop_pushes() {
+    STOPS.fetch_add(1, Release);
     move_plans();
 }
 

@@ -257,10 +257,11 @@ mod native {
         unsafe { environment::watch(dict.as_ptr(), pointers.as_deref()) };
     }
 
-    /// Stop watching all dicts.
+    /// Stop watching dicts and attributes.
     #[pyfunction]
-    fn unwatch_dicts() {
+    fn unwatch() {
         environment::forget_all();
+        hooks::forget_all();
     }
 
     /// Watch a part of a handler that is about to be looked at. Return how often it has changed.
@@ -300,12 +301,14 @@ mod native {
         planning::set_installed(true);
     }
 
-    /// Stop taking the native path, write what is queued for adopted handlers, and forget them.
+    /// Stop taking the native path, write what is queued for adopted handlers, and forget them. Those of logspool's own
+    /// keep their queue.
     #[pyfunction]
     fn stop(py: Python<'_>) -> PyResult<()> {
         planning::set_installed(false);
+        // From here on no record is queued by a plan: what a thread has queued, it finds when it flushes.
+        outside(py, pipeline::settle);
         let released = adoption::release_all(py, options::shutdown_timeout());
-        hooks::forget_all();
         // SAFETY: attached.
         unsafe { plans::forget_all() };
         released
@@ -403,6 +406,10 @@ mod native {
     /// Drain once more when libc ends the process, after the interpreter is gone.
     #[pyfunction]
     fn register_exit_drain() -> PyResult<()> {
+        unsafe extern "C" {
+            // In the C standard, and not in the crate `libc`.
+            fn at_quick_exit(function: extern "C" fn()) -> libc::c_int;
+        }
         fn finish(drain: fn(Duration) -> u64) {
             let _ = std::panic::catch_unwind(|| {
                 let timeout = options::shutdown_timeout();
@@ -420,8 +427,8 @@ mod native {
         // interpreter's own list has the drain too. It may be full (32 places); libc's is enough then.
         // SAFETY: a plain function without captures; each list calls it at most once per process.
         unsafe { ffi::Py_AtExit(Some(after_interpreter)) };
-        // SAFETY: as above.
-        if unsafe { libc::atexit(at_exit) } == 0 {
+        // SAFETY: as above. quick_exit(3) has a list of its own.
+        if unsafe { libc::atexit(at_exit) == 0 && at_quick_exit(at_exit) == 0 } {
             Ok(())
         } else {
             Err(PyValueError::new_err("cannot register the drain at exit: libc has no room"))

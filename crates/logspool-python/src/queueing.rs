@@ -30,8 +30,8 @@ pub enum Queued {
 pub struct MadeUnder {
     /// [`environment::epoch`]
     pub epoch: u64,
-    /// [`environment::closings`]
-    pub closings: u64,
+    /// [`environment::stops`]
+    pub stops: u64,
     /// [`pipeline::generation`]
     pub generation: u64,
 }
@@ -39,7 +39,7 @@ pub struct MadeUnder {
 impl MadeUnder {
     /// As things are. Read before what is made from them.
     pub fn now() -> Self {
-        Self { epoch: environment::epoch(), closings: environment::closings(), generation: pipeline::generation() }
+        Self { epoch: environment::epoch(), stops: environment::stops(), generation: pipeline::generation() }
     }
 
     /// Whether everything is as it was.
@@ -48,10 +48,10 @@ impl MadeUnder {
         self.epoch == environment::epoch() && self.generation == pipeline::generation()
     }
 
-    /// Whether the sinks are those that were open.
+    /// Whether what was made under it may still be pushed: the sinks are those that were open.
     #[inline(always)]
-    pub fn sinks_hold(self) -> bool {
-        self.closings == environment::closings() && self.generation == pipeline::generation()
+    pub fn may_push(self) -> bool {
+        self.stops == environment::stops() && self.generation == pipeline::generation()
     }
 }
 
@@ -137,7 +137,7 @@ unsafe fn wait_and_queue(head: Head, made_under: MadeUnder, pieces: &Pieces) -> 
             return Queued::Done;
         }
         // A sink may have been closed meanwhile, once everything queued before was written.
-        if !made_under.sinks_hold() {
+        if !made_under.may_push() {
             return Queued::Stale;
         }
         // SAFETY: as in `queue`.
