@@ -2,6 +2,7 @@
 //!
 //! Atomics outside `queue` and `stats`: the current pipeline's address and number, which the hot path compares.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
@@ -13,6 +14,7 @@ use super::options::{Durability, Options, OptionsError};
 use super::spooling::Spooler;
 use crate::clock;
 use crate::collector::{Collector, Turn};
+use crate::copies;
 use crate::gate::Gate;
 use crate::generation;
 use crate::lateness::Lateness;
@@ -105,10 +107,14 @@ pub fn is_running() -> bool {
     existing().is_some()
 }
 
-/// The pipeline of this process, begun now if there is none. `None`: not even memory for it could be had.
+/// The pipeline of this process, begun now if there is none. `None`: not even memory for it could be had, or another copy
+/// of this library has the queue of the process.
 pub(super) fn current() -> Option<&'static Pipeline> {
     if let Some(pipeline) = existing() {
         return Some(pipeline);
+    }
+    if copies::other().is_some() {
+        return None;
     }
     let _beginning = BEGINNING.hold();
     if let Some(pipeline) = existing() {
@@ -126,14 +132,23 @@ pub(super) fn current() -> Option<&'static Pipeline> {
 }
 
 fn begin() -> Option<Pipeline> {
+    if copies::claim().is_err() {
+        copies::tell();
+        return None;
+    }
     let options = options();
     let ring_limit = options.queue_total_bytes.map(|bytes| bytes as u64);
     let path = queue_folder();
-    let segment = match options.durability {
+    let mut segment = match options.durability {
         Durability::Memory => Segment::in_memory(ring_limit).ok()?,
         Durability::Process | Durability::Interval | Durability::Checkpoint | Durability::Sync => {
             match Segment::create(&path, ring_limit) {
                 Ok(segment) => segment,
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                    copies::refuse_for(&path);
+                    copies::tell();
+                    return None;
+                }
                 Err(error) => {
                     warn_of_memory(&path, &error);
                     Segment::in_memory(ring_limit).ok()?
@@ -143,6 +158,7 @@ fn begin() -> Option<Pipeline> {
     };
     let free = segment.home().and_then(|(folder, _)| folder.free_bytes().ok()).unwrap_or(u64::MAX);
     let overflow_bytes = options.overflow_bytes.unwrap_or((free / OVERFLOW_SHARE).min(MAX_OVERFLOW_BYTES));
+    segment.begin_ids();
     let segment = Arc::new(segment);
     segment.prepare_shared_lanes();
     let spooler = |folder: &PathBuf| Spooler::new(folder.clone(), options.spool_bytes, &segment);

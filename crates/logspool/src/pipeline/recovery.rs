@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use super::life::queue_folder;
 use crate::clock;
+use crate::copies;
 use crate::recover::{self, Options, Orphan, Report, Retention, Undeliverable, Want};
 use crate::sidecar;
 
@@ -71,6 +72,8 @@ fn was_opened_anew(path: &Path) -> bool {
 }
 
 fn run(folder: &Path, want: impl Fn(&Path) -> bool, undeliverable: Undeliverable) -> io::Result<Report> {
+    // To close a file that another copy has locked would drop its lock.
+    copies::check()?;
     let begun = BEGUN_NS.get().copied().unwrap_or(i64::MIN);
     let want = |path: &Path| match want(path) {
         true if was_opened_anew(path) => Want::DoneAway(begun),
@@ -109,7 +112,7 @@ fn run(folder: &Path, want: impl Fn(&Path) -> bool, undeliverable: Undeliverable
 ///
 /// # Errors
 ///
-/// When the folder cannot be read or is not ours alone.
+/// When the folder cannot be read or is not ours alone; when another copy of this library has the queue of the process.
 pub fn recover(folder: Option<&Path>) -> io::Result<Report> {
     run(&folder.map_or_else(queue_folder, Path::to_owned), |_| true, Undeliverable::Discard)
 }
@@ -121,7 +124,7 @@ pub fn recover(folder: Option<&Path>) -> io::Result<Report> {
 ///
 /// # Errors
 ///
-/// When the folder cannot be read or is not ours alone.
+/// When the folder cannot be read or is not ours alone; when another copy of this library has the queue of the process.
 pub fn recover_targets(paths: &[PathBuf]) -> io::Result<Report> {
     run_capped(&queue_folder(), |path| paths.iter().any(|wanted| wanted == path))
 }
@@ -142,8 +145,9 @@ pub(super) fn recover_target(folder: &Path, target: &Path) {
 ///
 /// # Errors
 ///
-/// When the folder cannot be read or is not ours alone.
+/// When the folder cannot be read or is not ours alone; when another copy of this library has the queue of the process.
 pub fn orphans(folder: Option<&Path>) -> io::Result<Vec<Orphan>> {
+    copies::check()?;
     recover::scan(&folder.map_or_else(queue_folder, Path::to_owned))
 }
 
@@ -152,7 +156,8 @@ pub fn orphans(folder: Option<&Path>) -> io::Result<Vec<Orphan>> {
 ///
 /// # Errors
 ///
-/// When the folder cannot be read or is not ours alone.
+/// When the folder cannot be read or is not ours alone; when another copy of this library has the queue of the process.
 pub fn sidecars(folder: Option<&Path>) -> io::Result<Vec<sidecar::Listed>> {
+    copies::check()?;
     sidecar::list(&folder.map_or_else(queue_folder, Path::to_owned))
 }
