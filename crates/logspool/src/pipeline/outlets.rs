@@ -146,7 +146,7 @@ pub fn close_sink(sink: u32, timeout: Duration) -> bool {
     let Some(pipeline) = existing() else { return true };
     let Some(outlet) = pipeline.outlet(sink) else { return true };
     let deadline = Instant::now() + outlet.lateness.share(timeout);
-    door::settle(pipeline);
+    door::settle_pushes(pipeline);
     let done = pipeline.begin_flush(Awaited::Sink(outlet.clone())).wait_until(Some(deadline));
     if !outlet.remove_user() {
         return done;
@@ -184,7 +184,7 @@ pub fn close_sink(sink: u32, timeout: Duration) -> bool {
 pub fn retire_sink(sink: u32) {
     let Some(pipeline) = existing() else { return };
     let Some(outlet) = pipeline.outlet(sink) else { return };
-    door::settle(pipeline);
+    door::settle_pushes(pipeline);
     if !outlet.remove_user() {
         return;
     }
