@@ -8,7 +8,7 @@
 //! folder -> leftovers (files by NAME) -> claim (lock, generation) -> image (copy, bounds)
 //!        -> sidecars (what it was about to append is finished) -> walk (batches of the manifests, then what was never
 //!        batched) -> survey (counts) or delivery (lines) -> target (appended under the sidecar's lock, noted in the
-//!        sink heads) -> files removed
+//!        sink heads) -> files removed, or memory given back that holds nothing undelivered
 //! ```
 //!
 //! Promised: **every accepted record of a wanted file gets into it once, on a line of its own, the lines of a thread in
@@ -42,6 +42,7 @@ mod orphan;
 mod progress;
 mod report;
 mod run;
+mod shrink;
 mod source;
 mod spilled;
 mod spools;
