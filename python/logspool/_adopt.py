@@ -21,6 +21,10 @@ from typing import Any, NamedTuple
 #: Guards planning. Reentrant, because a signal handler may log while a plan is made; made anew in a forked child.
 lock = threading.RLock()
 
+#: Held while logspool is installed or uninstalled, taken before `lock`. Not the same lock: `uninstall()` waits for the
+#: lock of a handler, whose holder may wait for a plan.
+installing = threading.RLock()
+
 #: (class, name) -> (native replacement, stock function), filled by `_install`.
 replaced: dict[tuple[type, str], tuple[Any, Any]] = {}
 

@@ -105,7 +105,8 @@ def end() -> None:
 
 
 def _after_fork_in_child() -> None:
-    _adopt.lock._at_fork_reinit()  # type: ignore[attr-defined]
+    for lock in (_adopt.installing, _adopt.lock):
+        lock._at_fork_reinit()  # type: ignore[attr-defined]
     _native.after_fork_in_child()
 
 

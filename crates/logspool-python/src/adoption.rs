@@ -4,6 +4,8 @@
 //! it is; here that answer is kept for one epoch, and the sink for as long as the answer names the same stream.
 //! States lie in a table by address and leave it through a weak reference when the handler dies.
 
+mod uninstalling;
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -26,6 +28,7 @@ use crate::object::Owned;
 use crate::plan::{self, TextStream};
 use crate::record::Reading;
 use crate::stream::{self, Word};
+pub use uninstalling::release_all;
 
 /// What a handler is.
 pub enum Verdict {
@@ -252,6 +255,9 @@ pub fn state(describe: &Bound<'_, PyAny>, handler: &Bound<'_, PyAny>) -> Result<
             }
         }
     }
+    if new.turns() && new.open_sink().is_none() {
+        new = adopt_turning(describe, handler, epoch)?;
+    }
     let state = Arc::new(new);
     let reference = crate::planning::weak_reference(handler)?;
     let old = with_table(|table| {
@@ -264,6 +270,26 @@ pub fn state(describe: &Bound<'_, PyAny>, handler: &Bound<'_, PyAny>) -> Result<
     });
     drop(old);
     Ok(state)
+}
+
+/// Describes a handler that turns, and opens its sink, while nobody else writes to its stream. `Stock`: another thread
+/// does, and may be about to rename the file; the call waits for it on stock logging's way.
+fn adopt_turning(describe: &Bound<'_, PyAny>, handler: &Bound<'_, PyAny>, epoch: u64) -> Result<State, Failure> {
+    let lock = handler.getattr("lock").ok().filter(|lock| !lock.is_none());
+    if let Some(lock) = &lock
+        && !lock.call_method1("acquire", (false,))?.is_truthy()?
+    {
+        return Err(Failure::Stock);
+    }
+    let state = State::describe(describe, handler, epoch);
+    if let Ok(state) = &state {
+        // Tried again, and its error told, where the handler is used.
+        let _ = state.sink();
+    }
+    if let Some(lock) = lock {
+        lock.call_method0("release")?;
+    }
+    Ok(state?)
 }
 
 /// How long a handler that turns foreign waits for its queue: its next line is written by stock logging.
@@ -379,56 +405,25 @@ pub unsafe fn give_back(handler: *mut PyObject, timeout: Duration) -> PyResult<(
 ///
 /// `handler` is live; attached.
 pub unsafe fn release(py: Python<'_>, handler: *mut PyObject, timeout: Duration) -> PyResult<()> {
-    if known(handler).is_none() {
-        return Ok(());
+    // SAFETY: a live object, as the caller says.
+    let handler = unsafe { Bound::from_borrowed_ptr(py, handler) };
+    let Some(state) = take(&handler) else { return Ok(()) };
+    let sink = state.take_sink();
+    let closed = close(py, sink, timeout);
+    if state.turns() && sink.is_some() {
+        return closed.and(call_catch_up(&handler));
     }
-    let entry = with_table(|table| {
-        let entry = table.states.remove(&(handler as usize));
-        if let Some(entry) = &entry {
-            table.by_reference.remove(&(entry.reference.as_ptr() as usize));
-        }
-        entry
-    });
-    if let Some(entry) = entry {
-        let sink = entry.state.take_sink();
-        let closed = close(py, sink, timeout);
-        if entry.state.turns() && sink.is_some() {
-            // SAFETY: a live object, as the caller says.
-            return closed.and(call_catch_up(&unsafe { Bound::from_borrowed_ptr(py, handler) }));
-        }
-        return closed;
-    }
-    Ok(())
+    closed
 }
 
-/// Forgets all handlers; their sinks are closed when written, within `timeout` each.
-///
-/// # Errors
-///
-/// As for [`close`] and [`catch_up`]; every handler is forgotten before, and nobody waits for the others any more.
-pub fn release_all(py: Python<'_>, timeout: Duration) -> PyResult<()> {
-    let mut outcome = Ok(());
-    let entries = with_table(|table| {
-        table.by_reference.clear();
-        std::mem::take(&mut table.states)
-    });
-    environment::bump();
-    for entry in entries.into_values() {
-        let sink = entry.state.take_sink();
-        if outcome.is_ok() {
-            outcome = close(py, sink, timeout);
-        } else {
-            leave_to_writer(sink);
-        }
-        if entry.state.turns() && sink.is_some() {
-            // SAFETY: our own weak reference, made by `weak_reference`; calling it gives its object or `None`.
-            let handler = unsafe { Bound::from_borrowed_ptr(py, entry.reference.as_ptr()) }.call0();
-            if let Some(handler) = handler.ok().filter(|handler| !handler.is_none()) {
-                outcome = outcome.and(call_catch_up(&handler));
-            }
-        }
-    }
-    outcome
+/// Takes what is known about a handler out of the table.
+fn take(handler: &Bound<'_, PyAny>) -> Option<Arc<State>> {
+    let entry = with_table(|table| {
+        let entry = table.states.remove(&(handler.as_ptr() as usize))?;
+        table.by_reference.remove(&(entry.reference.as_ptr() as usize));
+        Some(entry)
+    })?;
+    Some(entry.state.clone())
 }
 
 /// Forgets the handler that died. Its sink is closed when everything is written; nobody waits for that here.

@@ -257,10 +257,11 @@ mod native {
         unsafe { environment::watch(dict.as_ptr(), pointers.as_deref()) };
     }
 
-    /// Stop watching all dicts.
+    /// Stop watching dicts and attributes.
     #[pyfunction]
-    fn unwatch_dicts() {
+    fn unwatch() {
         environment::forget_all();
+        hooks::forget_all();
     }
 
     /// Make every plan stale.
@@ -281,12 +282,14 @@ mod native {
         planning::set_installed(true);
     }
 
-    /// Stop taking the native path, write what is queued for adopted handlers, and forget them.
+    /// Stop taking the native path, write what is queued for adopted handlers, and forget them. Those of logspool's own
+    /// keep their queue.
     #[pyfunction]
     fn stop(py: Python<'_>) -> PyResult<()> {
         planning::set_installed(false);
+        // From here on no record is queued by a plan: what a thread has queued, it finds when it flushes.
+        outside(py, pipeline::settle);
         let released = adoption::release_all(py, options::shutdown_timeout());
-        hooks::forget_all();
         // SAFETY: attached.
         unsafe { plans::forget_all() };
         released

@@ -180,6 +180,10 @@ fn make_locked(adopt: &Adopt, logger: &Bound<'_, PyAny>) -> Result<Made, Failure
     for _ in 0..3 {
         // Read first: a change from here on makes the plan stale, not wrong.
         let under = MadeUnder { epoch: environment::epoch(), generation: pipeline::generation() };
+        // Asked again, after the epoch: `uninstall()` may have come while the lock was waited for.
+        if !installed() {
+            return Ok(Made::NotNow);
+        }
         let made = make_once(adopt, logger, under);
         // Defining the first id begins the pipeline (again, in a forked child), and giving up the sink that a handler
         // had makes what was known of it void.
@@ -646,6 +650,11 @@ pub unsafe fn handler_state(handler: *mut PyObject) -> Result<Option<Arc<State>>
     let state = aside(|| {
         adoption::await_orphans(py).map_err(|error| Failure::interrupted(py, error))?;
         under_lock(adopt, py, || {
+            // Asked again: `uninstall()` may have come while the lock was waited for.
+            // SAFETY: a live object, attached.
+            if !installed() && !unsafe { stands_alone(handler.as_ptr()) } {
+                return Err(Failure::Stock);
+            }
             let state = adoption::state(adopt.describe.bind(py), &handler)?;
             hooks::watch(state.parts.iter().copied());
             hooks::watch([handler.as_ptr() as usize]);

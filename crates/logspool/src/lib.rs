@@ -34,6 +34,8 @@ pub mod generation;
 #[cfg(not(loom))]
 pub mod keeper;
 #[cfg(not(loom))]
+pub mod kernel;
+#[cfg(not(loom))]
 mod lateness;
 #[cfg(not(loom))]
 mod manifest;

@@ -22,7 +22,7 @@ mod watch;
 
 pub use admission::{Push, Refusal, Room, Waiter, make_room, push, refuse};
 pub use crash::{install_crash_drain, remove_crash_drain};
-pub use door::{end, go_on};
+pub use door::{end, go_on, settle};
 pub use durability::{DurableWait, SyncWait, await_durable, flush_durable};
 pub use flushing::Flush;
 pub(crate) use life::spawn;

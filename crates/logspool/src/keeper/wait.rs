@@ -15,6 +15,7 @@ use super::check;
 use crate::clock;
 use crate::recover::{self, Options, Reason, Report, Undeliverable};
 use crate::segment::folder::{self, Folder, Times};
+use crate::segment::identity::ProcessIdentity;
 
 /// Between two looks for the lock, in milliseconds. Chosen: what such a program leaves is delivered within 200.
 const PAUSE_MS: libc::c_int = 100;
@@ -60,7 +61,7 @@ impl Queue {
     fn of(pidfd: RawFd) -> Option<Self> {
         let told = std::fs::read_to_string(format!("/proc/self/fdinfo/{pidfd}")).ok()?;
         let pid: u32 = told.lines().find_map(|line| line.strip_prefix("Pid:"))?.trim().parse().ok()?;
-        let prefix = format!("{}-{pid}-", folder::pid_namespace());
+        let prefix = format!("{}-{pid}-", ProcessIdentity::of_this().namespace);
         Some(Self { prefix, seen: None, stuck: HashSet::new() })
     }
 

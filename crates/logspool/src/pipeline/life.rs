@@ -140,7 +140,7 @@ fn begin() -> Option<Pipeline> {
     let free = segment.home().and_then(|(folder, _)| folder.free_bytes().ok()).unwrap_or(u64::MAX);
     let overflow_bytes = options.overflow_bytes.unwrap_or((free / OVERFLOW_SHARE).min(MAX_OVERFLOW_BYTES));
     let segment = Arc::new(segment);
-    super::admission::prepare_shared_lanes(&segment);
+    segment.prepare_shared_lanes();
     let spooler = |folder: &PathBuf| Spooler::new(folder.clone(), options.spool_bytes, &segment);
     let spooler = options.spool_dir.as_ref().and_then(spooler);
     Some(Pipeline {

@@ -17,7 +17,7 @@ use super::spooling::Spooler;
 use super::{Pipeline, crash, door};
 use crate::clock::monotonic_ns;
 use crate::nap::nap;
-use crate::segment::layout::{LEVEL_CLASSES, MAX_SINKS};
+use crate::segment::layout::LEVEL_CLASSES;
 use crate::sidecar;
 
 /// How long the handler waits for pushes: the one that it interrupted itself does not end.
@@ -199,7 +199,8 @@ fn holds_nothing(pipeline: &Pipeline) -> bool {
     let sum = |counters: &[AtomicU64; LEVEL_CLASSES]| counters.iter().map(|each| each.load(Ordering::Relaxed)).sum();
     let lanes = pipeline.segment.header().lanes.load(Ordering::Acquire) as usize;
     let mut lanes = (0..lanes).map(|index| pipeline.segment.lane(index));
-    let mut sinks = (0..MAX_SINKS).map(|slot| pipeline.segment.sink(slot));
+    let sinks = pipeline.segment.header().sinks.load(Ordering::Acquire) as usize;
+    let mut sinks = (0..sinks).map(|slot| pipeline.segment.sink(slot));
     lanes.all(|lane| lane.producer.published() == lane.consumer.released())
         && sinks.all(|head| {
             let accepted: u64 = sum(&head.accepted);

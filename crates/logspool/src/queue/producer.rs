@@ -5,11 +5,14 @@
 //! (see `generation.rs`); it is never touched under another turn.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
 
 use super::cursor::NOT_GROWN;
 use crate::clock;
 use crate::durable::Undurable;
 use crate::generation;
+use crate::kernel;
+use crate::nap::nap;
 use crate::record::{HEAD_BYTES, Head, advance, flags, tag};
 use crate::segment::Segment;
 use crate::segment::layout::LaneHead;
@@ -20,6 +23,10 @@ pub const RESERVED_SHARE: u64 = 8;
 const INLINE_SHARE: u64 = 4;
 /// First level of the reserved share.
 pub const ERROR: u16 = 40;
+
+/// Between two looks at the word that wakes the collector, where it cannot sleep on it. Chosen: a flush that waits for it
+/// takes as long; half would double what it costs a program that logs nothing.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 /// Room for the values of one large record, filled by the next push.
 #[derive(Debug)]
@@ -333,18 +340,28 @@ impl Producer {
 /// own timeout (at most 5 ms) finds the record.
 pub fn wake_collector(sleeping: &AtomicU32) {
     if sleeping.load(Ordering::Relaxed) == 1 && sleeping.swap(0, Ordering::Relaxed) == 1 {
+        let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
         // SAFETY: the word is valid; the operation has no other effect than waking.
-        unsafe { libc::syscall(libc::SYS_futex, sleeping.as_ptr(), libc::FUTEX_WAKE, 1) };
+        unsafe { libc::syscall(libc::SYS_futex, sleeping.as_ptr(), operation, 1) };
     }
 }
 
 /// Sleeps until woken or until `nanoseconds` have passed. The caller has set `sleeping` to 1.
+///
+/// The segment is shared memory, but only threads of this process sleep and wake: so the operation is the private one,
+/// which needs less of the kernel. Without any the word is looked at again and again.
 pub fn sleep_until_woken(sleeping: &AtomicU32, nanoseconds: u64) {
-    let timeout =
-        libc::timespec { tv_sec: (nanoseconds / 1_000_000_000) as i64, tv_nsec: (nanoseconds % 1_000_000_000) as i64 };
-    // SAFETY: word and timeout are valid for the call.
-    unsafe {
-        libc::syscall(libc::SYS_futex, sleeping.as_ptr(), libc::FUTEX_WAIT, 1, std::ptr::from_ref(&timeout));
+    if kernel::has_futex() {
+        let (seconds, rest) = (nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000);
+        let timeout = libc::timespec { tv_sec: seconds as i64, tv_nsec: rest as i64 };
+        let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+        // SAFETY: word and timeout are valid for the call.
+        unsafe { libc::syscall(libc::SYS_futex, sleeping.as_ptr(), operation, 1, std::ptr::from_ref(&timeout)) };
+    } else {
+        let end = clock::monotonic_ns() + nanoseconds;
+        while sleeping.load(Ordering::Relaxed) == 1 && clock::monotonic_ns() < end {
+            nap(LOOK_AGAIN);
+        }
     }
     sleeping.store(0, Ordering::Relaxed);
 }

@@ -9,11 +9,10 @@ use std::io;
 use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
 
-use super::image::sink_offset;
 use super::leftover::Leftover;
 use super::work::Work;
 use crate::segment::folder::Folder;
-use crate::segment::layout::{Header, NO_BATCH, Numbered, SinkHead};
+use crate::segment::layout::{Header, NO_BATCH, Numbered, SinkHead, sink_offset};
 use crate::spool::pointer;
 
 /// See the file head.

@@ -3,8 +3,7 @@
 //! `NAME.seg` is a segment, `NAME.lock` its owner's lock, `NAME.over-SINK-N` overflow of a stalled sink,
 //! `NAME.blob-N` the values of one large record. `file-DEVICE-INODE.side` is the sidecar of a log file, see
 //! `sidecar.rs`.
-//! NAME is `<pid namespace>-<pid>-<process start>-<exec>`: the same for every core in a process,
-//! another one after fork (pid) and after exec (the kernel's random bytes of this program image).
+//! NAME tells the process, see `identity.rs`.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -377,41 +376,4 @@ pub fn is_locked(descriptor: RawFd) -> io::Result<bool> {
 /// What a lock of a whole file is asked for with.
 pub fn whole_file() -> libc::flock {
     libc::flock { l_type: libc::F_WRLCK as i16, l_whence: libc::SEEK_SET as i16, l_start: 0, l_len: 0, l_pid: 0 }
-}
-
-/// Start time of this process in clock ticks since boot.
-pub fn process_start() -> u64 {
-    start_of("self").unwrap_or(0)
-}
-
-/// Start time of a process in clock ticks since boot, field 22 of its `stat`. `None`: there is no such process.
-pub fn start_of(process: &str) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The second field is the program's name in parentheses and may hold anything.
-    let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-    after_name.split_whitespace().nth(19)?.parse().ok()
-}
-
-/// Inode of this process's pid namespace.
-pub fn pid_namespace() -> u64 {
-    use std::os::unix::fs::MetadataExt;
-    std::fs::metadata("/proc/self/ns/pid").map_or(0, |status| status.ino())
-}
-
-/// The part of NAME that changes with exec: a hash of the 16 random bytes the kernel gives each program image.
-fn program_image() -> u64 {
-    // SAFETY: getauxval has no preconditions.
-    let address = unsafe { libc::getauxval(libc::AT_RANDOM) } as *const [u8; 16];
-    if address.is_null() {
-        return 0;
-    }
-    // SAFETY: AT_RANDOM points at 16 bytes that live as long as the program image.
-    let bytes = unsafe { *address };
-    // FNV-1a: the bytes seed the stack protector, so they must not stand in a file name themselves.
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
-}
-
-/// NAME of this process.
-pub fn process_name() -> String {
-    format!("{}-{}-{}-{:016x}", pid_namespace(), std::process::id(), process_start(), program_image())
 }
