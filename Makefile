@@ -54,6 +54,7 @@ bench: check-tools ## Compare with stock logging and other loggers: dated result
 	@code=0; \
 	$(PYTHON) bench/prepare.py --python "$(BENCH_PYTHON)" -- bench/compare.py $(BENCH_OPTIONS) || code=$$?; \
 	$(PYTHON) bench/prepare.py --python "$(BENCH_PYTHON)" -- bench/thread_handler.py || code=$$?; \
+	$(PYTHON) bench/prepare.py --python "$(BENCH_PYTHON)" -- bench/reconfiguration.py || code=$$?; \
 	exit $$code
 
 bench-quick: check-tools ## The same with few records, to see that it runs; judges nothing

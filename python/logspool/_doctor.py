@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-#: Free bytes of tmpfs below which the queue may fall back to memory. Chosen: the first 16 lanes of a process.
-FREE_BYTES = 16 * 32 * 1024
+#: Free bytes of tmpfs below which the queue may fall back to memory. Chosen: what a process takes that logs little.
+FREE_BYTES = 128 * 1024
 
 #: A write that takes longer hangs. Chosen: a hundred times what a busy disk takes.
 HANGS_SECONDS = 1.0

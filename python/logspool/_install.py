@@ -90,8 +90,9 @@ def install(
             the tmpfs for them is half full; it is made with the first of them. None is no spool.
         spool_bytes: bytes of disk that the spool of one output may take.
         keeper: start a process beside this one that delivers what it leaves when it is killed.
-        crash_signals: a crash (SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL) waits at most 200 ms until what is queued is
-            written, then goes on as without logspool; handlers set before are called, those set later win.
+        crash_signals: a crash (SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS) waits at most 200 ms until
+            what is queued is written, then goes on as without logspool; handlers set before are called, those set
+            later win.
 
     Raises:
         TypeError: an option that does not exist, or a value of the wrong type.
@@ -102,14 +103,14 @@ def install(
     options = _options.checked(dict(locals()))
     if os.environ.get("LOGSPOOL") == "off":
         return
-    with _adopt.lock:
+    with _adopt.installing:
         _install(options)
 
 
 def install_by_environment() -> None:
     """Install with the default options, as `python -m logspool run` asks; the program may install with its own."""
     global _by_environment
-    with _adopt.lock:
+    with _adopt.installing:
         if _in_force is None:
             install()
             _by_environment = _in_force is not None
@@ -206,6 +207,9 @@ _alone: dict[str, Any] | None = None
 #: Those of them that a handler was given.
 _alone_given: dict[str, Any] = {}
 
+#: Whether a handler of logspool's own was made: it keeps its queue after `uninstall()`.
+_own_made = False
+
 
 def stand_alone(handler: type, options: dict[str, Any]) -> None:
     """Let a handler of logspool's own queue without `install()`, with `options`. Called when one is made.
@@ -216,14 +220,14 @@ def stand_alone(handler: type, options: dict[str, Any]) -> None:
         TypeError, ValueError: as `install()`.
         RuntimeError: the queue has other options already.
     """
-    global _alone
+    global _alone, _own_made
     owner = handler.__name__
     defaults = install.__wrapped__.__kwdefaults__  # type: ignore[attr-defined]
     if unknown := options.keys() - defaults.keys():
         own = _options.keywords(handler.__init__)  # type: ignore[misc]
         raise _options.unknown_option(owner, unknown, (*own, *defaults))
     checked = _options.checked({**defaults, **options})
-    with _adopt.lock:
+    with _adopt.installing:
         in_force = _in_force or _alone
         if in_force is not None:
             other = _differing(in_force, {name: value for name, value in checked.items() if name in options})
@@ -241,6 +245,7 @@ def stand_alone(handler: type, options: dict[str, Any]) -> None:
                 _native.configure(checked)
             _alone = checked
             _alone_given.update({name: value for name, value in checked.items() if name in options})
+        _own_made = True
         _watch()
         _endings.begin_alone()
         # Alone, logspool touches signals only where that is asked for.
@@ -295,30 +300,41 @@ def uninstall() -> None:
         KeyboardInterrupt: or what else a signal's handler raised meanwhile; what is queued is written behind it.
     """
     global _in_force
-    with _adopt.lock:
+    with _adopt.installing:
         if _in_force is None:
             return
         timeout = _in_force["shutdown_timeout"]
         _endings.end()
         try:
+            # Until this returns the native methods stay, and hold a line of stock logging back until those that its
+            # thread logged before are written.
             _native.stop()
         finally:
-            _give_back()
+            with _adopt.lock:
+                _give_back()
             _in_force = None
+        if _own_made:
+            _endings.begin_alone()
         _native.drain(timeout)
 
 
 def _give_back() -> None:
+    """Put the stock methods back where ours are. Handlers of logspool's own still need the hooks."""
     global _watching
     for (cls, name), (native, stock) in list(_adopt.replaced.items()):
+        if stock is None and _own_made:
+            continue
         if cls.__dict__.get(name) is native:
             if stock is None:
                 delattr(cls, name)
             else:
                 setattr(cls, name, stock)
             del _adopt.replaced[cls, name]
-    _native.unwatch_dicts()
-    _watching = False
+    if not _own_made:
+        _native.unwatch()
+        _watching = False
+    # What was found out about a handler says that its class has native methods.
+    _native.bump()
 
 
 def flush(timeout: float | None = None, level: str = "written") -> bool:

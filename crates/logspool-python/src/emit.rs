@@ -70,13 +70,15 @@ pub unsafe fn emit(
                 // No call waits for a service.
                 Line::Queued if method == Method::ServiceEmit || wait_if_direct(handler) => return object::none(),
                 Line::Queued | Line::Raised => return std::ptr::null_mut(),
-                Line::Stock | Line::StockAfterQueue | Line::Again => {}
+                Line::Stock | Line::StockAfterQueue | Line::Uninstalling | Line::Again => {}
             }
             let barrier = match line {
                 Line::Stock => flush_beside_stream(method, handler),
                 Line::StockAfterQueue if method != Method::ServiceEmit => {
                     adoption::give_back(handler, options::shutdown_timeout())
                 }
+                Line::Uninstalling => adoption::give_back(handler, options::shutdown_timeout())
+                    .and_then(|()| flush_beside_stream(method, handler)),
                 // Nothing is written beside the queue.
                 _ => Ok(()),
             };
@@ -142,7 +144,6 @@ unsafe fn flush_beside_stream(method: Method, handler: *mut PyObject) -> PyResul
     // SAFETY: a live handler, attached.
     unsafe {
         if method == Method::StreamEmit
-            && planning::installed()
             && let Some(stream) = object::attribute(handler, names().stream.as_ptr())
         {
             adoption::flush_beside(&stream, options::shutdown_timeout())?;
@@ -163,6 +164,8 @@ enum Line {
     Stock,
     /// It is, but this line is stock logging's.
     StockAfterQueue,
+    /// `uninstall()` has begun: all lines are stock logging's, and come after what their thread has queued.
+    Uninstalling,
     /// The sink was closed or the process forked meanwhile, and stock logging has no way to where this goes.
     Again,
     /// An error that no handler catches is set.
@@ -174,22 +177,34 @@ unsafe fn known(handler: *mut PyObject) -> Result<Arc<State>, Line> {
     // SAFETY: a live handler, attached.
     unsafe {
         if !planning::installed() && !planning::stands_alone(handler) {
-            return Err(Line::Stock);
+            return Err(Line::Uninstalling);
         }
         environment::refresh();
         match planning::handler_state(handler) {
-            Ok(state) => state.ok_or(Line::Stock),
+            Ok(state) => state.ok_or_else(|| stock(handler)),
             Err(()) => Err(Line::Raised),
         }
     }
 }
 
+/// Why a line is stock logging's whose handler is not adopted, or not any more.
+unsafe fn stock(handler: *mut PyObject) -> Line {
+    // SAFETY: a live handler, attached.
+    if planning::installed() || unsafe { planning::stands_alone(handler) } { Line::Stock } else { Line::Uninstalling }
+}
+
 /// Where lines of an adopted handler go, and under what that was found.
-fn destination(state: &State) -> Option<(u32, MadeUnder)> {
-    // Read before the sink is: one that is closed from here on moves it.
-    let epoch = environment::epoch();
+unsafe fn destination(state: &State, handler: *mut PyObject) -> Option<(u32, MadeUnder)> {
+    // Read before the sink is: one that is closed from here on moves it. The generation after: opening the first sink
+    // begins it.
+    let before = MadeUnder::now();
+    // `uninstall()` is seen here or moves what was just read, and leaves each sink in its state until it is closed.
+    // SAFETY: a live handler, attached.
+    if matches!(unsafe { stock(handler) }, Line::Uninstalling) {
+        return None;
+    }
     let sink = state.sink().ok()?;
-    Some((sink, MadeUnder { epoch, generation: pipeline::generation() }))
+    Some((sink, MadeUnder { generation: pipeline::generation(), ..before }))
 }
 
 unsafe fn queue_by_value(handler: *mut PyObject, record: *mut PyObject) -> ByValue {
@@ -204,7 +219,7 @@ unsafe fn queue_by_value(handler: *mut PyObject, record: *mut PyObject) -> ByVal
         if !adoption.may_go_by_value() {
             return ByValue::No;
         }
-        let Some((sink, made_under)) = destination(&state) else { return ByValue::No };
+        let Some((sink, made_under)) = destination(&state, handler) else { return ByValue::No };
         crate::record::queue(&state, adoption, sink, handler, record, made_under)
     }
 }
@@ -221,14 +236,14 @@ unsafe fn queue_line(method: Method, handler: *mut PyObject, record: *mut PyObje
             // The stock `emit` of a subclass has just decided about a rollover: the sink must not do so again.
             return Line::StockAfterQueue;
         }
-        let Some((sink, made_under)) = destination(&state) else { return Line::Stock };
+        let Some((sink, made_under)) = destination(&state, handler) else { return stock(handler) };
         if adoption.may_go_by_value() {
             match crate::record::queue(&state, adoption, sink, handler, record, made_under) {
                 ByValue::Done => return Line::Queued,
                 ByValue::No => {}
                 ByValue::Raised => return Line::Raised,
             }
-            if !made_under.holds() {
+            if !made_under.may_push() {
                 return Line::StockAfterQueue;
             }
         }
@@ -262,10 +277,11 @@ unsafe fn queue_line(method: Method, handler: *mut PyObject, record: *mut PyObje
                 None => return Line::StockAfterQueue,
             }
         };
-        if !made_under.holds() && adoption.is_service() {
+        // The line is made: what else has changed meanwhile does not matter to it.
+        if !made_under.may_push() && adoption.is_service() {
             return Line::Again;
         }
-        if !pieces.bytes(tag::BYTES, bytes) || !made_under.holds() {
+        if !pieces.bytes(tag::BYTES, bytes) || !made_under.may_push() {
             return Line::StockAfterQueue;
         }
         let head = Head { len: 0, site: 0, route: sink, level, flags: flags::TEXT, ticks: 0 };
@@ -277,10 +293,9 @@ unsafe fn queue_line(method: Method, handler: *mut PyObject, record: *mut PyObje
                 Line::Queued
             }
             Queued::Raised => Line::Raised,
-            // The child of a fork: its own state is made by the next call, this line is written at once.
+            // The handler changed, or the process forked: what was queued before is written first, then this line.
             Queued::Stale if adoption.is_service() => Line::Again,
-            Queued::Stale if adoption.turns() => Line::StockAfterQueue,
-            Queued::Stale => Line::Stock,
+            Queued::Stale => Line::StockAfterQueue,
         }
     }
 }

@@ -54,6 +54,8 @@ mod overflow;
 #[cfg(not(loom))]
 pub mod pipeline;
 #[cfg(not(loom))]
+mod progress;
+#[cfg(not(loom))]
 pub mod record;
 #[cfg(not(loom))]
 pub mod recover;

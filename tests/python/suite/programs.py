@@ -130,7 +130,8 @@ def run(
 ) -> Outcome:
     """Run the interpreter of this pytest with `arguments` in `folder` and wait for its end.
 
-    `through` is a command that runs the interpreter, as an emulator does. Raises `DeadlinePassed` after `deadline_seconds`; the child's session is killed then.
+    `through` is a command that runs the interpreter, as an emulator does. Raises `DeadlinePassed` after
+    `deadline_seconds`; the child's session is killed then.
     """
     began = time.monotonic()
     out, err = bytearray(), bytearray()

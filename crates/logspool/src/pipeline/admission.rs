@@ -13,11 +13,10 @@ use crate::copies;
 use crate::durable::Undurable;
 use crate::generation;
 use crate::nap::nap;
-use crate::queue::cursor::state;
 use crate::queue::producer::{ERROR, Obstacle, Producer, RESERVED_SHARE, wake_collector};
 use crate::record::{HEAD_BYTES, Head, advance};
-use crate::segment::layout::{self, level_class};
-use crate::segment::{FIRST_RING_BYTES, Segment};
+use crate::segment::SHARED_LANES;
+use crate::segment::layout::level_class;
 
 /// Why a record was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -79,9 +78,6 @@ struct Wait {
     /// Why the record is refused at its end.
     reason: Refusal,
 }
-
-/// Lanes that threads share when no more lanes can be made.
-const SHARED_LANES: usize = 4;
 
 /// Bytes that large records may take at least. With more room for overflow it is as much as that: both are for sinks that
 /// take nothing.
@@ -310,18 +306,6 @@ fn renew(pipeline: &'static Pipeline) -> Option<NonNull<Producer>> {
     NonNull::new(producer)
 }
 
-/// Makes the lanes that threads share when there are no others, while there is surely room.
-pub(super) fn prepare_shared_lanes(segment: &Segment) {
-    for index in 0..SHARED_LANES {
-        let lane = segment.lane(index);
-        if let Some(offset) = segment.take_ring(FIRST_RING_BYTES) {
-            lane.give_ring(offset, FIRST_RING_BYTES);
-            lane.state.word.store(state::SHARED, Ordering::Release);
-        }
-    }
-    segment.header().lanes.store(SHARED_LANES as u32, Ordering::Release);
-}
-
 impl Pipeline {
     /// A lane of its own for the calling thread, else a shared one.
     fn claim_lane(&self) -> Option<Producer> {
@@ -332,26 +316,15 @@ impl Pipeline {
                 return Some(Producer::new(segment, index, false, self.number));
             }
         }
-        self.new_lane().or_else(|| {
-            // SAFETY: gettid has no preconditions.
-            let thread = unsafe { libc::syscall(libc::SYS_gettid) } as usize;
-            let index = thread % SHARED_LANES;
-            let usable = segment.lane(index).first_offset.load(Ordering::Acquire) != 0;
-            usable.then(|| Producer::new(segment, index, true, self.number))
-        })
-    }
-
-    fn new_lane(&self) -> Option<Producer> {
-        let segment = &self.segment;
-        let offset = segment.take_ring(FIRST_RING_BYTES)?;
-        let index = segment.header().lanes.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |lanes| {
-            ((lanes as usize) < layout::MAX_LANES).then_some(lanes + 1)
-        });
-        let index = index.ok()? as usize;
-        let lane = segment.lane(index);
-        lane.give_ring(offset, FIRST_RING_BYTES);
-        lane.state.make_owned();
-        Some(Producer::new(segment, index, false, self.number))
+        if let Some(index) = segment.take_lane() {
+            return Some(Producer::new(segment, index, false, self.number));
+        }
+        // SAFETY: gettid has no preconditions.
+        let thread = unsafe { libc::syscall(libc::SYS_gettid) } as usize;
+        // Without memory for that one the threads share those that are open.
+        let mut shared = (0..SHARED_LANES).map(|step| (thread + step) % SHARED_LANES);
+        let index = shared.find(|index| segment.open_shared_lane(*index))?;
+        Some(Producer::new(segment, index, true, self.number))
     }
 
     fn grow(&self, producer: &mut Producer) -> bool {

@@ -12,7 +12,6 @@ use crate::copies;
 use crate::definition::{RouteDefinition, SinkDefinition, SinkKind, SiteDefinition};
 use crate::fallback;
 use crate::format::{Format, FormatSpec};
-use crate::nap::nap;
 use crate::queue::reader::LaneReader;
 use crate::segment::layout::{MAX_SINKS, Table, level_class};
 use crate::sidecar::Origin;
@@ -67,7 +66,11 @@ pub fn open_sink(definition: &SinkDefinition) -> Result<u32, String> {
     let _guard = pipeline.batching();
     let new = pipeline.segment.define(Table::Sinks, |encoder| definition.encode(encoder));
     let id = new.or_else(|| pipeline.sink_in_place_of_a_closed_one(definition)).ok_or_else(|| {
-        format!("cannot open {}: a process has at most {} open sinks", definition.kind, MAX_SINKS - 1)
+        format!(
+            "cannot open {}: a process has at most {} open sinks, and each needs some room in the queue's tmpfs",
+            definition.kind,
+            MAX_SINKS - 1
+        )
     })?;
     if let (Some(shared), Some(path), Some((folder, name))) =
         (sink.shared(), definition.kind.path(), pipeline.segment.home())
@@ -144,8 +147,9 @@ pub fn close_sink(sink: u32, timeout: Duration) -> bool {
     let Some(pipeline) = existing() else { return true };
     let Some(outlet) = pipeline.outlet(sink) else { return true };
     let deadline = Instant::now() + outlet.lateness.share(timeout);
-    door::settle(pipeline);
-    let done = pipeline.begin_flush(Awaited::Sink(outlet.clone())).wait_until(Some(deadline));
+    door::settle_pushes(pipeline);
+    let flush = pipeline.begin_flush(Awaited::Sink(outlet.clone()));
+    let done = flush.is_none_or(|flush| flush.wait_until(Some(deadline)));
     if !outlet.remove_user() {
         return done;
     }
@@ -167,8 +171,8 @@ pub fn close_sink(sink: u32, timeout: Duration) -> bool {
     pipeline.sync_promised(std::slice::from_ref(&outlet), Some(deadline));
     outlet.ask_to_leave();
     // A writer that sits in a stuck write keeps the descriptor until it comes back.
-    while done && outlet.thread_runs() && Instant::now() < deadline {
-        nap(Duration::from_micros(50));
+    if done {
+        pipeline.wait(Some(deadline), || !outlet.thread_runs());
     }
     outlet.release();
     pipeline.retire_routes(sink);
@@ -182,7 +186,7 @@ pub fn close_sink(sink: u32, timeout: Duration) -> bool {
 pub fn retire_sink(sink: u32) {
     let Some(pipeline) = existing() else { return };
     let Some(outlet) = pipeline.outlet(sink) else { return };
-    door::settle(pipeline);
+    door::settle_pushes(pipeline);
     if !outlet.remove_user() {
         return;
     }
@@ -252,7 +256,7 @@ pub(super) fn snapshot_of(pipeline: &Pipeline) -> Snapshot {
         late_records: header.late_records.load(Ordering::Relaxed),
         batches: header.batch.load(Ordering::Relaxed),
         lanes,
-        ring_bytes: header.ring_end.load(Ordering::Relaxed) - crate::segment::layout::RINGS,
+        ring_bytes: segment.ring_bytes(),
         ring_limit_bytes: segment.ring_limit(),
         overflow_bytes: pipeline.budget.taken(),
         overflow_limit_bytes: pipeline.budget.limit(),

@@ -15,7 +15,7 @@ use crate::record::{Value, Values};
 use crate::segment::MAX_RING_TOTAL;
 use crate::segment::layout::{
     DEFINITION_BYTES, DEFINITIONS, Header, INDEXES, LANES, LaneHead, MAGIC, MAJOR, MAX_LANES, MAX_POINTS, Numbered,
-    POINTS, RINGS, SINKS, SinkHead, Table,
+    POINTS, RINGS, SINKS, SinkHead, Table, lane_offset, sink_offset,
 };
 use crate::sink::Stream;
 
@@ -172,7 +172,7 @@ impl Image {
     fn copy_lanes(&mut self, copier: &mut RingCopier<'_>) -> io::Result<()> {
         // All of them, whatever the count in the header says: a lane that was never made is zero.
         for index in 0..MAX_LANES as u32 {
-            let at = lane_offset(index);
+            let at = lane_offset(index as usize);
             let (lane, unreadable) = Lane::copy(index, |offset| self.word(at + offset as u64), copier)?;
             self.damage.bytes = self.damage.bytes.saturating_add(unreadable);
             self.lanes.extend(lane);
@@ -182,12 +182,12 @@ impl Image {
 
     /// Position after the last record that lane `index`, below [`MAX_LANES`], published.
     pub fn published(&self, index: u32) -> u64 {
-        self.word(lane_offset(index) + offset_of!(LaneHead, producer.head) as u64)
+        self.word(lane_offset(index as usize) + offset_of!(LaneHead, producer.head) as u64)
     }
 
     /// Position of lane `index`, below [`MAX_LANES`], before which every record is written or spilled everywhere.
     pub fn released(&self, index: u32) -> u64 {
-        self.word(lane_offset(index) + offset_of!(LaneHead, consumer.tail) as u64)
+        self.word(lane_offset(index as usize) + offset_of!(LaneHead, consumer.tail) as u64)
     }
 
     /// Checkpoint of the sink in a place, below `MAX_SINKS`.
@@ -298,15 +298,6 @@ pub enum SinkPlace {
     Another,
     /// There never was such a sink.
     Unknown,
-}
-
-fn lane_offset(index: u32) -> u64 {
-    LANES + u64::from(index) * size_of::<LaneHead>() as u64
-}
-
-/// Offset of a sink's head.
-pub fn sink_offset(id: usize) -> u64 {
-    SINKS + (id * size_of::<SinkHead>()) as u64
 }
 
 #[cfg(test)]

@@ -7,16 +7,17 @@
 //! 148 KiB  sinks         64 KiB   128 checkpoints and counters of 512 bytes
 //! 212 KiB  indexes       84 KiB   8,192 sites, 2,048 routes, 256 formats, 128 sinks: where the definition lies
 //! ...      manifests    256 KiB   byte ring of batch manifests
-//! ...      definitions    2 MiB   fallocated in steps
-//! ...      rings     the rest     fallocated one by one
+//! ...      definitions    2 MiB
+//! ...      rings     the rest     those of the shared lanes first
 //! ```
+//!
+//! The file is sparse. A new segment has memory for the first page of each table and for two rings, some 100 KiB;
+//! the rest is allocated page by page as tables fill, and ring by ring (`pages.rs`).
 //!
 //! Every reference is an offset from the start of the segment, never a pointer.
 //! A word of an index is the offset of a definition in its lower half (0: none) and the generation of its id in the
 //! upper one: places of routes and sinks are used again once nothing refers to the old ones, under another id.
 //! A definition is its length and the bytes it may take, both `u32`, then the bytes.
-//! Everything but definitions and rings is fallocated when the segment is made; each ring is fallocated
-//! when a lane gets it. So a full tmpfs is an error at that moment, never a SIGBUS later.
 //! Numbers are in native byte order: a segment never leaves its host.
 //!
 //! A head of a sink whose service confirms what it got also tells how the records on their way to it are numbered, so
@@ -64,6 +65,8 @@ pub const MAX_FORMATS: usize = 256;
 pub const MAX_POINTS: usize = 512;
 /// Bytes of the manifest ring.
 pub const MANIFEST_BYTES: u64 = 256 * 1024;
+/// Bytes at the start of the manifest ring that always have memory: room for the longest manifest.
+pub const FIRST_MANIFEST_BYTES: u64 = 8 * 1024;
 /// Bytes of all definitions.
 pub const DEFINITION_BYTES: u64 = 2 * 1024 * 1024;
 
@@ -332,6 +335,16 @@ impl Table {
         };
         INDEXES + 8 * before as u64
     }
+}
+
+/// Offset of the head of lane `index`.
+pub const fn lane_offset(index: usize) -> u64 {
+    LANES + (index * size_of::<LaneHead>()) as u64
+}
+
+/// Offset of the head of sink `index`.
+pub const fn sink_offset(index: usize) -> u64 {
+    SINKS + (index * size_of::<SinkHead>()) as u64
 }
 
 /// Offset of the calibration points.

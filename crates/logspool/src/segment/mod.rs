@@ -1,14 +1,19 @@
 //! The segment: one shared mapping per process that holds its lanes and everything needed to read them.
 //!
 //! Stop on the line: *queue*. The layout is [`layout`]'s; who may use the folder, names and locks are
-//! [`folder`]'s. This file makes, maps and removes segments and hands out parts of them.
+//! [`folder`]'s; which parts have memory is [`pages`]'s, lanes and rings are given out by `rings.rs`. This file makes,
+//! maps and removes segments and stores definitions.
 //! The mapping is not inherited by fork (MADV_DONTFORK): a child that touched it would die, so every hot
 //! path compares the process generation first (see `generation.rs`).
 
 pub mod folder;
 pub mod identity;
 pub mod layout;
+#[cfg(test)]
+mod memory;
 mod own_files;
+mod pages;
+mod rings;
 
 use std::ffi::CString;
 use std::fs::File;
@@ -25,6 +30,9 @@ use crate::record::{Encoder, Value, Values};
 use folder::Folder;
 use identity::ProcessIdentity;
 use layout::{Header, LaneHead, SinkHead, Table};
+use pages::{DEFINITION_STEP, Pages};
+pub use pages::{PAGE, punch};
+pub use rings::SHARED_LANES;
 
 /// A mapped segment.
 #[derive(Debug)]
@@ -33,6 +41,9 @@ pub(crate) struct Segment {
     bytes: u64,
     ring_limit: u64,
     home: Option<Home>,
+    pages: Pages,
+    /// Bytes of rings that have memory.
+    ring_bytes: AtomicU64,
     /// Offset and bytes of places of definitions that are used no more.
     spare: Mutex<Vec<(u64, u64)>>,
     /// Overflow files made so far.
@@ -63,12 +74,8 @@ unsafe impl Sync for Segment {}
 
 /// Bytes of a lane's first ring.
 ///
-/// Chosen: 32 KiB hold about 500 records; 16 of them are 512 KiB per process, which 200 processes can afford.
+/// Chosen: 32 KiB hold about 500 records. Two of them are most of what a process takes that logs little.
 pub const FIRST_RING_BYTES: u64 = 32 * 1024;
-/// Lanes whose first ring is made with the segment.
-pub const PREPARED_LANES: u64 = 16;
-/// Step in which definitions are fallocated.
-const DEFINITION_STEP: u64 = 64 * 1024;
 /// Chosen: caps what one process may take of a shared tmpfs; 64 MiB is 220 fully grown lanes.
 pub const MAX_RING_TOTAL: u64 = 64 * 1024 * 1024;
 
@@ -84,8 +91,8 @@ impl Segment {
     ///
     /// # Errors
     ///
-    /// When the folder cannot be used, is no tmpfs, or has no room for the fixed part and the first lanes. `AlreadyExists`:
-    /// another copy of this library in the process has its segment there.
+    /// When the folder cannot be used, is no tmpfs, or has no room for the first pages and the first shared lane.
+    /// `AlreadyExists`: another copy of this library in the process has its segment there.
     pub fn create(path: &Path, ring_limit: Option<u64>) -> io::Result<Self> {
         if !kernel::has_record_locks() {
             let text = "the system refuses record locks, by which others see that this process lives";
@@ -101,12 +108,13 @@ impl Segment {
         let bytes = layout::RINGS + ring_limit;
         let name = ProcessIdentity::of_this().to_string();
         let (lock, file) = own_files::make(&folder, &name)?;
-        let prepared = (PREPARED_LANES * FIRST_RING_BYTES).min(ring_limit);
+        let pages = Pages::default();
         let made = (|| {
             // SAFETY: plain system calls on a descriptor that is open.
             check(unsafe { libc::ftruncate(file.as_raw_fd(), bytes as i64) })?;
-            allocate(&file, 0, layout::DEFINITIONS + DEFINITION_STEP)?;
-            allocate(&file, layout::RINGS, prepared)?;
+            pages.begin(&file)?;
+            // Of the first shared lane: a thread that gets none of its own finds that one.
+            pages.take_ring(&file, layout::RINGS, FIRST_RING_BYTES, || false)?;
             map(Some(&file), bytes)
         })();
         let base = match made {
@@ -124,6 +132,8 @@ impl Segment {
             base,
             bytes,
             ring_limit,
+            pages,
+            ring_bytes: AtomicU64::new(0),
             spare: Mutex::default(),
             overflows: AtomicU32::new(0),
             first_id: 0,
@@ -146,6 +156,8 @@ impl Segment {
             bytes,
             ring_limit,
             home: None,
+            pages: Pages::default(),
+            ring_bytes: AtomicU64::new(0),
             spare: Mutex::default(),
             overflows: AtomicU32::new(0),
             first_id: 0,
@@ -191,18 +203,18 @@ impl Segment {
         unsafe { self.base.cast::<Header>().as_ref() }
     }
 
-    /// Head of lane `index`.
+    /// Head of lane `index`, below the number of lanes in the header: there is no memory beyond.
     pub fn lane(&self, index: usize) -> &LaneHead {
         assert!(index < layout::MAX_LANES);
         // SAFETY: inside the fixed part, aligned by the layout, zero is a valid value, all words are atomics.
-        unsafe { &*self.at(layout::LANES + (index * size_of::<LaneHead>()) as u64).cast::<LaneHead>() }
+        unsafe { &*self.at(layout::lane_offset(index)).cast::<LaneHead>() }
     }
 
-    /// Head of sink `index`.
+    /// Head of sink `index`, below the number of sinks in the header: there is no memory beyond.
     pub fn sink(&self, index: usize) -> &SinkHead {
         assert!(index < layout::MAX_SINKS);
         // SAFETY: as in `lane`.
-        unsafe { &*self.at(layout::SINKS + (index * size_of::<SinkHead>()) as u64).cast::<SinkHead>() }
+        unsafe { &*self.at(layout::sink_offset(index)).cast::<SinkHead>() }
     }
 
     /// Address of an offset inside the segment.
@@ -210,11 +222,6 @@ impl Segment {
         assert!(offset < self.bytes);
         // SAFETY: checked to lie inside the mapping.
         unsafe { self.base.as_ptr().add(offset as usize) }
-    }
-
-    /// Most bytes that rings may take.
-    pub fn ring_limit(&self) -> u64 {
-        self.ring_limit
     }
 
     /// A number for the next overflow file: they ascend for each sink, also where one stands in another's place.
@@ -251,42 +258,14 @@ impl Segment {
         self.first_id
     }
 
-    /// Takes `bytes` (a power of two) for a ring. `None`: the cap is reached or tmpfs is full.
-    pub fn take_ring(&self, bytes: u64) -> Option<u64> {
-        let end = layout::RINGS + self.ring_limit;
-        let taken = self.header().ring_end.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |offset| {
-            (offset + bytes <= end).then_some(offset + bytes)
-        });
-        let offset = taken.ok()?;
-        if let Some(home) = &self.home
-            && allocate(&home.file, offset, bytes).is_err()
-        {
-            give_back(&self.header().ring_end, offset, bytes);
-            return None;
-        }
-        // SAFETY: the range lies inside the mapping. MADV_POPULATE_WRITE (23, since Linux 5.14) only saves
-        // page faults later; where it is unknown nothing is lost.
-        unsafe { libc::madvise(self.at(offset).cast(), bytes as usize, 23) };
-        Some(offset)
-    }
-
     /// Stores a definition and returns its id. `None`: the table or its bytes are used up.
     pub fn define(&self, table: Table, encode: impl FnOnce(&mut Encoder)) -> Option<u32> {
-        let header = self.header();
-        let counter = match table {
-            Table::Sites => &header.sites,
-            Table::Routes => &header.routes,
-            Table::Formats => &header.formats,
-            Table::Sinks => &header.sinks,
-        };
+        let counter = self.counter(table);
         if counter.load(Ordering::Relaxed) as usize >= table.capacity() {
             return None;
         }
         let (offset, bytes) = self.store(encode)?;
-        let id = counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| {
-            ((next as usize) < table.capacity()).then_some(next + 1)
-        });
-        let Some(id) = id.ok().and_then(|id| self.first_id.checked_add(id)) else {
+        let Some(id) = self.take_id(table).and_then(|index| self.first_id.checked_add(index)) else {
             self.lock_spare().push((offset, bytes));
             return None;
         };
@@ -294,6 +273,61 @@ impl Segment {
         // Release pairs with the Acquire in `definition`: whoever sees the offset sees the bytes.
         self.index_word(table, id).store(offset | table.generation(id) << 32, Ordering::Release);
         Some(id)
+    }
+
+    /// Number of the next id of a table, while no place of it was used twice.
+    fn counter(&self, table: Table) -> &AtomicU32 {
+        let header = self.header();
+        match table {
+            Table::Sites => &header.sites,
+            Table::Routes => &header.routes,
+            Table::Formats => &header.formats,
+            Table::Sinks => &header.sinks,
+        }
+    }
+
+    /// Takes the next place of a table. `None`: the table is full, or there is no memory for its next page.
+    fn take_id(&self, table: Table) -> Option<u32> {
+        let counter = self.counter(table);
+        let mut id = counter.load(Ordering::Relaxed);
+        loop {
+            // Memory first: readers rely on it for every id below the counter.
+            let in_reach = (id as usize) < table.capacity()
+                && self.ensure(table.index_offset() + 8 * u64::from(id), 8)
+                && (table != Table::Sinks
+                    || self.ensure(layout::sink_offset(id as usize), size_of::<SinkHead>() as u64));
+            if !in_reach {
+                return None;
+            }
+            // Release pairs with the Acquire in `definition`.
+            match counter.compare_exchange_weak(id, id + 1, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => return Some(id),
+                Err(now) => id = now,
+            }
+        }
+    }
+
+    /// Lets it behave as if tmpfs were full from here on, or again as if it were not.
+    #[cfg(test)]
+    pub fn set_full(&self, is_full: bool) {
+        self.pages.full.store(is_full, Ordering::Relaxed);
+    }
+
+    /// Bytes of memory that its file takes.
+    #[cfg(test)]
+    pub fn file_bytes(&self) -> u64 {
+        use std::os::unix::fs::MetadataExt;
+        self.home.as_ref().map_or(0, |home| home.file.metadata().unwrap().blocks() * 512)
+    }
+
+    /// Whether a range of the fixed part has memory.
+    pub fn has_memory(&self, offset: u64, bytes: u64) -> bool {
+        self.home.is_none() || self.pages.has(offset, bytes)
+    }
+
+    /// Gives a range of the fixed part memory, if it has none. `false`: there is none to be had.
+    pub fn ensure(&self, offset: u64, bytes: u64) -> bool {
+        self.home.as_ref().is_none_or(|home| self.pages.take(&home.file, offset, bytes).is_ok())
     }
 
     /// Stores another definition in the place of `old` and returns its id. `None`: the bytes or ids are used up.
@@ -354,17 +388,11 @@ impl Segment {
             (used + bytes <= layout::DEFINITION_BYTES).then_some(used + bytes)
         });
         let start = start.ok()?;
-        let first_step = start / DEFINITION_STEP;
-        let last_step = (start + bytes - 1) / DEFINITION_STEP;
-        if let Some(home) = &self.home
-            && last_step > 0
-        {
-            // Every step that the definition touches; allocating one twice is harmless.
-            let from = layout::DEFINITIONS + first_step * DEFINITION_STEP;
-            if allocate(&home.file, from, (last_step - first_step + 1) * DEFINITION_STEP).is_err() {
-                give_back(used, start, bytes);
-                return None;
-            }
+        let from = layout::DEFINITIONS + start / DEFINITION_STEP * DEFINITION_STEP;
+        let to = layout::DEFINITIONS + (start + bytes).next_multiple_of(DEFINITION_STEP);
+        if !self.has_memory(layout::DEFINITIONS + start, bytes) && !self.ensure(from, to - from) {
+            give_back(used, start, bytes);
+            return None;
         }
         Some(layout::DEFINITIONS + start)
     }
@@ -376,6 +404,10 @@ impl Segment {
 
     /// The items of a definition's tuple. `None`: no such id.
     pub fn definition(&self, table: Table, id: u32) -> Option<Values<'_>> {
+        // Acquire pairs with the Release in `take_id`: there may be no memory beyond.
+        if table.slot(id) >= self.counter(table).load(Ordering::Acquire) as usize {
+            return None;
+        }
         // Acquire pairs with the Release in `define`.
         let word = self.index_word(table, id).load(Ordering::Acquire);
         if word & OFFSET_MASK == 0 || word >> 32 != table.generation(id) {
@@ -393,7 +425,15 @@ impl Segment {
         }
     }
 
-    /// Appends a calibration point; the oldest one makes room when the list is full.
+    /// Makes room for another calibration point. `false`: there is no memory for it.
+    pub fn has_room_for_point(&self) -> bool {
+        let slot = self.header().points.load(Ordering::Relaxed) as usize % layout::MAX_POINTS;
+        let bytes = size_of::<Point>() as u64;
+        self.ensure(layout::POINTS + slot as u64 * bytes, bytes)
+    }
+
+    /// Appends a calibration point; the oldest one makes room when the list is full. Ask [`Self::has_room_for_point`]
+    /// before.
     pub fn push_point(&self, point: Point) {
         let count = &self.header().points;
         let index = count.load(Ordering::Relaxed);
@@ -442,11 +482,6 @@ fn give_back(end: &AtomicU64, start: u64, bytes: u64) {
     let _ = end.compare_exchange(start + bytes, start, Ordering::Relaxed, Ordering::Relaxed);
 }
 
-fn allocate(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
-    // SAFETY: a plain system call on a descriptor that is open.
-    check(unsafe { libc::fallocate(file.as_raw_fd(), 0, offset as i64, bytes as i64) })
-}
-
 fn map(file: Option<&File>, bytes: u64) -> io::Result<NonNull<u8>> {
     let (flags, descriptor) = match file {
         Some(file) => (libc::MAP_SHARED, file.as_raw_fd()),
@@ -484,14 +519,6 @@ mod tests {
         assert_eq!(Some(Value::Int(6)), items.next());
         assert!(segment.definition(Table::Formats, 0).is_none());
         assert!(segment.definition(Table::Sites, 1).is_none());
-    }
-
-    #[test]
-    fn rings_end_at_the_cap() {
-        let segment = Segment::in_memory(Some(4 * FIRST_RING_BYTES)).unwrap();
-        let taken = std::iter::from_fn(|| segment.take_ring(FIRST_RING_BYTES)).count();
-
-        assert_eq!(4, taken);
     }
 
     #[test]
