@@ -16,7 +16,7 @@ COUNT = 1_001
 SECONDS = 60
 
 PROGRAM = """\
-import importlib, json, logging, os, signal, sys
+import json, logging, os, signal, sys
 import logspool
 from logspool import _native
 
@@ -38,10 +38,15 @@ sys.path.insert(0, sys.argv[1])
 import logspool as second
 from logspool import _native as second_native
 
+def log_through_second():
+    log = logging.getLogger("second")
+    log.addHandler(second.FileHandler("b.log"))
+    log.warning("second")
+
 told = {"files": [_native.__file__, second_native.__file__]}
 for name, call in {
     "install": second.install,
-    "handler": lambda: second.FileHandler("b.log"),
+    "handler": log_through_second,
     "recover": second.recover,
 }.items():
     try:
