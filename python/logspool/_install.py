@@ -272,6 +272,7 @@ def connect() -> None:
     _native.use_direct_frames(all(checks) and _native.frame_self_check())
     _native.connect(
         describe=_adopt.describe,
+        describe_format=_adopt.describe_format,
         classify_logger=_adopt.classify_logger,
         open_streams=_adopt.open_streams,
         world=_adopt.world,

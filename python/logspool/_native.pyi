@@ -99,6 +99,7 @@ def set_follow(function: Callable[[Any], bool]) -> None: ...
 def connect(
     *,
     describe: Callable[[Any], Any],
+    describe_format: Callable[[Any], Any],
     classify_logger: Callable[[type], str],
     open_streams: Callable[[Any, int], None],
     world: Callable[[], Any],

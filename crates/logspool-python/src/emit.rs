@@ -166,7 +166,7 @@ enum Line {
     StockAfterQueue,
     /// `uninstall()` has begun: all lines are stock logging's, and come after what their thread has queued.
     Uninstalling,
-    /// The sink was closed or the process forked meanwhile, and stock logging has no way to where this goes.
+    /// The handler changed, or its sink was closed or the process forked and stock logging has no way to where this goes.
     Again,
     /// An error that no handler catches is set.
     Raised,
@@ -216,7 +216,7 @@ unsafe fn queue_by_value(handler: *mut PyObject, record: *mut PyObject) -> ByVal
             Err(_) => return ByValue::No,
         };
         let Verdict::Adopted(adoption) = &state.verdict else { return ByValue::No };
-        if !adoption.may_go_by_value() {
+        if !adoption.may_go_by_value() || !state.holds() {
             return ByValue::No;
         }
         let Some((sink, made_under)) = destination(&state, handler) else { return ByValue::No };
@@ -236,8 +236,10 @@ unsafe fn queue_line(method: Method, handler: *mut PyObject, record: *mut PyObje
             // The stock `emit` of a subclass has just decided about a rollover: the sink must not do so again.
             return Line::StockAfterQueue;
         }
-        let Some((sink, made_under)) = destination(&state, handler) else { return stock(handler) };
-        if adoption.may_go_by_value() {
+        let Some((sink, made_under)) = destination(&state, handler) else {
+            return if state.is_gone() { Line::Again } else { stock(handler) };
+        };
+        if adoption.may_go_by_value() && state.holds() {
             match crate::record::queue(&state, adoption, sink, handler, record, made_under) {
                 ByValue::Done => return Line::Queued,
                 ByValue::No => {}

@@ -140,13 +140,14 @@ mod native {
 
     /// Hand over the Python half: functions of `_adopt.py` and the objects that stock logging reads.
     #[pyfunction]
-    #[pyo3(signature = (*, describe, classify_logger, open_streams, world, logger_methods, lock, record_class, source_file,
+    #[pyo3(signature = (*, describe, describe_format, classify_logger, open_streams, world, logger_methods, lock, record_class, source_file,
         mapping, active_threads, current_thread, thread_class, modules, bound_fields, exception_text, stack_text,
         record_names))]
     #[allow(clippy::too_many_arguments)]
     fn connect(
         py: Python<'_>,
         describe: Py<PyAny>,
+        describe_format: Py<PyAny>,
         classify_logger: Py<PyAny>,
         open_streams: Py<PyAny>,
         world: Py<PyAny>,
@@ -188,6 +189,7 @@ mod native {
         let forget = wrap_pyfunction!(forget_dead, py)?.into_any().unbind();
         planning::set_adopt(Adopt {
             describe,
+            describe_format,
             classify_logger,
             open_streams,
             world,
