@@ -288,6 +288,7 @@ def connect() -> None:
         bound_fields=_bind.fields,
         exception_text=_texts.exception_text,
         stack_text=_texts.stack_text,
+        made_text=_texts.MadeText,
         record_names=_texts.record_names(),
     )
     _streams.learn()
@@ -342,18 +343,19 @@ def flush(timeout: float | None = None, level: str = "written") -> bool:
     """Wait until every record logged before is handed to the system, or until it is durable.
 
     Args:
-        timeout: seconds; None waits for ever, zero and less not at all.
+        timeout: seconds; None waits for ever, 0 not at all.
         level: "written", or "durable": files are synced, services have confirmed; it works in every durability.
 
     Returns:
         Whether that came true within the timeout. A sync that failed is no success, and is told once.
 
     Raises:
-        ValueError: there is no such level, or the timeout is not a number.
+        TypeError, ValueError: there is no such level, or the timeout is not 0 or more seconds.
         KeyboardInterrupt: or what else a signal's handler raised meanwhile.
     """
     if level not in ("written", "durable"):
         raise ValueError(f"level must be 'written' or 'durable', not {level!r}")
+    timeout = _options.timeout(timeout)
     return _native.flush_durable(timeout) if level == "durable" else _native.flush(timeout)
 
 

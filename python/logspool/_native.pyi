@@ -115,6 +115,7 @@ def connect(
     bound_fields: ContextVar[dict[str, Any] | None],
     exception_text: Callable[[Any], str],
     stack_text: Callable[[FrameType], str | None],
+    made_text: type,
     record_names: frozenset[str],
 ) -> None: ...
 def forget_dead(reference: Any) -> None: ...

@@ -142,7 +142,7 @@ mod native {
     #[pyfunction]
     #[pyo3(signature = (*, describe, describe_format, classify_logger, open_streams, world, logger_methods, lock, record_class, source_file,
         mapping, active_threads, current_thread, thread_class, modules, bound_fields, exception_text, stack_text,
-        record_names))]
+        made_text, record_names))]
     #[allow(clippy::too_many_arguments)]
     fn connect(
         py: Python<'_>,
@@ -163,6 +163,7 @@ mod native {
         bound_fields: &Bound<'_, PyAny>,
         exception_text: &Bound<'_, PyAny>,
         stack_text: &Bound<'_, PyAny>,
+        made_text: &Bound<'_, PyAny>,
         record_names: &Bound<'_, PyFrozenSet>,
     ) -> PyResult<()> {
         // SAFETY: attached.
@@ -172,6 +173,7 @@ mod native {
         }
         site::set_source_file(source_file);
         message::set_mapping(Owned::of(mapping));
+        message::set_made_text(Owned::of(made_text));
         keywords::set_makers(keywords::Makers {
             exception_text: Owned::of(exception_text),
             stack_text: Owned::of(stack_text),
