@@ -30,6 +30,7 @@ __all__ = [
     "begin_end",
     "birth_second",
     "bump",
+    "class_state",
     "configure",
     "connect",
     "counter_names",
@@ -54,6 +55,7 @@ __all__ = [
     "opened_anew",
     "orphans",
     "paths",
+    "plans_made",
     "pool_futures",
     "recover",
     "recovery_counts",
@@ -73,6 +75,7 @@ __all__ = [
     "unwatch",
     "use_direct_frames",
     "watch_dict",
+    "watch_part",
     "zone_changed",
 ]
 
@@ -128,6 +131,8 @@ def attribute_hook(class_: type, delete: bool, /) -> Any: ...
 def watch_dict(dict: dict[Any, Any], names: list[Any] | None) -> None: ...
 def unwatch() -> None: ...
 def bump() -> None: ...
+def class_state(class_: type) -> int: ...
+def watch_part(part: object) -> int: ...
 
 # The life of the process.
 
@@ -162,6 +167,7 @@ def keep(watched: int, folder: str, /) -> None: ...
 def opened_anew(path: str | os.PathLike[str]) -> None: ...
 def orphans(folder: str | os.PathLike[str] | None = None) -> list[dict[str, Any]]: ...
 def sidecars(folder: str | os.PathLike[str] | None = None) -> list[dict[str, Any]]: ...
+def plans_made() -> int: ...
 def paths() -> Mapping[str, tuple[int, int, str]]: ...
 
 # The pool.

@@ -21,6 +21,7 @@ use pyo3::types::{PyString, PyTuple};
 
 use crate::environment;
 use crate::flushing;
+use crate::hooks::Part;
 use crate::ids;
 use crate::leaving::outside;
 use crate::message::{self, Failure};
@@ -73,13 +74,14 @@ pub struct FormatParts {
 
 /// What is known about one handler.
 pub struct State {
-    epoch: u64,
+    /// [`environment::descriptions`] as it was before.
+    descriptions: u64,
     /// What it is.
     pub verdict: Verdict,
     /// Classes that the verdict depends on, with their version tags.
     pub types: Vec<(Owned, u32)>,
-    /// Objects whose attributes it depends on, by address.
-    pub parts: Vec<usize>,
+    /// Objects whose attributes it depends on.
+    parts: Vec<Part>,
     /// Words of its stream that it depends on.
     pub words: Vec<Word>,
     /// What these words lie in and point to.
@@ -119,14 +121,15 @@ fn with_table<T>(act: impl FnOnce(&mut Table) -> T) -> T {
 }
 
 impl State {
-    /// Whether the state is of that epoch, classes and stream are as they were, and the stream names the sink's file.
-    pub fn holds(&self, epoch: u64) -> bool {
-        self.is_as_described(epoch) && !self.has_turned()
+    /// Whether handler, formatter, classes and stream are as they were, and the stream names the sink's file.
+    pub fn holds(&self) -> bool {
+        self.is_as_described() && !self.has_turned()
     }
 
-    fn is_as_described(&self, epoch: u64) -> bool {
+    fn is_as_described(&self) -> bool {
         // SAFETY: `self` keeps the types, and what the words lie in.
-        self.epoch == epoch
+        self.descriptions == environment::descriptions()
+            && self.parts.iter().all(Part::holds)
             && self.types.iter().all(|(class, tag)| *tag != 0 && unsafe { plan::version_tag(class.as_ptr()) } == *tag)
             && self.words.iter().all(|word| unsafe { word.holds() })
     }
@@ -194,7 +197,7 @@ impl State {
         {
             return Ok(reading.clone());
         }
-        let reading = message::unless_stock(crate::planning::reading(adoption, self.epoch))?.map(Arc::new);
+        let reading = message::unless_stock(crate::planning::reading(adoption, self.descriptions))?.map(Arc::new);
         *self.reading.lock().expect("no panic happens while it is held") =
             Some((pipeline::generation(), reading.clone()));
         Ok(reading)
@@ -216,25 +219,24 @@ impl State {
     }
 }
 
-/// The state of a handler, made or renewed if the epoch moved.
+/// The state of a handler, made or renewed if what it was made from changed.
 ///
 /// # Errors
 ///
 /// Where Python raised.
 pub fn state(describe: &Bound<'_, PyAny>, handler: &Bound<'_, PyAny>) -> Result<Arc<State>, Failure> {
     let address = handler.as_ptr() as usize;
-    let epoch = environment::epoch();
     let known = with_table(|table| table.states.get(&address).map(|entry| entry.state.clone()));
     if let Some(state) = &known
-        && state.holds(epoch)
+        && state.holds()
     {
         return Ok(state.clone());
     }
     let followed = match &known {
-        Some(old) => follow(old, handler, epoch)?,
+        Some(old) => follow(old, handler)?,
         None => false,
     };
-    let mut new = State::describe(describe, handler, epoch)?;
+    let mut new = State::describe(describe, handler)?;
     if let Some(old) = &known {
         let sink = old.take_sink();
         // The sink of a forked child's parent may have gone over to a file that the child does not have open.
@@ -250,13 +252,13 @@ pub fn state(describe: &Bound<'_, PyAny>, handler: &Bound<'_, PyAny>) -> Result<
                 close(handler.py(), sink, SHORT_WAIT).map_err(|error| Failure::interrupted(handler.py(), error))?;
                 if old.turns() {
                     call_catch_up(handler)?;
-                    new = State::describe(describe, handler, epoch)?;
+                    new = State::describe(describe, handler)?;
                 }
             }
         }
     }
     if new.turns() && new.open_sink().is_none() {
-        new = adopt_turning(describe, handler, epoch)?;
+        new = adopt_turning(describe, handler)?;
     }
     let state = Arc::new(new);
     let reference = crate::planning::weak_reference(handler)?;
@@ -274,14 +276,14 @@ pub fn state(describe: &Bound<'_, PyAny>, handler: &Bound<'_, PyAny>) -> Result<
 
 /// Describes a handler that turns, and opens its sink, while nobody else writes to its stream. `Stock`: another thread
 /// does, and may be about to rename the file; the call waits for it on stock logging's way.
-fn adopt_turning(describe: &Bound<'_, PyAny>, handler: &Bound<'_, PyAny>, epoch: u64) -> Result<State, Failure> {
+fn adopt_turning(describe: &Bound<'_, PyAny>, handler: &Bound<'_, PyAny>) -> Result<State, Failure> {
     let lock = handler.getattr("lock").ok().filter(|lock| !lock.is_none());
     if let Some(lock) = &lock
         && !lock.call_method1("acquire", (false,))?.is_truthy()?
     {
         return Err(Failure::Stock);
     }
-    let state = State::describe(describe, handler, epoch);
+    let state = State::describe(describe, handler);
     if let Ok(state) = &state {
         // Tried again, and its error told, where the handler is used.
         let _ = state.sink();
@@ -320,11 +322,11 @@ pub fn set_follow(function: Owned) {
 
 /// Lets the handler's stream follow a sink that has gone over to another file and goes on. `true`: it names that
 /// file now, and nothing else about the handler has changed.
-fn follow(old: &State, handler: &Bound<'_, PyAny>, epoch: u64) -> PyResult<bool> {
+fn follow(old: &State, handler: &Bound<'_, PyAny>) -> PyResult<bool> {
     let Some((counter, seen)) = old.turns_seen() else { return Ok(false) };
     // Before the path is looked at: another turn meanwhile is followed next time.
     let now = counter.load(Relaxed);
-    if now == seen || !old.is_as_described(epoch) {
+    if now == seen || !old.is_as_described() {
         return Ok(false);
     }
     // A turn that cannot be followed is not tried again: the next one is.
@@ -467,7 +469,7 @@ pub fn await_orphans(py: Python<'_>) -> PyResult<()> {
 fn close(py: Python<'_>, sink: Option<(u64, u32)>, timeout: Duration) -> PyResult<()> {
     // Whoever reads this epoch does not find the sink in the state any more, and who read an older one goes back
     // before it pushes: nobody pushes to a closed sink.
-    environment::bump();
+    environment::stop_pushes();
     let Some((_, id)) = sink.filter(is_of_now) else { return Ok(()) };
     if let Err(raised) = flushing::flush_before_close(py, id, timeout) {
         leave_to_writer(sink);
@@ -480,7 +482,7 @@ fn close(py: Python<'_>, sink: Option<(u64, u32)>, timeout: Duration) -> PyResul
 
 /// Leaves a sink that was taken out of its handler's state to its writer, which closes it when everything is written.
 fn leave_to_writer(sink: Option<(u64, u32)>) {
-    environment::bump();
+    environment::stop_pushes();
     if let Some((generation, id)) = sink.filter(is_of_now) {
         pipeline::retire_sink(id);
         with_table(|table| table.orphans.push((generation, id)));
@@ -546,23 +548,26 @@ pub unsafe fn flush_beside(stream: &Owned, timeout: Duration) -> PyResult<()> {
 
 impl State {
     /// Asks what the handler is. Whatever the answer, it depends on the handler's class.
-    fn describe(describe: &Bound<'_, PyAny>, handler: &Bound<'_, PyAny>, epoch: u64) -> PyResult<Self> {
+    fn describe(describe: &Bound<'_, PyAny>, handler: &Bound<'_, PyAny>) -> PyResult<Self> {
         let class = handler.get_type();
         // Read first: a change from here on makes the state stale, not wrong.
+        let descriptions = environment::descriptions();
+        let part = Part::watch(handler.as_ptr() as usize);
         // SAFETY: a live type, attached.
         let (class, tag) = unsafe { (Owned::borrow(class.as_ptr()), plan::assigned_tag(class.as_ptr())) };
-        let mut state = Self::read(&describe.call1((handler,))?, epoch)?;
+        let mut state = Self::read(&describe.call1((handler,))?, descriptions)?;
         state.types.push((class, tag));
+        state.parts.push(part);
         Ok(state)
     }
 
-    fn read(answer: &Bound<'_, PyAny>, epoch: u64) -> PyResult<Self> {
+    fn read(answer: &Bound<'_, PyAny>, descriptions: u64) -> PyResult<Self> {
         let owned = |object: &Bound<'_, PyAny>| {
             // SAFETY: a live object, attached.
             unsafe { Owned::borrow(object.as_ptr()) }
         };
         let mut result = Self {
-            epoch,
+            descriptions,
             verdict: Verdict::Null,
             types: Vec::new(),
             parts: Vec::new(),
@@ -645,7 +650,8 @@ impl State {
             result.types.push((class, tag));
         }
         for part in get("parts")?.cast::<PyTuple>()?.iter() {
-            result.parts.push(part.as_ptr() as usize);
+            let (part, seen) = part.extract::<(Bound<'_, PyAny>, u64)>()?;
+            result.parts.push(Part::watch(part.as_ptr() as usize).as_seen(seen));
         }
         Ok(result)
     }

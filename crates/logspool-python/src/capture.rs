@@ -23,6 +23,7 @@ use crate::plans::{self, Lender};
 use crate::queueing::{self, Queued};
 use crate::site;
 use crate::stream;
+use crate::tries;
 
 /// What is left to do for the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +80,7 @@ unsafe fn plan_first(logger: *mut PyObject, level: Level, call: Call) -> Outcome
     // SAFETY: passed on.
     unsafe {
         environment::refresh();
-        if !holds(logger) {
+        if !plans::holds(logger) {
             match planning::make(logger) {
                 planning::Made::Plan => {}
                 planning::Made::NotNow => return Outcome::Stock,
@@ -89,7 +90,11 @@ unsafe fn plan_first(logger: *mut PyObject, level: Level, call: Call) -> Outcome
         let Some(plan) = plans::find(logger) else { return Outcome::Stock };
         let plan = &*plan;
         // A plan that is stale at once (another thread changes things): stock logging, and again next time.
-        if !plan.gate_holds() || plan.level_cache.is_none() && !plan.disabled {
+        if !plan.gate_holds() {
+            tries::in_vain();
+            return Outcome::Stock;
+        }
+        if plan.level_cache.is_none() && !plan.disabled {
             return Outcome::Stock;
         }
         match plan.gate(level.gate, level.object) {
@@ -113,19 +118,11 @@ unsafe fn plan_first(logger: *mut PyObject, level: Level, call: Call) -> Outcome
         let Some(plan) = plans::find(logger) else { return Outcome::Stock };
         let plan = &*plan;
         if !plan.fresh() {
+            tries::in_vain();
             return Outcome::Stock;
         }
+        tries::used();
         take(plan, level, call)
-    }
-}
-
-/// Whether there is a plan that holds.
-unsafe fn holds(logger: *mut PyObject) -> bool {
-    // SAFETY: attached; nothing foreign runs.
-    unsafe {
-        let Some(plan) = plans::find(logger) else { return false };
-        let plan = &*plan;
-        plan.gate_holds() && plan.fresh()
     }
 }
 

@@ -195,15 +195,16 @@ unsafe fn stock(handler: *mut PyObject) -> Line {
 
 /// Where lines of an adopted handler go, and under what that was found.
 unsafe fn destination(state: &State, handler: *mut PyObject) -> Option<(u32, MadeUnder)> {
-    // Read before the sink is: one that is closed from here on moves it.
-    let epoch = environment::epoch();
-    // `uninstall()` moves the epoch before it closes sinks, and leaves each in its state until it is closed.
+    // Read before the sink is: one that is closed from here on moves it. The generation after: opening the first sink
+    // begins it.
+    let before = MadeUnder::now();
+    // `uninstall()` is seen here or moves what was just read, and leaves each sink in its state until it is closed.
     // SAFETY: a live handler, attached.
     if matches!(unsafe { stock(handler) }, Line::Uninstalling) {
         return None;
     }
     let sink = state.sink().ok()?;
-    Some((sink, MadeUnder { epoch, generation: pipeline::generation() }))
+    Some((sink, MadeUnder { generation: pipeline::generation(), ..before }))
 }
 
 unsafe fn queue_by_value(handler: *mut PyObject, record: *mut PyObject) -> ByValue {
@@ -242,7 +243,7 @@ unsafe fn queue_line(method: Method, handler: *mut PyObject, record: *mut PyObje
                 ByValue::No => {}
                 ByValue::Raised => return Line::Raised,
             }
-            if !made_under.holds() {
+            if !made_under.may_push() {
                 return Line::StockAfterQueue;
             }
         }
@@ -276,10 +277,11 @@ unsafe fn queue_line(method: Method, handler: *mut PyObject, record: *mut PyObje
                 None => return Line::StockAfterQueue,
             }
         };
-        if !made_under.holds() && adoption.is_service() {
+        // The line is made: what else has changed meanwhile does not matter to it.
+        if !made_under.may_push() && adoption.is_service() {
             return Line::Again;
         }
-        if !pieces.bytes(tag::BYTES, bytes) || !made_under.holds() {
+        if !pieces.bytes(tag::BYTES, bytes) || !made_under.may_push() {
             return Line::StockAfterQueue;
         }
         let head = Head { len: 0, site: 0, route: sink, level, flags: flags::TEXT, ticks: 0 };

@@ -28,9 +28,43 @@ pub fn epoch() -> u64 {
     EPOCH.load(Acquire)
 }
 
-/// Makes every plan stale.
-pub fn bump() {
+/// Makes every plan stale, but no description: loggers, handlers or sinks changed.
+pub fn move_plans() {
     EPOCH.fetch_add(1, Release);
+}
+
+/// Moves whenever something changed that descriptions of all handlers and classes may depend on: the module globals
+/// and what logspool put in place of stock methods. Changes of one handler or formatter are seen by [`crate::hooks`].
+static DESCRIPTIONS: AtomicU64 = AtomicU64::new(1);
+
+/// What descriptions are made under. Read it before the thing that is described.
+#[inline(always)]
+pub fn descriptions() -> u64 {
+    // Acquire pairs with the Release in `bump`.
+    DESCRIPTIONS.load(Acquire)
+}
+
+/// Makes every plan and every description stale, and what was made ready to be pushed.
+pub fn bump() {
+    DESCRIPTIONS.fetch_add(1, Release);
+    stop_pushes();
+}
+
+/// Moves whenever what was made ready before must not be pushed: a sink was taken from its handler and is about to be
+/// closed, or `install()` is not in force any more.
+static STOPS: AtomicU64 = AtomicU64::new(0);
+
+/// What is pushed was made ready under the same number.
+#[inline(always)]
+pub fn stops() -> u64 {
+    // Acquire pairs with the Release in `stop_pushes`.
+    STOPS.load(Acquire)
+}
+
+/// Makes stale every plan, and what was made ready to be pushed.
+pub fn stop_pushes() {
+    STOPS.fetch_add(1, Release);
+    move_plans();
 }
 
 /// Most dicts that can be watched: logging, time, threading, `_levelToName`, with room for two more.

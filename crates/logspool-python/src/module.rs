@@ -18,7 +18,7 @@ use crate::object::Owned;
 use crate::planning::Adopt;
 use crate::{
     adoption, context, environment, flushing, frame, hooks, keywords, leaving, message, methods, names, options, plan,
-    planning, plans, pool, report, site, stream,
+    planning, plans, pool, report, site, stream, tries,
 };
 
 /// Native part of logspool. Use `logspool`.
@@ -264,7 +264,26 @@ mod native {
         hooks::forget_all();
     }
 
-    /// Make every plan stale.
+    /// Watch a part of a handler that is about to be looked at. Return how often it has changed.
+    #[pyfunction]
+    fn watch_part(part: &Bound<'_, PyAny>) -> u64 {
+        hooks::Part::watch(part.as_ptr() as usize).seen()
+    }
+
+    /// Return a number that stays the same while a class, its bases, and what logspool knows of all classes do.
+    ///
+    /// Read it before the class is looked at. 0 where CPython has no number to give.
+    #[pyfunction]
+    fn class_state(class: &Bound<'_, PyType>) -> u64 {
+        let descriptions = environment::descriptions();
+        // SAFETY: a live type, attached.
+        match unsafe { plan::assigned_tag(class.as_ptr()) } {
+            0 => 0,
+            tag => descriptions << 32 | u64::from(tag),
+        }
+    }
+
+    /// Make every plan and description stale.
     #[pyfunction]
     fn bump() {
         environment::bump();
@@ -492,6 +511,12 @@ mod native {
     #[pyo3(signature = (folder=None))]
     fn sidecars(py: Python<'_>, folder: Option<PathBuf>) -> PyResult<Bound<'_, PyList>> {
         report::sidecars(py, folder)
+    }
+
+    /// Return how many plans were made.
+    #[pyfunction]
+    fn plans_made() -> u64 {
+        tries::made()
     }
 
     /// Return, per logger name, calls on the native path, calls on the stock path, and why the latter.

@@ -26,6 +26,7 @@ use crate::plans;
 use crate::queueing::MadeUnder;
 use crate::record::{Matters, Reading};
 use crate::stream::Word;
+use crate::tries;
 use crate::world::{World, world};
 
 /// What `python/logspool/_adopt.py` offers.
@@ -112,7 +113,7 @@ fn plain_weak_reference(object: &Bound<'_, PyAny>) -> Option<Owned> {
 ///
 /// `logger` is a live instance of `logging.Logger`; attached.
 pub unsafe fn make(logger: *mut PyObject) -> Made {
-    if !installed() {
+    if !installed() || tries::given_up() {
         return Made::NotNow;
     }
     let Some(adopt) = ADOPT.get() else { return Made::NotNow };
@@ -125,6 +126,11 @@ pub unsafe fn make(logger: *mut PyObject) -> Made {
     let made = aside(|| {
         adoption::await_orphans(py).map_err(|error| Failure::interrupted(py, error))?;
         under_lock(adopt, py, || {
+            // Another thread may have made it while this one waited for the lock.
+            // SAFETY: attached.
+            if unsafe { plans::holds(logger.as_ptr()) } {
+                return Ok(Made::Plan);
+            }
             let made = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| make_locked(adopt, &logger)));
             made.unwrap_or(Ok(Made::NotNow))
         })
@@ -179,24 +185,26 @@ pub unsafe fn open_streams(logger: *mut PyObject, level: u16) -> Made {
 fn make_locked(adopt: &Adopt, logger: &Bound<'_, PyAny>) -> Result<Made, Failure> {
     for _ in 0..3 {
         // Read first: a change from here on makes the plan stale, not wrong.
-        let under = MadeUnder { epoch: environment::epoch(), generation: pipeline::generation() };
+        let under = MadeUnder::now();
         // Asked again, after the epoch: `uninstall()` may have come while the lock was waited for.
         if !installed() {
             return Ok(Made::NotNow);
         }
+        tries::count();
         let made = make_once(adopt, logger, under);
         // Defining the first id begins the pipeline (again, in a forked child), and giving up the sink that a handler
         // had makes what was known of it void.
         if under.holds() || made.is_err() {
             return made;
         }
+        tries::in_vain();
     }
     Ok(Made::NotNow)
 }
 
 fn make_once(adopt: &Adopt, logger: &Bound<'_, PyAny>, under: MadeUnder) -> Result<Made, Failure> {
     let py = logger.py();
-    let world = world(adopt, py, under.epoch)?;
+    let world = world(adopt, py, environment::descriptions())?;
     let mut builder = Builder {
         adopt,
         world: &world,
@@ -216,6 +224,8 @@ fn make_once(adopt: &Adopt, logger: &Bound<'_, PyAny>, under: MadeUnder) -> Resu
         kept: Vec::new(),
         held: Vec::new(),
     };
+    // Before it is looked at: a change from here on moves the epoch.
+    hooks::watch_loggers([logger.as_ptr() as usize]);
     builder.class(&logger.get_type())?;
     let class_reason: String = adopt.classify_logger.bind(py).call1((logger.get_type(),))?.extract()?;
     builder.note(u32::from(!class_reason.is_empty()), &class_reason);
@@ -240,8 +250,6 @@ fn make_once(adopt: &Adopt, logger: &Bound<'_, PyAny>, under: MadeUnder) -> Resu
     let route = builder.route(&name, under, StreamList::of(&streams));
     let counts = plans::counts(&name);
     *counts.reason.lock().unwrap_or_else(PoisonError::into_inner) = builder.reason.clone();
-    hooks::watch(builder.kept.iter().map(|kept| kept.as_ptr() as usize));
-    hooks::watch([logger.as_ptr() as usize]);
     // The logger itself is not kept: its plan goes with it.
     let own = logger.as_ptr();
     builder.kept.retain(|kept| kept.as_ptr() != own);
@@ -375,6 +383,7 @@ impl Builder<'_> {
         let names = names();
         let mut current = logger.clone();
         for _ in 0..MOST_PARENTS {
+            hooks::watch_loggers([current.as_ptr() as usize]);
             self.kept.push(own_reference(&current));
             self.class(&current.get_type())?;
             let handlers = current.getattr(text(py, &names.handlers))?;
@@ -409,8 +418,6 @@ impl Builder<'_> {
             self.class(class.cast::<PyType>().map_err(PyErr::from)?)?;
         }
         self.class(&handler.get_type())?;
-        hooks::watch(state.parts.iter().copied());
-        hooks::watch([handler.as_ptr() as usize]);
         for word in &state.words {
             if !self.words.contains(word) {
                 self.words.push(*word);
@@ -564,10 +571,10 @@ fn locked<T>(act: impl FnOnce(&Adopt, Python<'_>) -> PyResult<T>) -> Result<T, F
 /// # Errors
 ///
 /// `Stock` when its lines are made in the caller.
-pub fn reading(adoption: &adoption::Adoption, epoch: u64) -> Result<Reading, Failure> {
+pub fn reading(adoption: &adoption::Adoption, descriptions: u64) -> Result<Reading, Failure> {
     let parts = adoption.format.as_ref().map_err(|_| Failure::Stock)?;
     let generation = pipeline::generation();
-    let world = locked(|adopt, py| world(adopt, py, epoch))?;
+    let world = locked(|adopt, py| world(adopt, py, descriptions))?;
     // A record does not keep the nanoseconds from which `relativeCreated` came.
     if !world.reason.is_empty() || parts.mentions("relativeCreated") {
         return Err(Failure::Stock);
@@ -610,7 +617,7 @@ pub fn last_stop(handler: *mut PyObject, name: &str) -> Result<Option<Vec<ListSh
         let mut alone = add(&filters) && filters.is_empty()?;
         let mut found = 0;
         for _ in 0..MOST_PARENTS {
-            hooks::watch([logger.as_ptr() as usize]);
+            hooks::watch_loggers([logger.as_ptr() as usize]);
             let (handlers, filters) = (logger.getattr("handlers")?, logger.getattr("filters")?);
             alone &= add(&handlers) && add(&filters) && filters.is_empty()?;
             for other in handlers.try_iter()? {
@@ -633,10 +640,9 @@ pub fn last_stop(handler: *mut PyObject, name: &str) -> Result<Option<Vec<ListSh
 ///
 /// `handler` is live; attached.
 pub unsafe fn handler_state(handler: *mut PyObject) -> Result<Option<Arc<State>>, ()> {
-    let epoch = environment::epoch();
     if let Some(state) = adoption::known(handler) {
-        // At the end closing one handler makes all states stale, and this one keeps the order of its lines.
-        if state.holds(epoch) || leaving::another_ends() {
+        // Once another thread ends the interpreter no state is made, and this one keeps the order of its lines.
+        if state.holds() || leaving::another_ends() {
             return Ok(Some(state));
         }
     }
@@ -655,10 +661,7 @@ pub unsafe fn handler_state(handler: *mut PyObject) -> Result<Option<Arc<State>>
             if !installed() && !unsafe { stands_alone(handler.as_ptr()) } {
                 return Err(Failure::Stock);
             }
-            let state = adoption::state(adopt.describe.bind(py), &handler)?;
-            hooks::watch(state.parts.iter().copied());
-            hooks::watch([handler.as_ptr() as usize]);
-            Ok(state)
+            adoption::state(adopt.describe.bind(py), &handler)
         })
     });
     message::unless_stock(state).map_err(|_| ())

@@ -169,6 +169,20 @@ pub unsafe fn find(logger: *mut PyObject) -> Option<Reference> {
     }
 }
 
+/// Whether the logger has a plan that holds.
+///
+/// # Safety
+///
+/// Attached.
+pub unsafe fn holds(logger: *mut PyObject) -> bool {
+    // SAFETY: attached; nothing foreign runs.
+    unsafe {
+        let Some(plan) = find(logger) else { return false };
+        let plan = &*plan;
+        plan.gate_holds() && plan.fresh()
+    }
+}
+
 #[cold]
 #[inline(never)]
 unsafe fn find_in_table(logger: usize) -> Option<Reference> {

@@ -18,6 +18,7 @@ mod refused;
 mod routes;
 mod signals;
 mod spooling;
+mod watch;
 
 pub use admission::{Push, Refusal, Room, Waiter, make_room, push, refuse};
 pub use crash::{install_crash_drain, remove_crash_drain};
@@ -46,11 +47,13 @@ use crate::collector::Collector;
 use crate::lateness::Lateness;
 use crate::meters::WaitMeters;
 use crate::overflow::Budget;
+use crate::progress;
 use crate::segment::Segment;
 use crate::segment::layout::Table;
 use crate::writer::{Outlet, Syncs};
 use routes::Routes;
 use spooling::Spooler;
+use watch::Watcher;
 
 /// Segment, outlets and threads of one process image.
 #[derive(Debug)]
@@ -83,6 +86,8 @@ pub struct Pipeline {
     waits: WaitMeters,
     /// Where stalled sinks leave records on disk, if the user chose a folder.
     spooler: Option<Spooler>,
+    /// Delivers what dead relatives left.
+    watcher: Watcher,
     /// What makes records durable.
     syncs: Syncs,
     number: u64,
@@ -126,6 +131,7 @@ impl Pipeline {
     /// Everything before a flush is written everywhere.
     pub(crate) fn answer_ticket(&self, ticket: u64) {
         self.answered.fetch_max(ticket, Ordering::Release);
+        progress::note();
     }
 
     /// Tells callers whether waiting makes sense.

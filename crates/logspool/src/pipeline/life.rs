@@ -2,6 +2,7 @@
 //!
 //! Atomics outside `queue` and `stats`: the current pipeline's address and number, which the hot path compares.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
@@ -11,13 +12,15 @@ use super::Pipeline;
 use super::flushing::{Awaited, Flush};
 use super::options::{Durability, Options, OptionsError};
 use super::spooling::Spooler;
+use super::watch;
 use crate::clock;
 use crate::collector::{Collector, Turn};
+use crate::copies;
 use crate::gate::Gate;
 use crate::generation;
 use crate::lateness::Lateness;
-use crate::nap::nap;
 use crate::overflow::Budget;
+use crate::progress;
 use crate::queue::producer::{sleep_until_woken, wake_collector};
 use crate::segment::{Segment, folder};
 use crate::sidecar;
@@ -42,6 +45,11 @@ const SLEEP_NS: std::ops::RangeInclusive<u64> = 500_000..=5_000_000;
 /// A program that logged nothing for so long is looked at less often: then the collector uses some 0.3 % of a core.
 const QUIET_NS: u64 = 1_000_000_000;
 const QUIET_SLEEP_NS: u64 = 20_000_000;
+/// A caller that waits looks again after so long, where nothing wakes it before; then after twice as long.
+///
+/// Chosen: what it waits for mostly wakes it. A sync and a spool do not, and take longer than the first pause.
+const FIRST_PAUSE: Duration = Duration::from_micros(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 /// Free tmpfs over this share is the default overflow budget.
 const OVERFLOW_SHARE: u64 = 4;
 const MAX_OVERFLOW_BYTES: u64 = 256 * 1024 * 1024;
@@ -100,10 +108,14 @@ pub fn is_running() -> bool {
     existing().is_some()
 }
 
-/// The pipeline of this process, begun now if there is none. `None`: not even memory for it could be had.
+/// The pipeline of this process, begun now if there is none. `None`: not even memory for it could be had, or another copy
+/// of this library has the queue of the process.
 pub(super) fn current() -> Option<&'static Pipeline> {
     if let Some(pipeline) = existing() {
         return Some(pipeline);
+    }
+    if copies::other().is_some() {
+        return None;
     }
     let _beginning = BEGINNING.hold();
     if let Some(pipeline) = existing() {
@@ -121,14 +133,23 @@ pub(super) fn current() -> Option<&'static Pipeline> {
 }
 
 fn begin() -> Option<Pipeline> {
+    if copies::claim().is_err() {
+        copies::tell();
+        return None;
+    }
     let options = options();
     let ring_limit = options.queue_total_bytes.map(|bytes| bytes as u64);
     let path = queue_folder();
-    let segment = match options.durability {
+    let mut segment = match options.durability {
         Durability::Memory => Segment::in_memory(ring_limit).ok()?,
         Durability::Process | Durability::Interval | Durability::Checkpoint | Durability::Sync => {
             match Segment::create(&path, ring_limit) {
                 Ok(segment) => segment,
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                    copies::refuse_for(&path);
+                    copies::tell();
+                    return None;
+                }
                 Err(error) => {
                     warn_of_memory(&path, &error);
                     Segment::in_memory(ring_limit).ok()?
@@ -138,6 +159,7 @@ fn begin() -> Option<Pipeline> {
     };
     let free = segment.home().and_then(|(folder, _)| folder.free_bytes().ok()).unwrap_or(u64::MAX);
     let overflow_bytes = options.overflow_bytes.unwrap_or((free / OVERFLOW_SHARE).min(MAX_OVERFLOW_BYTES));
+    segment.begin_ids();
     let segment = Arc::new(segment);
     segment.prepare_shared_lanes();
     let spooler = |folder: &PathBuf| Spooler::new(folder.clone(), options.spool_bytes, &segment);
@@ -164,6 +186,7 @@ fn begin() -> Option<Pipeline> {
         before: OnceLock::new(),
         lateness: Lateness::default(),
         waits: Default::default(),
+        watcher: Default::default(),
         syncs: super::durability::syncs(options),
         number: NUMBER.load(Ordering::Relaxed),
         process: std::process::id(),
@@ -253,7 +276,7 @@ impl Pipeline {
     }
 
     /// The collector thread.
-    fn collect(&self) {
+    fn collect(&'static self) {
         let mut slot = self.collector.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             let Some(mut collector) = slot.take() else { return };
@@ -263,6 +286,7 @@ impl Pipeline {
             // round, and all four are SeqCst: either that one finds no collector and starts it, or this one finds
             // that it may stay. Else a record that came in between would lie there until the next flush.
             self.collector_runs.store(false, Ordering::SeqCst);
+            progress::note();
             if self.leave.load(Ordering::SeqCst) || self.collector_runs.swap(true, Ordering::SeqCst) {
                 return;
             }
@@ -270,8 +294,10 @@ impl Pipeline {
         }
     }
 
-    fn collect_until_leave(&self, collector: &mut Collector) {
+    fn collect_until_leave(&'static self, collector: &mut Collector) {
         let (mut dense_at, mut worked_at) = (clock::monotonic_ns(), clock::monotonic_ns());
+        // Not at once: a child that logs and ends within a turn needs none.
+        let mut watched_at = Some(dense_at + watch::TURN.as_nanos() as u64);
         let mut sleep = *SLEEP_NS.start();
         while !self.leave.load(Ordering::Acquire) {
             let turn = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| collector.turn(self)));
@@ -279,6 +305,9 @@ impl Pipeline {
             let now = clock::monotonic_ns();
             if turn != Turn::Idle {
                 worked_at = now;
+            }
+            if watched_at.take_if(|at| *at <= now).is_some() {
+                self.ensure_watcher();
             }
             match turn {
                 Turn::Worked => {
@@ -319,8 +348,10 @@ impl Pipeline {
     }
 
     pub(super) fn wait(&self, deadline: Option<Instant>, done: impl Fn() -> bool) -> bool {
-        let mut pause = Duration::from_micros(20);
+        let mut pause = FIRST_PAUSE;
         loop {
+            // Before the look, so that a step between the look and the sleep ends the sleep.
+            let seen = progress::steps();
             // Everything in a pipeline that was put aside is written, and nobody is left to say so.
             if done() || self.is_past.load(Ordering::Acquire) {
                 return true;
@@ -328,8 +359,8 @@ impl Pipeline {
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return false;
             }
-            nap(pause);
-            pause = (pause * 2).min(Duration::from_millis(1));
+            progress::sleep(seen, pause);
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 
@@ -397,13 +428,13 @@ pub fn before_fork() {
     crate::sinks::compress::leave();
     let Some(pipeline) = existing() else { return };
     let collects = pipeline.collector_runs.load(Ordering::Acquire);
-    if !collects && !pipeline.has_writers() {
+    if !collects && !pipeline.has_writers() && !pipeline.watcher.runs() {
         return;
     }
     let deadline = Instant::now() + LEAVE_DEADLINE;
     // What is queued goes out first, so that nothing waits for threads that come back with the next record.
-    if collects {
-        pipeline.begin_flush(Awaited::Local).wait_until(Some(deadline));
+    if collects && let Some(flush) = pipeline.begin_flush(Awaited::Local) {
+        flush.wait_until(Some(deadline));
     }
     pipeline.have_threads_leave(deadline + LEAVE_DEADLINE);
     await_thread_exit();
@@ -435,6 +466,7 @@ pub fn after_fork_in_parent() {
     pipeline.resume_writers();
     // Threads that logged while the others were away took their slow way already: let them take it again.
     generation::advance();
+    pipeline.ensure_watcher();
     if pipeline.left_behind() > 0 || pipeline.undurable().is_some_and(|undurable| undurable.has_waiters()) {
         pipeline.ensure_threads();
     }
@@ -446,6 +478,7 @@ pub fn after_fork_in_parent() {
 /// backup that the parent is compressing, duplicates of pipes whose readers wait for the end, and signals that end a
 /// child though they do not end its parent.
 pub fn after_fork_in_child() {
+    progress::forget_sleepers();
     crate::sinks::compress::forget();
     crate::sinks::lent::close_inherited();
     super::signals::install_in_child();
@@ -466,6 +499,7 @@ pub fn drain(timeout: Duration) -> u64 {
     let left = pipeline.empty(timeout);
     if left == 0 {
         crate::sinks::compress::end();
+        pipeline.watcher.rest(Instant::now() + LEAVE_DEADLINE);
         sidecar::leave_all();
         // Files of a spool that stay are removed by the next start, which learns of them from the segment.
         if pipeline.remove_spools(Instant::now() + LEAVE_DEADLINE) {
@@ -510,6 +544,7 @@ impl Pipeline {
         self.leave.store(true, Ordering::Release);
         generation::advance();
         self.wake();
+        self.watcher.wake();
         if let Some(spooler) = &self.spooler {
             spooler.bell.ring();
         }
@@ -519,6 +554,7 @@ impl Pipeline {
         self.wait(Some(deadline), || {
             !self.collector_runs.load(Ordering::Acquire)
                 && !self.has_writers()
+                && !self.watcher.runs()
                 && !self.spooler.as_ref().is_some_and(Spooler::runs)
         });
     }

@@ -39,7 +39,7 @@ pub const MINOR: u32 = 0;
 
 /// Levels are counted in six classes: below DEBUG, DEBUG, INFO, WARNING, ERROR, CRITICAL.
 pub const LEVEL_CLASSES: usize = 6;
-/// Reasons for a refusal, see `pipeline::Refusal`.
+/// Reasons for a refusal that are counted in each lane, see `pipeline::Refusal`.
 pub const REFUSALS: usize = 4;
 /// Reasons for a drop at a sink, see `stats::DropReason`.
 pub const DROPS: usize = 6;
@@ -135,6 +135,8 @@ pub struct Header {
     pub recoverer: AtomicU64,
     /// Records and bytes that a recoverer could not read. A segment with any is kept for a person to look at.
     pub unreadable: AtomicU64,
+    /// Records refused because their ids were of another segment, per level class. Older segments have zeros there.
+    pub stale_ids: [AtomicU64; LEVEL_CLASSES],
 }
 
 /// Head of one lane.

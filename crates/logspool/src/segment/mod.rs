@@ -11,6 +11,7 @@ pub mod identity;
 pub mod layout;
 #[cfg(test)]
 mod memory;
+mod own_files;
 mod pages;
 mod rings;
 
@@ -22,11 +23,9 @@ use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
 use crate::clock::{self, Point};
 use crate::kernel;
-use crate::nap::nap;
 use crate::record::{Encoder, Value, Values};
 use folder::Folder;
 use identity::ProcessIdentity;
@@ -37,7 +36,7 @@ pub use rings::SHARED_LANES;
 
 /// A mapped segment.
 #[derive(Debug)]
-pub struct Segment {
+pub(crate) struct Segment {
     base: NonNull<u8>,
     bytes: u64,
     ring_limit: u64,
@@ -51,7 +50,12 @@ pub struct Segment {
     spare: Mutex<Vec<(u64, u64)>>,
     /// Overflow files made so far.
     overflows: AtomicU32,
+    /// Every id is larger; a multiple of the capacity of each table.
+    first_id: u32,
 }
+
+/// The largest id that any segment of this process, or of its parents before they forked it, has given out.
+static LARGEST_ID: AtomicU32 = AtomicU32::new(0);
 
 /// The files of a segment on tmpfs.
 #[derive(Debug)]
@@ -80,10 +84,6 @@ pub const MAX_RING_TOTAL: u64 = 64 * 1024 * 1024;
 /// The lower half of a word: of an index, where the definition lies; of a definition, its length.
 const OFFSET_MASK: u64 = u32::MAX as u64;
 
-/// How long the own lock is tried for, and the pause between two tries. A recoverer needs microseconds.
-const LOCK_PATIENCE: Duration = Duration::from_millis(100);
-const LOCK_PAUSE: Duration = Duration::from_millis(1);
-
 fn check(result: i32) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
@@ -94,6 +94,7 @@ impl Segment {
     /// # Errors
     ///
     /// When the folder cannot be used, is no tmpfs, or has no room for the first pages and the first shared lane.
+    /// `AlreadyExists`: another copy of this library in the process has its segment there.
     pub fn create(path: &Path, ring_limit: Option<u64>) -> io::Result<Self> {
         if !kernel::has_record_locks() {
             let text = "the system refuses record locks, by which others see that this process lives";
@@ -108,11 +109,7 @@ impl Segment {
         let ring_limit = ring_limit.unwrap_or((free / 8).min(MAX_RING_TOTAL)).max(FIRST_RING_BYTES);
         let bytes = layout::RINGS + ring_limit;
         let name = ProcessIdentity::of_this().to_string();
-        let lock = own_lock(&folder, &name)?;
-        // What lies under this name can only be of this very process image: a fork's child of the same pid
-        // after a wrap of start times is not possible while the lock was free. It is unfinished; begin anew.
-        folder.remove(&format!("{name}.seg"))?;
-        let file = folder.create(&format!("{name}.seg"))?;
+        let (lock, file) = own_files::make(&folder, &name)?;
         let pages = Pages::default();
         let made = (|| {
             // SAFETY: plain system calls on a descriptor that is open.
@@ -142,6 +139,7 @@ impl Segment {
             opening: Mutex::default(),
             spare: Mutex::default(),
             overflows: AtomicU32::new(0),
+            first_id: 0,
             home: Some(Home { folder, signal_names, name, file, _lock: lock }),
         };
         segment.initialize();
@@ -166,6 +164,7 @@ impl Segment {
             opening: Mutex::default(),
             spare: Mutex::default(),
             overflows: AtomicU32::new(0),
+            first_id: 0,
         };
         segment.initialize();
         Ok(segment)
@@ -250,6 +249,19 @@ impl Segment {
         self.home.as_ref().is_none_or(|home| home.file.metadata().is_ok_and(|status| status.nlink() > 0))
     }
 
+    /// Lets ids begin after all that this process, or its parents before they forked it, have given out: so a stale id is
+    /// told by its size. Call it before the first definition.
+    pub fn begin_ids(&mut self) {
+        let largest = LARGEST_ID.load(Ordering::Relaxed);
+        // Where the numbers are used up nothing can be defined any more.
+        self.first_id = largest.checked_next_multiple_of(layout::MAX_SITES as u32).unwrap_or(u32::MAX);
+    }
+
+    /// See [`Self::begin_ids`]; every id is larger.
+    pub fn first_id(&self) -> u32 {
+        self.first_id
+    }
+
     /// Stores a definition and returns its id. `None`: the table or its bytes are used up.
     pub fn define(&self, table: Table, encode: impl FnOnce(&mut Encoder)) -> Option<u32> {
         let counter = self.counter(table);
@@ -257,12 +269,13 @@ impl Segment {
             return None;
         }
         let (offset, bytes) = self.store(encode)?;
-        let Some(id) = self.take_id(table) else {
+        let Some(id) = self.take_id(table).and_then(|index| self.first_id.checked_add(index)) else {
             self.lock_spare().push((offset, bytes));
             return None;
         };
+        LARGEST_ID.fetch_max(id, Ordering::Relaxed);
         // Release pairs with the Acquire in `definition`: whoever sees the offset sees the bytes.
-        self.index_word(table, id).store(offset, Ordering::Release);
+        self.index_word(table, id).store(offset | table.generation(id) << 32, Ordering::Release);
         Some(id)
     }
 
@@ -277,7 +290,7 @@ impl Segment {
         }
     }
 
-    /// Takes the next id of a table. `None`: the table is full, or there is no memory for its next page.
+    /// Takes the next place of a table. `None`: the table is full, or there is no memory for its next page.
     fn take_id(&self, table: Table) -> Option<u32> {
         let counter = self.counter(table);
         let mut id = counter.load(Ordering::Relaxed);
@@ -335,6 +348,7 @@ impl Segment {
         let id = old.checked_add(table.capacity() as u32)?;
         let (offset, _) = self.store(encode)?;
         before();
+        LARGEST_ID.fetch_max(id, Ordering::Relaxed);
         let word = offset | table.generation(id) << 32;
         // Release as in `define`.
         let freed = self.index_word(table, id).swap(word, Ordering::AcqRel) & OFFSET_MASK;
@@ -463,23 +477,6 @@ impl Segment {
         }
         let _ = home.folder.remove(&format!("{}.lock", home.name));
         home.folder.remove_if_empty();
-    }
-}
-
-/// Takes this process's lock. A recoverer that looks for leftovers may hold it for the moment in which it is
-/// new and unlocked, so a lock that is held is tried again for a while.
-fn own_lock(folder: &Folder, name: &str) -> io::Result<File> {
-    let lock_name = format!("{name}.lock");
-    let deadline = Instant::now() + LOCK_PATIENCE;
-    loop {
-        if let Some(lock) = folder.take_lock(&lock_name)? {
-            return Ok(lock);
-        }
-        if Instant::now() >= deadline {
-            let text = "another process holds this process's segment name";
-            return Err(io::Error::new(io::ErrorKind::AddrInUse, text));
-        }
-        nap(LOCK_PAUSE);
     }
 }
 

@@ -297,7 +297,7 @@ impl Outlet {
                 }
             }
             waiting.spool.stored_at = monotonic_ns();
-            self.publish_fronts(&waiting);
+            self.publish_fronts(&mut waiting);
             stored += bytes;
             batches.push(batch);
         }
@@ -335,7 +335,7 @@ impl Outlet {
                     });
                 }
             }
-            self.publish_fronts(&waiting);
+            self.publish_fronts(&mut waiting);
             worked = true;
         }
         if worked {
