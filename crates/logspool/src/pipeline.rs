@@ -15,6 +15,7 @@ mod options;
 mod outlets;
 mod recovery;
 mod refused;
+mod relief;
 mod routes;
 mod signals;
 mod spooling;

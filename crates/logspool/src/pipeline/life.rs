@@ -141,6 +141,9 @@ fn begin() -> Option<Pipeline> {
     let options = options();
     let ring_limit = options.queue_total_bytes.map(|bytes| bytes as u64);
     let path = queue_folder();
+    if options.durability != Durability::Memory {
+        super::relief::relieve(&path);
+    }
     let mut segment = match options.durability {
         Durability::Memory => Segment::in_memory(ring_limit).ok()?,
         Durability::Process | Durability::Interval | Durability::Checkpoint | Durability::Sync => {
