@@ -88,7 +88,7 @@ def health() -> Health:
     degraded += _memory(stats)
     degraded += _given_up(stats)
     degraded += _not_durable(stats)
-    degraded += _beyond_cap(stats)
+    degraded += _left_by_others()
     status = "failing" if failing else "degraded" if degraded else "ok"
     return Health(status, failing + degraded)
 
@@ -153,7 +153,7 @@ def _not_durable(stats: _stats.Stats) -> list[str]:
     return reasons
 
 
-def _beyond_cap(stats: _stats.Stats) -> list[str]:
+def _left_by_others() -> list[str]:
     options = _stats.options_of_queue()
     if options is None:
         return []
@@ -161,11 +161,16 @@ def _beyond_cap(stats: _stats.Stats) -> list[str]:
         orphans = _native.orphans(options["queue_dir"])
     except OSError:
         return []
-    beyond = [orphan for orphan in orphans if orphan["beyond_cap"]]
-    if not beyond:
-        return []
-    size = sum(orphan["bytes"] for orphan in beyond)
-    return [
-        f"{len(beyond)} dead processes left {size} bytes in shared memory beyond what it should hold "
-        "(mend: python -m logspool recover)"
-    ]
+    reasons = []
+    if waiting := [orphan["waiting"] for orphan in orphans if orphan["waiting"]]:
+        killed = f"{len(waiting)} killed process{'es' if len(waiting) > 1 else ''}"
+        reasons.append(
+            f"{sum(waiting)} records of {killed} are not in their files yet; a process that lives tries again "
+            "(mend: `python -m logspool recover` writes them, or says what is in the way)"
+        )
+    if beyond := [orphan["bytes"] for orphan in orphans if orphan["beyond_cap"]]:
+        reasons.append(
+            f"{len(beyond)} dead processes left {sum(beyond)} bytes in shared memory beyond what it should hold "
+            "(mend: python -m logspool recover)"
+        )
+    return reasons

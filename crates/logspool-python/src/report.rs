@@ -252,6 +252,8 @@ pub fn orphans<'py>(py: Python<'py>, folder: Option<PathBuf>) -> PyResult<Bound<
         dict.set_item("bytes", orphan.bytes())?;
         dict.set_item("beyond_cap", orphan.retention == Retention::ToBeEvicted)?;
         dict.set_item("readable", matches!(orphan.condition, Condition::Whole | Condition::Damaged(_)))?;
+        let waiting = orphan.pending.iter().filter(|entry| matches!(entry.place, Place::File(_)));
+        dict.set_item("waiting", waiting.map(|entry| entry.records).sum::<u64>())?;
         let pending = PyDict::new(py);
         for entry in &orphan.pending {
             let place = match &entry.place {

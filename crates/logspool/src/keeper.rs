@@ -2,7 +2,7 @@
 //!
 //! Stop on the line: beside *recover*. The shell executes a process for it, with a descriptor of the program
 //! (pidfd_open(2)) and the queue's folder; [`keep`] makes that process independent of everything else, sleeps until
-//! the program is gone, and recovers as a later start would: under the same claims, so that starts, other keepers and
+//! the program is gone or has let go of its queue (`keeper/wait.rs`), and recovers as a later start would: under the same claims, so that starts, other keepers and
 //! `recover` may be at work at the same time.
 //!
 //! It belongs to a session of its own, has no terminal, no descriptor but that of the program and three of /dev/null,
@@ -19,6 +19,8 @@ mod spawn;
 
 pub use memory::keep_memory;
 pub use spawn::{Command, set_command, start};
+
+mod wait;
 
 use std::io;
 use std::os::fd::RawFd;
@@ -57,7 +59,7 @@ const PAUSES: std::ops::RangeInclusive<Duration> = Duration::from_millis(5)..=Du
 pub fn keep(watched: RawFd, folder: &Path) -> io::Result<()> {
     become_independent(watched, None)?;
     fork()?;
-    await_end(WATCHED)?;
+    wait::await_end(WATCHED, folder)?;
     look_after(folder);
     Ok(())
 }
@@ -105,20 +107,6 @@ fn fork() -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// Waits until a process is gone, with all its threads and locks.
-fn await_end(pidfd: RawFd) -> io::Result<()> {
-    let mut poll = libc::pollfd { fd: pidfd, events: libc::POLLIN, revents: 0 };
-    loop {
-        // SAFETY: one valid pollfd.
-        match check(unsafe { libc::poll(&mut poll, 1, -1) }) {
-            Ok(_) if poll.revents & libc::POLLIN != 0 => return Ok(()),
-            Ok(_) => return Err(io::Error::from(io::ErrorKind::InvalidInput)),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
 }
 
 /// Delivers what the program left, and what those leave that end with it.

@@ -19,6 +19,7 @@ mod refused;
 mod routes;
 mod signals;
 mod spooling;
+mod watch;
 
 pub use admission::{Push, Refusal, Room, Waiter, make_room, push, refuse};
 pub use crash::{install_crash_drain, remove_crash_drain};
@@ -54,6 +55,7 @@ use crate::segment::layout::Table;
 use crate::writer::{Outlet, Syncs};
 use routes::Routes;
 use spooling::Spooler;
+use watch::Watcher;
 
 /// Segment, outlets and threads of one process image.
 #[derive(Debug)]
@@ -87,6 +89,8 @@ pub struct Pipeline {
     waits: WaitMeters,
     /// Where stalled sinks leave records on disk, if the user chose a folder.
     spooler: Option<Spooler>,
+    /// Delivers what dead relatives left.
+    watcher: Watcher,
     /// What makes records durable.
     syncs: Syncs,
     number: u64,

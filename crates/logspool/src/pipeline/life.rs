@@ -11,6 +11,7 @@ use super::Pipeline;
 use super::flushing::{Awaited, Flush};
 use super::options::{Options, OptionsError};
 use super::spooling::Spooler;
+use super::watch;
 use crate::clock;
 use crate::collector::{Collector, Turn};
 use crate::copies;
@@ -167,6 +168,7 @@ fn begin() -> Option<Pipeline> {
         before: OnceLock::new(),
         lateness: Lateness::default(),
         waits: Default::default(),
+        watcher: Default::default(),
         syncs: super::durability::syncs(options),
         number: NUMBER.load(Ordering::Relaxed),
         process: std::process::id(),
@@ -247,7 +249,7 @@ impl Pipeline {
     }
 
     /// The collector thread.
-    fn collect(&self) {
+    fn collect(&'static self) {
         let mut slot = self.collector.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             let Some(mut collector) = slot.take() else { return };
@@ -265,8 +267,10 @@ impl Pipeline {
         }
     }
 
-    fn collect_until_leave(&self, collector: &mut Collector) {
+    fn collect_until_leave(&'static self, collector: &mut Collector) {
         let (mut dense_at, mut worked_at) = (clock::monotonic_ns(), clock::monotonic_ns());
+        // Not at once: a child that logs and ends within a turn needs none.
+        let mut watched_at = Some(dense_at + watch::TURN.as_nanos() as u64);
         let mut sleep = *SLEEP_NS.start();
         while !self.leave.load(Ordering::Acquire) {
             let turn = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| collector.turn(self)));
@@ -274,6 +278,9 @@ impl Pipeline {
             let now = clock::monotonic_ns();
             if turn != Turn::Idle {
                 worked_at = now;
+            }
+            if watched_at.take_if(|at| *at <= now).is_some() {
+                self.ensure_watcher();
             }
             match turn {
                 Turn::Worked => {
@@ -394,7 +401,7 @@ pub fn before_fork() {
     crate::sinks::compress::leave();
     let Some(pipeline) = existing() else { return };
     let collects = pipeline.collector_runs.load(Ordering::Acquire);
-    if !collects && !pipeline.has_writers() {
+    if !collects && !pipeline.has_writers() && !pipeline.watcher.runs() {
         return;
     }
     let deadline = Instant::now() + LEAVE_DEADLINE;
@@ -432,6 +439,7 @@ pub fn after_fork_in_parent() {
     pipeline.resume_writers();
     // Threads that logged while the others were away took their slow way already: let them take it again.
     generation::advance();
+    pipeline.ensure_watcher();
     if pipeline.left_behind() > 0 || pipeline.undurable().is_some_and(|undurable| undurable.has_waiters()) {
         pipeline.ensure_threads();
     }
@@ -465,6 +473,7 @@ pub fn drain(timeout: Duration) -> u64 {
     let left = pipeline.empty(timeout);
     if left == 0 {
         crate::sinks::compress::end();
+        pipeline.watcher.rest(Instant::now() + LEAVE_DEADLINE);
         sidecar::leave_all();
         // Files of a spool that stay are removed by the next start, which learns of them from the segment.
         if pipeline.remove_spools(Instant::now() + LEAVE_DEADLINE) {
@@ -509,6 +518,7 @@ impl Pipeline {
         self.leave.store(true, Ordering::Release);
         generation::advance();
         self.wake();
+        self.watcher.wake();
         if let Some(spooler) = &self.spooler {
             spooler.bell.ring();
         }
@@ -518,6 +528,7 @@ impl Pipeline {
         self.wait(Some(deadline), || {
             !self.collector_runs.load(Ordering::Acquire)
                 && !self.has_writers()
+                && !self.watcher.runs()
                 && !self.spooler.as_ref().is_some_and(Spooler::runs)
         });
     }

@@ -40,6 +40,7 @@ mod lane;
 mod leftover;
 mod orphan;
 mod progress;
+mod relatives;
 mod report;
 mod run;
 mod shrink;
@@ -53,6 +54,7 @@ mod work;
 
 pub use adopt::{Adopter, Taken, adopt, check as check_adoption};
 pub use orphan::{Condition, MAX_ORPHAN_BYTES, Orphan, Pending, Place, Retention, scan};
+pub use relatives::{Deliver, Found, deliver_relatives};
 pub use report::{Delivered, Kept, Reason, Removed, Report};
 pub(crate) use run::recover_in;
 pub use run::{Options, Undeliverable, Want, recover, recover_as};

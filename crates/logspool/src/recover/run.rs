@@ -95,25 +95,8 @@ pub(super) fn run(
     let torn_before = sidecar::torn_lines();
     let mut recovery = Recovery { folder, want, options, adopter, report: Report::default() };
     for leftover in leftover::list(folder)? {
-        if adopter.is_some_and(|adopter| !adopter.looks_at(&leftover.name)) {
-            continue;
-        }
-        let reasons = match work::owner(folder, &leftover) {
-            Owner::Alive => continue,
-            // Somebody else was quicker.
-            Owner::Unknown if !Leftover::find(folder, &leftover.name)?.is_there() => continue,
-            // A lock that is made here would be in the way of its user.
-            _ if !leftover.lock && !folder.is_own() => vec![Reason::OwnerUnknown],
-            Owner::Unknown => vec![Reason::OwnerUnknown],
-            // A start is never refused because of what an earlier run left, whatever that is.
-            Owner::Dead => match catch_unwind(AssertUnwindSafe(|| recovery.settle(&leftover))) {
-                Ok(Ok(reasons)) => reasons,
-                Ok(Err(error)) => vec![Reason::Unreadable { why: error.to_string() }],
-                Err(_) => vec![Reason::Failed],
-            },
-        };
-        if !reasons.is_empty() {
-            recovery.keep(&leftover, reasons);
+        if adopter.is_none_or(|adopter| adopter.looks_at(&leftover.name)) {
+            recovery.attend(&leftover)?;
         }
     }
     let mut report = recovery.report;
@@ -127,6 +110,21 @@ pub(super) fn run(
         taken = taken.saturating_add(kept.bytes);
         kept.retention = retention(taken, cap);
     }
+    Ok(report)
+}
+
+/// As [`recover_as`] for one dead process. What is kept is not counted against the folder's cap.
+pub(super) fn recover_one(
+    folder: &Folder,
+    leftover: &Leftover,
+    want: impl Fn(&Path) -> Want,
+    options: Options,
+) -> io::Result<Report> {
+    let torn_before = sidecar::torn_lines();
+    let mut recovery = Recovery { folder, want, options, adopter: None, report: Report::default() };
+    recovery.attend(leftover)?;
+    let mut report = recovery.report;
+    report.torn_lines = sidecar::torn_lines() - torn_before;
     Ok(report)
 }
 
@@ -156,6 +154,28 @@ struct Recovery<'a, W> {
 }
 
 impl<W: Fn(&Path) -> Want> Recovery<'_, W> {
+    /// Deals with the files of one process, if it is dead, and notes why they stay.
+    fn attend(&mut self, leftover: &Leftover) -> io::Result<()> {
+        let reasons = match work::owner(self.folder, leftover) {
+            Owner::Alive => return Ok(()),
+            // Somebody else was quicker.
+            Owner::Unknown if !Leftover::find(self.folder, &leftover.name)?.is_there() => return Ok(()),
+            // A lock that is made here would be in the way of its user.
+            _ if !leftover.lock && !self.folder.is_own() => vec![Reason::OwnerUnknown],
+            Owner::Unknown => vec![Reason::OwnerUnknown],
+            // A start is never refused because of what an earlier run left, whatever that is.
+            Owner::Dead => match catch_unwind(AssertUnwindSafe(|| self.settle(leftover))) {
+                Ok(Ok(reasons)) => reasons,
+                Ok(Err(error)) => vec![Reason::Unreadable { why: error.to_string() }],
+                Err(_) => vec![Reason::Failed],
+            },
+        };
+        if !reasons.is_empty() {
+            self.keep(leftover, reasons);
+        }
+        Ok(())
+    }
+
     /// Deals with the files of one dead process. Returns why they stay; empty when they are gone.
     fn settle(&mut self, leftover: &Leftover) -> io::Result<Vec<Reason>> {
         let Some(mut claim) = Claim::take(self.folder, leftover)? else { return Ok(vec![Reason::InWork]) };

@@ -321,6 +321,38 @@ impl Folder {
         Ok(status)
     }
 
+    /// When names in it changed last and when it was read last, in nanoseconds since the epoch.
+    pub fn times(&self) -> io::Result<Times> {
+        use std::os::unix::fs::MetadataExt;
+        let Place::Directory(handle) = &self.place else { return Ok(Times::default()) };
+        let status = handle.metadata()?;
+        Ok(Times {
+            modified: nanoseconds(status.mtime(), status.mtime_nsec()),
+            accessed: nanoseconds(status.atime(), status.atime_nsec()),
+        })
+    }
+
+    /// Makes this the moment of its last access.
+    pub fn touch(&self) -> io::Result<()> {
+        let now = libc::timespec { tv_sec: 0, tv_nsec: libc::UTIME_NOW };
+        let same = libc::timespec { tv_sec: 0, tv_nsec: libc::UTIME_OMIT };
+        // SAFETY: the descriptor is open, and the kernel reads both times of the array.
+        check(unsafe { libc::futimens(self.descriptor(), [now, same].as_ptr()) }).map(|_| ())
+    }
+
+    /// Sets the times of a file.
+    pub fn set_times(&self, name: &str, times: Times) -> io::Result<()> {
+        let name = c_string(name)?;
+        let time = |ns: i64| libc::timespec {
+            tv_sec: ns.div_euclid(1_000_000_000) as libc::time_t,
+            tv_nsec: ns.rem_euclid(1_000_000_000) as libc::c_long,
+        };
+        let both = [time(times.accessed), time(times.modified)];
+        let (folder, flags) = (self.descriptor(), libc::AT_SYMLINK_NOFOLLOW);
+        // SAFETY: the folder's descriptor is open, `name` is a valid C string, and the kernel reads both times.
+        check(unsafe { libc::utimensat(folder, name.as_ptr(), both.as_ptr(), flags) }).map(|_| ())
+    }
+
     /// Removes a file; one that is gone already is no error.
     pub fn remove(&self, name: &str) -> io::Result<()> {
         if let Some(held) = self.held() {
@@ -403,6 +435,32 @@ impl Folder {
     }
 }
 
+/// A change may be noted with a time that is so old, in nanoseconds: the kernel's clock for that has ticks.
+pub const CLOCK_TICK_NS: i64 = 20_000_000;
+
+/// Times of a file or folder, in nanoseconds since the epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Times {
+    /// Last change: of the bytes of a file, of the names in a folder.
+    pub modified: i64,
+    /// Last access.
+    pub accessed: i64,
+}
+
+impl Times {
+    /// Those of a status.
+    pub fn of(status: &libc::stat) -> Self {
+        Self {
+            modified: nanoseconds(status.st_mtime, status.st_mtime_nsec),
+            accessed: nanoseconds(status.st_atime, status.st_atime_nsec),
+        }
+    }
+}
+
+fn nanoseconds(seconds: i64, nanoseconds: i64) -> i64 {
+    seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds)
+}
+
 /// Takes the exclusive record lock of a file. `Ok(false)`: another process has it.
 ///
 /// Record locks (`F_SETLK`) end with the process and are not inherited by forked children; but any close
@@ -426,6 +484,7 @@ pub fn is_locked(descriptor: RawFd) -> io::Result<bool> {
     Ok(lock.l_type != libc::F_UNLCK as i16)
 }
 
-fn whole_file() -> libc::flock {
+/// What a lock of a whole file is asked for with.
+pub fn whole_file() -> libc::flock {
     libc::flock { l_type: libc::F_WRLCK as i16, l_whence: libc::SEEK_SET as i16, l_start: 0, l_len: 0, l_pid: 0 }
 }
