@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 
-from logspool import _adopt, _bind, _endings, _native, _options, _streams, _texts
+from logspool import _adopt, _bind, _endings, _keeper, _native, _options, _streams, _texts
 
 # `typing` is slow to import; checkers know this name by its spelling.
 TYPE_CHECKING = False
@@ -154,8 +154,6 @@ def _install(options: dict[str, Any]) -> None:
 
 def _start_keeper(options: dict[str, Any]) -> None:
     """Start a keeper where one is wanted, also for the folder of a program below `run` that chose another one."""
-    from logspool import _keeper
-
     if not options["keeper"] and not (_keeper.below_run() and options["durability"] == "process"):
         return
     try:
@@ -291,6 +289,7 @@ def connect() -> None:
         made_text=_texts.MadeText,
         record_names=_texts.record_names(),
     )
+    _native.set_keeper_command(*_keeper.command())
     _streams.learn()
     _connected = True
 
