@@ -117,10 +117,17 @@ def _memory(stats: _stats.Stats) -> list[str]:
     options = _stats.options_of_queue()
     if stats.queue.survives or (options is not None and options["durability"] == "memory"):
         return []
-    return [
-        "the queue fell back to memory and does not survive a kill (mend: make room on /dev/shm, or name a folder on "
-        "another tmpfs by LOGSPOOL_QUEUE_DIR, and start again)"
-    ]
+    if stats.queue.place == "memory" and not stats.queue.place_reason:
+        # There is no queue: another copy of logspool in this process has it, which is told elsewhere.
+        return []
+    mend = "make room on /dev/shm, or name a folder on another tmpfs by LOGSPOOL_QUEUE_DIR, and start the program again"
+    if stats.queue.place == "memfd":
+        what = "the keeper of the queue in memory has ended, or reads nothing; a kill now costs what is queued"
+    elif stats.queue.place == "memory":
+        what = f"the queue is in plain memory and does not survive a kill: {stats.queue.place_reason}"
+    else:
+        what = "the file of the queue was removed from its folder; a kill now costs what is queued"
+    return [f"{what} (mend: {mend})"]
 
 
 def _given_up(stats: _stats.Stats) -> list[str]:

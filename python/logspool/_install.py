@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 
-from logspool import _adopt, _bind, _endings, _native, _options, _streams, _texts
+from logspool import _adopt, _bind, _endings, _keeper, _native, _options, _streams, _texts
 
 # `typing` is slow to import; checkers know this name by its spelling.
 TYPE_CHECKING = False
@@ -154,8 +154,6 @@ def _install(options: dict[str, Any]) -> None:
 
 def _start_keeper(options: dict[str, Any]) -> None:
     """Start a keeper where one is wanted, also for the folder of a program below `run` that chose another one."""
-    from logspool import _keeper
-
     if not options["keeper"] and not (_keeper.below_run() and options["durability"] == "process"):
         return
     try:
@@ -272,6 +270,7 @@ def connect() -> None:
     _native.use_direct_frames(all(checks) and _native.frame_self_check())
     _native.connect(
         describe=_adopt.describe,
+        describe_format=_adopt.describe_format,
         classify_logger=_adopt.classify_logger,
         open_streams=_adopt.open_streams,
         world=_adopt.world,
@@ -287,8 +286,10 @@ def connect() -> None:
         bound_fields=_bind.fields,
         exception_text=_texts.exception_text,
         stack_text=_texts.stack_text,
+        made_text=_texts.MadeText,
         record_names=_texts.record_names(),
     )
+    _native.set_keeper_command(*_keeper.command())
     _streams.learn()
     _connected = True
 
@@ -341,18 +342,19 @@ def flush(timeout: float | None = None, level: str = "written") -> bool:
     """Wait until every record logged before is handed to the system, or until it is durable.
 
     Args:
-        timeout: seconds; None waits for ever, zero and less not at all.
+        timeout: seconds; None waits for ever, 0 not at all.
         level: "written", or "durable": files are synced, services have confirmed; it works in every durability.
 
     Returns:
         Whether that came true within the timeout. A sync that failed is no success, and is told once.
 
     Raises:
-        ValueError: there is no such level, or the timeout is not a number.
+        TypeError, ValueError: there is no such level, or the timeout is not 0 or more seconds.
         KeyboardInterrupt: or what else a signal's handler raised meanwhile.
     """
     if level not in ("written", "durable"):
         raise ValueError(f"level must be 'written' or 'durable', not {level!r}")
+    timeout = _options.timeout(timeout)
     return _native.flush_durable(timeout) if level == "durable" else _native.flush(timeout)
 
 

@@ -48,6 +48,7 @@ __all__ = [
     "install_crash_drain",
     "install_signal_drain",
     "keep",
+    "keep_memory",
     "metrics_text",
     "missing_calls",
     "native_method",
@@ -67,6 +68,7 @@ __all__ = [
     "service_address",
     "set_catch_up",
     "set_follow",
+    "set_keeper_command",
     "set_own_classes",
     "set_stream_offsets",
     "sidecars",
@@ -99,6 +101,7 @@ def set_follow(function: Callable[[Any], bool]) -> None: ...
 def connect(
     *,
     describe: Callable[[Any], Any],
+    describe_format: Callable[[Any], Any],
     classify_logger: Callable[[type], str],
     open_streams: Callable[[Any, int], None],
     world: Callable[[], Any],
@@ -114,6 +117,7 @@ def connect(
     bound_fields: ContextVar[dict[str, Any] | None],
     exception_text: Callable[[Any], str],
     stack_text: Callable[[FrameType], str | None],
+    made_text: type,
     record_names: frozenset[str],
 ) -> None: ...
 def forget_dead(reference: Any) -> None: ...
@@ -168,6 +172,8 @@ def recovery_counts() -> tuple[int, int]: ...
 def counter_names() -> dict[str, Any]: ...
 def recover(folder: str | os.PathLike[str] | None = None, paths: list[str] | None = None) -> dict[str, Any]: ...
 def keep(watched: int, folder: str, /) -> None: ...
+def keep_memory(program: int, /) -> None: ...
+def set_keeper_command(command: tuple[list[bytes], list[bytes]] | None, why: str, /) -> None: ...
 def opened_anew(path: str | os.PathLike[str]) -> None: ...
 def orphans(folder: str | os.PathLike[str] | None = None) -> list[dict[str, Any]]: ...
 def sidecars(folder: str | os.PathLike[str] | None = None) -> list[dict[str, Any]]: ...

@@ -10,9 +10,11 @@ use logspool::definition::SinkKind;
 use logspool::kernel;
 use logspool::meters::HistogramCounts;
 use logspool::openmetrics;
-use logspool::pipeline;
+use logspool::pipeline::{self, LEAST_FREE_BYTES};
 use logspool::recover::{Condition, MAX_ORPHAN_BYTES, Place, Retention};
-use logspool::stats::{DROP_REASONS, DropReason, LEVEL_NAMES, PerLevel, REFUSAL_REASONS, SinkSnapshot, Snapshot, add};
+use logspool::stats::{
+    DROP_REASONS, DropReason, LEVEL_NAMES, PerLevel, QueuePlace, REFUSAL_REASONS, SinkSnapshot, Snapshot, add,
+};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -116,6 +118,8 @@ pub fn snapshot(py: Python<'_>) -> PyResult<Option<Bound<'_, PyDict>>> {
     dict.set_item("blocked_seconds", snapshot.blocked_seconds)?;
     dict.set_item("collector_runs", snapshot.collector_runs)?;
     dict.set_item("survives", snapshot.survives)?;
+    dict.set_item("place", snapshot.place.name())?;
+    dict.set_item("place_reason", &snapshot.place_reason)?;
     dict.set_item("sinks", sinks(py, &snapshot)?)?;
     Ok(Some(dict))
 }
@@ -204,7 +208,10 @@ pub fn tell_unwritten(left: u64, timeout: Duration) {
     }
     TOLD.call_once(|| {
         let seconds = timeout.as_secs_f64();
-        let kept = "they are kept, `python -m logspool recover` or the next start writes them";
+        let kept = match snapshot.place {
+            QueuePlace::Memfd => "they are kept, the keeper of this process writes them",
+            _ => "they are kept, `python -m logspool recover` or the next start writes them",
+        };
         let text = match (left, given_up) {
             (0, _) => format!("{given_up} records were not written within {seconds} s and are given up"),
             (_, 0) => format!("{left} records were not written within {seconds} s; {kept}"),
@@ -230,6 +237,7 @@ pub fn names<'py>(py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
     dict.set_item("refusals", REFUSAL_REASONS)?;
     dict.set_item("drops", DROP_REASONS)?;
     dict.set_item("orphan_limit_bytes", MAX_ORPHAN_BYTES)?;
+    dict.set_item("least_free_bytes", LEAST_FREE_BYTES)?;
     Ok(dict)
 }
 

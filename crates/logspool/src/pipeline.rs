@@ -13,8 +13,10 @@ mod flushing;
 mod life;
 mod options;
 mod outlets;
+mod place;
 mod recovery;
 mod refused;
+mod relief;
 mod routes;
 mod signals;
 mod spooling;
@@ -32,6 +34,7 @@ pub use life::{
 };
 pub use options::{Durability, Fallback, Options, OptionsError, QUEUE_BYTES};
 pub use outlets::{close_sink, define_format, define_route, define_site, open_sink, retire_sink, snapshot, turns};
+pub use place::LEAST_FREE_BYTES;
 pub use recovery::{
     RecoveryCounts, opened_anew, orphans, program_begins, recover, recover_targets, recovery_counts, sidecars,
 };
@@ -59,6 +62,7 @@ use watch::Watcher;
 #[derive(Debug)]
 pub struct Pipeline {
     segment: Arc<Segment>,
+    place: place::Chosen,
     budget: Arc<Budget>,
     blobs: Blobs,
     outlets: Mutex<Vec<Option<Arc<Outlet>>>>,

@@ -97,6 +97,32 @@ impl SinkCounts {
     }
 }
 
+/// Where the queue of a process is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum QueuePlace {
+    /// In its folder, on a tmpfs.
+    Tmpfs,
+    /// In its folder, on a disk: the user named that one.
+    Disk,
+    /// In memory that a keeper holds too.
+    Memfd,
+    /// In memory of this process alone, or nowhere.
+    #[default]
+    Memory,
+}
+
+impl QueuePlace {
+    /// Its name in statistics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tmpfs => "tmpfs",
+            Self::Disk => "disk",
+            Self::Memfd => "memfd",
+            Self::Memory => "memory",
+        }
+    }
+}
+
 /// The whole process at one moment.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Snapshot {
@@ -130,8 +156,12 @@ pub struct Snapshot {
     pub blocked_seconds: f64,
     /// Whether the collector thread runs; it starts with the first record.
     pub collector_runs: bool,
-    /// Where the queue lives: `process` on tmpfs, `memory` on the heap.
+    /// Whether what is queued survives a kill of the process.
     pub survives: bool,
+    /// Where the queue is.
+    pub place: QueuePlace,
+    /// Why it is not in its folder; empty where it is, or where the user wants it in plain memory.
+    pub place_reason: String,
     /// Per sink: id, definition, counts, last error.
     pub sinks: Vec<SinkSnapshot>,
 }

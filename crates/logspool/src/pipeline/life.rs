@@ -2,7 +2,6 @@
 //!
 //! Atomics outside `queue` and `stats`: the current pipeline's address and number, which the hot path compares.
 
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
@@ -10,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::Pipeline;
 use super::flushing::{Awaited, Flush};
-use super::options::{Durability, Options, OptionsError};
+use super::options::{Options, OptionsError};
 use super::spooling::Spooler;
 use super::watch;
 use crate::clock;
@@ -18,12 +17,11 @@ use crate::collector::{Collector, Turn};
 use crate::copies;
 use crate::gate::Gate;
 use crate::generation;
-use crate::kernel;
 use crate::lateness::Lateness;
 use crate::overflow::Budget;
 use crate::progress;
 use crate::queue::producer::{sleep_until_woken, wake_collector};
-use crate::segment::{Segment, folder};
+use crate::segment::folder;
 use crate::sidecar;
 use crate::writer::Outlet;
 
@@ -139,25 +137,7 @@ fn begin() -> Option<Pipeline> {
         return None;
     }
     let options = options();
-    let ring_limit = options.queue_total_bytes.map(|bytes| bytes as u64);
-    let path = queue_folder();
-    let mut segment = match options.durability {
-        Durability::Memory => Segment::in_memory(ring_limit).ok()?,
-        Durability::Process | Durability::Interval | Durability::Checkpoint | Durability::Sync => {
-            match Segment::create(&path, ring_limit) {
-                Ok(segment) => segment,
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                    copies::refuse_for(&path);
-                    copies::tell();
-                    return None;
-                }
-                Err(error) => {
-                    warn_of_memory(&path, &error);
-                    Segment::in_memory(ring_limit).ok()?
-                }
-            }
-        }
-    };
+    let (mut segment, place) = super::place::begin(options, &queue_folder())?;
     let free = segment.home().and_then(|(folder, _)| folder.free_bytes().ok()).unwrap_or(u64::MAX);
     let overflow_bytes = options.overflow_bytes.unwrap_or((free / OVERFLOW_SHARE).min(MAX_OVERFLOW_BYTES));
     segment.begin_ids();
@@ -166,6 +146,7 @@ fn begin() -> Option<Pipeline> {
     let spooler = |folder: &PathBuf| Spooler::new(folder.clone(), options.spool_bytes, &segment);
     let spooler = options.spool_dir.as_ref().and_then(spooler);
     Some(Pipeline {
+        place,
         spooler,
         collector: Mutex::new(Some(Box::new(Collector::new(segment.clone())))),
         segment,
@@ -192,19 +173,6 @@ fn begin() -> Option<Pipeline> {
         number: NUMBER.load(Ordering::Relaxed),
         process: std::process::id(),
     })
-}
-
-fn warn_of_memory(path: &Path, error: &std::io::Error) {
-    let mend = match error.kind() {
-        ErrorKind::Unsupported if !kernel::has_record_locks() => "see python -m logspool doctor",
-        _ => "give queue_dir or LOGSPOOL_QUEUE_DIR a folder on tmpfs with free space",
-    };
-    let text = format!(
-        "logspool: cannot keep the queue in {}: {error}; it is in memory now, so a killed process loses what is queued \
-         (mend: {mend})\n",
-        path.display()
-    );
-    crate::fallback::tell(&text);
 }
 
 /// Starts a native thread with all signals blocked: they are for the program's own threads.
@@ -486,6 +454,7 @@ pub fn after_fork_in_child() {
     progress::forget_sleepers();
     crate::sinks::compress::forget();
     crate::sinks::lent::close_inherited();
+    crate::segment::handover::close_inherited();
     super::signals::install_in_child();
 }
 
@@ -539,7 +508,7 @@ impl Pipeline {
         // The pipeline that has taken its place has files of the same names.
         if !self.is_past.load(Ordering::Acquire) {
             self.segment.remove_files();
-            self.removed.store(self.segment.survives(), Ordering::Release);
+            self.removed.store(self.segment.home().is_some(), Ordering::Release);
         }
     }
 

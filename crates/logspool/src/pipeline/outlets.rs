@@ -76,7 +76,7 @@ pub fn open_sink(definition: &SinkDefinition) -> Result<u32, String> {
         (sink.shared(), definition.kind.path(), pipeline.segment.home())
     {
         shared.attend(Origin {
-            folder: folder.path().to_owned(),
+            folder: folder.clone(),
             name: name.to_owned(),
             uuid: pipeline.segment.header().uuid,
             sink: id,
@@ -264,6 +264,8 @@ pub(super) fn snapshot_of(pipeline: &Pipeline) -> Snapshot {
         blocked_seconds: pipeline.waits.nanoseconds.load(Ordering::Relaxed) as f64 / 1e9,
         collector_runs: pipeline.collector_runs.load(Ordering::Relaxed),
         survives: segment.survives() && segment.is_linked(),
+        place: pipeline.place.place,
+        place_reason: pipeline.place.reason.clone(),
         sinks,
     }
 }

@@ -56,6 +56,7 @@ pub use adopt::{Adopter, Taken, adopt, check as check_adoption};
 pub use orphan::{Condition, MAX_ORPHAN_BYTES, Orphan, Pending, Place, Retention, scan};
 pub use relatives::{Deliver, Found, deliver_relatives};
 pub use report::{Delivered, Kept, Reason, Removed, Report};
+pub(crate) use run::recover_in;
 pub use run::{Options, Undeliverable, Want, recover, recover_as};
 pub use spools::{holds_spools, recover_spools};
 pub use walk::Damage;

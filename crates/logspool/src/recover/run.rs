@@ -76,6 +76,15 @@ pub fn recover_as(folder: &Path, want: impl Fn(&Path) -> Want, options: Options)
     }
 }
 
+/// Delivers everything that dead processes left in an open folder of this user.
+///
+/// # Errors
+///
+/// When the folder cannot be read.
+pub(crate) fn recover_in(folder: &Folder, options: Options) -> io::Result<Report> {
+    run(folder, |_| Want::Append, options, None)
+}
+
 /// A recovery of an open folder.
 pub(super) fn run(
     folder: &Folder,

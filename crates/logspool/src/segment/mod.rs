@@ -6,7 +6,10 @@
 //! The mapping is not inherited by fork (MADV_DONTFORK): a child that touched it would die, so every hot
 //! path compares the process generation first (see `generation.rs`).
 
+mod available;
 pub mod folder;
+pub mod handover;
+pub mod held;
 pub mod identity;
 pub mod layout;
 #[cfg(test)]
@@ -19,6 +22,7 @@ use std::ffi::CString;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+#[cfg(test)]
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -44,6 +48,8 @@ pub(crate) struct Segment {
     pages: Pages,
     /// Bytes of rings that have memory.
     ring_bytes: AtomicU64,
+    /// Held while a shared lane gets its ring.
+    opening: Mutex<()>,
     /// Offset and bytes of places of definitions that are used no more.
     spare: Mutex<Vec<(u64, u64)>>,
     /// Overflow files made so far.
@@ -91,16 +97,22 @@ impl Segment {
     ///
     /// # Errors
     ///
-    /// When the folder cannot be used, is no tmpfs, or has no room for the first pages and the first shared lane.
+    /// When the folder cannot be used, or has no room for the first pages and the first shared lane.
     /// `AlreadyExists`: another copy of this library in the process has its segment there.
+    #[cfg(test)]
     pub fn create(path: &Path, ring_limit: Option<u64>) -> io::Result<Self> {
+        Self::create_in(Folder::open(path)?, ring_limit)
+    }
+
+    /// Makes the segment of this process in an open folder.
+    ///
+    /// # Errors
+    ///
+    /// When there is no room for the first pages and the first shared lane; what the system said. `AlreadyExists`:
+    /// another copy of this library in the process has its segment there.
+    pub fn create_in(folder: Folder, ring_limit: Option<u64>) -> io::Result<Self> {
         if !kernel::has_record_locks() {
             let text = "the system refuses record locks, by which others see that this process lives";
-            return Err(io::Error::new(io::ErrorKind::Unsupported, text));
-        }
-        let folder = Folder::open(path)?;
-        if !folder.is_memory()? {
-            let text = format!("{} is not on a tmpfs, where a hung disk could stall callers", path.display());
             return Err(io::Error::new(io::ErrorKind::Unsupported, text));
         }
         let free = folder.free_bytes()?;
@@ -114,7 +126,7 @@ impl Segment {
             check(unsafe { libc::ftruncate(file.as_raw_fd(), bytes as i64) })?;
             pages.begin(&file)?;
             // Of the first shared lane: a thread that gets none of its own finds that one.
-            pages.take_ring(&file, layout::RINGS, FIRST_RING_BYTES, || false)?;
+            pages.take_ring(&file, layout::RINGS, FIRST_RING_BYTES)?;
             map(Some(&file), bytes)
         })();
         let base = match made {
@@ -134,6 +146,7 @@ impl Segment {
             ring_limit,
             pages,
             ring_bytes: AtomicU64::new(0),
+            opening: Mutex::default(),
             spare: Mutex::default(),
             overflows: AtomicU32::new(0),
             first_id: 0,
@@ -158,6 +171,7 @@ impl Segment {
             home: None,
             pages: Pages::default(),
             ring_bytes: AtomicU64::new(0),
+            opening: Mutex::default(),
             spare: Mutex::default(),
             overflows: AtomicU32::new(0),
             first_id: 0,
@@ -231,7 +245,7 @@ impl Segment {
 
     /// Whether records in it survive the process.
     pub fn survives(&self) -> bool {
-        self.home.is_some()
+        self.home.as_ref().is_some_and(|home| home.folder.outlives_process())
     }
 
     /// Folder and NAME, when it has a file.
@@ -242,7 +256,8 @@ impl Segment {
     /// Whether the file is still in its folder (logind removes a user's shared memory at logout).
     pub fn is_linked(&self) -> bool {
         use std::os::unix::fs::MetadataExt;
-        self.home.as_ref().is_none_or(|home| home.file.metadata().is_ok_and(|status| status.nlink() > 0))
+        let is_linked = |home: &Home| home.file.metadata().is_ok_and(|status| status.nlink() > 0);
+        self.home.as_ref().is_none_or(|home| home.folder.held().is_some() || is_linked(home))
     }
 
     /// Lets ids begin after all that this process, or its parents before they forked it, have given out: so a stale id is
@@ -473,6 +488,7 @@ impl Segment {
         }
         let _ = home.folder.remove(&format!("{}.lock", home.name));
         home.folder.remove_if_empty();
+        home.folder.finish();
     }
 }
 
