@@ -26,7 +26,7 @@ const NAME: &CStr = c"logspool-core";
 /// As /proc/self/maps shows the two kinds of page.
 const SHOWN: [&str; 2] = ["/memfd:logspool-core", "[anon:logspool-core]"];
 const PAGE: usize = 4096;
-const PATH_BYTES: usize = PAGE - 16;
+const PATH_BYTES: usize = PAGE - 24;
 
 /// Begins a page whose copy looks for others, has claimed the process, or has given up.
 const TRYING: u64 = u64::from_le_bytes(*b"LOGSTRYS");
@@ -40,6 +40,8 @@ const PATIENCE: Duration = Duration::from_millis(100);
 #[repr(C)]
 struct Page {
     state: AtomicU64,
+    /// Address of [`CLAIM`] in the copy whose page it is: a child that is forked in the middle of a claim knows its own.
+    copy: u64,
     path_bytes: u64,
     path: [u8; PATH_BYTES],
 }
@@ -71,6 +73,11 @@ impl std::error::Error for OtherCopy {}
 static CLAIM: AtomicPtr<OtherCopy> = AtomicPtr::new(std::ptr::null_mut());
 /// Stands for this copy in [`CLAIM`]; never read.
 static OURS: OtherCopy = OtherCopy { library: String::new() };
+
+/// Tells this copy from others in the process.
+fn this_copy() -> u64 {
+    std::ptr::from_ref(&CLAIM) as u64
+}
 
 fn ours() -> *mut OtherCopy {
     std::ptr::from_ref(&OURS).cast_mut()
@@ -107,17 +114,15 @@ fn try_claim() -> Option<String> {
     if let Some(page) = claimed_page() {
         return Some(page.library());
     }
-    let own = map_page()?;
+    let own = map_page(this_copy())?;
     // From here on another copy that looks finds this page: of two, one at least finds the other.
     let deadline = Instant::now() + PATIENCE;
     loop {
-        let others = || pages().into_iter().filter(|page| !std::ptr::eq(*page, own));
-        let is_trying = |page: &&Page| page.state.load(Ordering::SeqCst) == TRYING;
-        if let Some(page) = others().find(|page| page.state.load(Ordering::SeqCst) == CLAIMED) {
+        if let Some(page) = claimed_page() {
             own.state.store(GIVEN_UP, Ordering::SeqCst);
             return Some(page.library());
         }
-        match others().find(is_trying) {
+        match pages().into_iter().find(|page| page.state.load(Ordering::SeqCst) == TRYING) {
             None => {
                 own.state.store(CLAIMED, Ordering::SeqCst);
                 return None;
@@ -180,12 +185,12 @@ impl Page {
     }
 }
 
-/// The page by which a copy has claimed the process.
+/// The page by which another copy has claimed the process.
 fn claimed_page() -> Option<&'static Page> {
     pages().into_iter().find(|page| page.state.load(Ordering::SeqCst) == CLAIMED)
 }
 
-/// The pages of all copies.
+/// The pages of all other copies.
 fn pages() -> Vec<&'static Page> {
     let maps = std::fs::read("/proc/self/maps").unwrap_or_default();
     let lines = maps.split(|byte| *byte == b'\n').map(String::from_utf8_lossy);
@@ -193,14 +198,16 @@ fn pages() -> Vec<&'static Page> {
     let addresses = named.filter_map(|line| usize::from_str_radix(line.split('-').next()?, 16).ok());
     // SAFETY: a page with this name is a `Page`, is never unmapped, and has its path before it has its name or is mapped;
     // its state is an atomic.
-    addresses.map(|address| unsafe { &*(address as *const Page) }).collect()
+    let pages = addresses.map(|address| unsafe { &*(address as *const Page) });
+    pages.filter(|page: &&Page| page.copy != this_copy()).collect()
 }
 
-/// Maps the page of this copy. `None`: it can have no name here.
-fn map_page() -> Option<&'static Page> {
+/// Maps the page of a copy. `None`: it can have no name here.
+fn map_page(copy: u64) -> Option<&'static Page> {
     let library = own_library();
     let path_bytes = library.len().min(PATH_BYTES);
-    let mut page = Page { state: AtomicU64::new(TRYING), path_bytes: path_bytes as u64, path: [0; PATH_BYTES] };
+    let state = AtomicU64::new(TRYING);
+    let mut page = Page { state, copy, path_bytes: path_bytes as u64, path: [0; PATH_BYTES] };
     page.path[..path_bytes].copy_from_slice(&library.as_bytes()[..path_bytes]);
     let address = map_memfd(&page).or_else(|| map_named(&page))?;
     // SAFETY: mapped with the bytes of a `Page`, and never unmapped.
@@ -262,16 +269,18 @@ mod tests {
 
     #[test]
     fn the_page_of_another_copy_is_found_with_the_path_of_its_library() {
-        // Pages of this copy look to it as those of others do, while they are not the one that it has just mapped.
-        let _ = claim();
-        let before = pages().len();
-        let first = map_page().expect("this kernel has memfd_create or names of anonymous memory");
-        assert_eq!(before + 1, pages().len());
-        assert_eq!(own_library(), first.library());
+        let own = map_page(this_copy()).expect("this kernel has memfd_create or names of anonymous memory");
+        assert!(pages().is_empty(), "those of this copy are none of another");
+        let other = map_page(this_copy() + 8).unwrap();
+        assert_eq!([other.library()], pages().iter().map(|page| page.library()).collect::<Vec<_>>().as_slice());
+        assert!(claimed_page().is_none());
 
-        first.state.store(CLAIMED, Ordering::SeqCst);
+        other.state.store(CLAIMED, Ordering::SeqCst);
         assert_eq!(Some(own_library()), try_claim());
-        first.state.store(GIVEN_UP, Ordering::SeqCst);
+        for page in [own, other] {
+            page.state.store(GIVEN_UP, Ordering::SeqCst);
+        }
+        assert_eq!(None, try_claim());
     }
 
     #[test]

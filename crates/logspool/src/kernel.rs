@@ -176,8 +176,8 @@ fn describe(call: Call, errno: i32) -> Missing {
         ),
         Call::Memfd => (
             "memfd_create",
-            "a queue in memory has no room for records of an output that stalls, beyond what its threads' queues hold; \
-             a queue on tmpfs does not need it",
+            "where no tmpfs can be used, the queue is in plain memory, and a killed program loses what is queued; a \
+             queue on tmpfs does not need the call",
             false,
         ),
     };

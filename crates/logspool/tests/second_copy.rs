@@ -11,7 +11,8 @@ use logspool::pipeline::{self, Options, Refusal};
 
 /// Leaves the mark of another copy, as `copies.rs` does: a mapped page that says that it has claimed the process.
 fn map_page_of_another_copy(library: &str) {
-    let page = [b"LOGSCORE".as_slice(), &(library.len() as u64).to_ne_bytes(), library.as_bytes()].concat();
+    let words = [u64::from_le_bytes(*b"LOGSCORE"), 1, library.len() as u64].map(u64::to_ne_bytes);
+    let page = [words.as_flattened(), library.as_bytes()].concat();
     // SAFETY: a valid C string; the descriptor is new and belongs to nobody else; a fresh mapping of its file.
     unsafe {
         let file = std::fs::File::from_raw_fd(libc::memfd_create(c"logspool-core".as_ptr(), libc::MFD_CLOEXEC));
