@@ -245,6 +245,8 @@ def _describe(handler: Any, watched: _streams.Watched) -> Adoption | Refusal | s
     else:
         known = next((base for base in (*own_handlers, *_KNOWN_HANDLERS) if issubclass(cls, base)), None)
     if known is None:
+        if "logging.handlers" in sys.modules:
+            _queueing.replace(handler)
         return f"{cls.__qualname__} is no known handler class"
     if not issubclass(known, logging.StreamHandler):
         return sys.modules["logspool._service"].describe(handler, known)  # type: ignore[no-any-return]
@@ -547,7 +549,7 @@ LOGGING_NAMES = (
 TIME_NAMES = ("time", "time_ns", "strftime", "localtime", "gmtime")
 THREADING_NAMES = ("get_ident", "current_thread", "_active", "Thread")
 
-_RECORD_CALLED = ("__init__", "getMessage", "__getattribute__", "__getattr__", "__setattr__", "__delattr__")
+RECORD_CALLED = ("__init__", "getMessage", "__getattribute__", "__getattr__", "__setattr__", "__delattr__")
 
 
 def _is_real_time(name: str) -> bool:
@@ -596,7 +598,7 @@ def _world_reason() -> str:
         return "logging.setLogRecordFactory was called"
     if type(logging._levelToName) is not dict:
         return "logging._levelToName is no plain dict"
-    changed = changed_method(logging.LogRecord, logging.LogRecord, _RECORD_CALLED)
+    changed = changed_method(logging.LogRecord, logging.LogRecord, RECORD_CALLED)
     if changed is not None or logging.LogRecord.__module__ != "logging":
         return changed or "logging.LogRecord is replaced"
     for name in ("getLevelName", "currentframe"):
@@ -635,7 +637,7 @@ def _adds_zero(constants: tuple[Any, ...]) -> bool:
 _arithmetic_found: str | None = None
 
 # Last: both look back into this module.
-from logspool import _native, _rotation, _streams  # noqa: E402
+from logspool import _native, _queueing, _rotation, _streams  # noqa: E402
 
 __all__ = [
     "LOGGING_NAMES",

@@ -64,6 +64,7 @@ __all__ = [
     "set_catch_up",
     "set_follow",
     "set_own_classes",
+    "set_queue_prepare",
     "set_stream_offsets",
     "sidecars",
     "snapshot",
@@ -89,6 +90,12 @@ def set_stream_offsets(pending_text: int, write_end: int) -> None: ...
 def birth_second(path: str | os.PathLike[str]) -> int | None: ...
 def set_catch_up(function: Callable[[Any], None]) -> None: ...
 def set_follow(function: Callable[[Any], bool]) -> None: ...
+def set_queue_prepare(
+    describe: Callable[[], tuple[bool, list[Any], list[Any]]],
+    class_: type,
+    cleared: list[str],
+    copied_otherwise: dict[type, Any],
+) -> None: ...
 def connect(
     *,
     describe: Callable[[Any], Any],

@@ -20,6 +20,7 @@ use crate::hooks;
 use crate::leaving;
 use crate::object::{self, Call, ErrorKept, Owned};
 use crate::options;
+use crate::prepare;
 
 /// Every method that is replaced. The number is the index of its stock function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,8 +38,6 @@ pub enum Method {
     Critical,
     /// `Logger.log`
     Log,
-    /// `Logger.handle`
-    Handle,
     /// `Logger.removeHandler`
     RemoveHandler,
     /// `StreamHandler.emit`
@@ -55,6 +54,8 @@ pub enum Method {
     HandlerClose,
     /// `Handler.handleError`
     HandleError,
+    /// `Handler.handle`
+    HandlerHandle,
     /// `logging.handlers.BaseRotatingHandler.emit`
     RotatingEmit,
     /// `logging.handlers.WatchedFileHandler.emit`
@@ -71,8 +72,8 @@ pub enum Method {
     ServiceEmit,
     /// `logspool.ServiceHandler.flush`
     ServiceFlush,
-    /// `Handler.handle`, of logspool's own handlers alone
-    HandlerHandle,
+    /// `logging.handlers.QueueHandler.prepare`
+    QueuePrepare,
 }
 
 const METHODS: usize = 24;
@@ -162,7 +163,7 @@ unsafe fn level_call(
                 return result;
             }
         }
-        emit::inside(|| call_stock(method, logger, arguments, count, keywords))
+        call_stock(method, logger, arguments, count, keywords)
     }
 }
 
@@ -244,18 +245,8 @@ unsafe extern "C" fn log(
                 return result;
             }
         }
-        emit::inside(|| call_stock(Method::Log, logger, arguments, count, keywords))
+        call_stock(Method::Log, logger, arguments, count, keywords)
     }
-}
-
-unsafe extern "C" fn handle(
-    logger: *mut PyObject,
-    arguments: *const *mut PyObject,
-    count: ffi::Py_ssize_t,
-    keywords: *mut PyObject,
-) -> *mut PyObject {
-    // SAFETY: called by CPython with a logger.
-    unsafe { emit::inside(|| call_stock(Method::Handle, logger, arguments, count as usize, keywords)) }
 }
 
 /// Whether a barrier was passed. Where not, its error is set.
@@ -380,6 +371,16 @@ unsafe extern "C" fn handler_handle(
     unsafe { emit::handle(handler, arguments, count, keywords) }
 }
 
+unsafe extern "C" fn queue_prepare(
+    handler: *mut PyObject,
+    arguments: *const *mut PyObject,
+    count: ffi::Py_ssize_t,
+    keywords: *mut PyObject,
+) -> *mut PyObject {
+    // SAFETY: called by CPython with a handler.
+    unsafe { prepare::prepare(handler, arguments, count, keywords) }
+}
+
 emit_methods! {
     stream_emit: StreamEmit;
     file_emit: FileEmit;
@@ -441,13 +442,6 @@ static DECLARED: [Declared; METHODS] = [
     },
     Declared {
         class: "Logger",
-        name: c"handle",
-        doc: c"handle($self, record, /)\n--\n\nCall the handlers for the specified record.",
-        method: Method::Handle,
-        function: handle,
-    },
-    Declared {
-        class: "Logger",
         name: c"removeHandler",
         doc: c"removeHandler($self, hdlr, /)\n--\n\nRemove the specified handler, once everything queued for it is written.",
         method: Method::RemoveHandler,
@@ -501,6 +495,13 @@ static DECLARED: [Declared; METHODS] = [
         doc: c"handleError($self, record)\n--\n\nReport an error of emit(), after what is queued for standard error.",
         method: Method::HandleError,
         function: handle_error,
+    },
+    Declared {
+        class: "Handler",
+        name: c"handle",
+        doc: c"handle($self, record)\n--\n\nEmit the specified record unless a filter drops it.",
+        method: Method::HandlerHandle,
+        function: handler_handle,
     },
     Declared {
         class: "BaseRotatingHandler",
@@ -559,11 +560,11 @@ static DECLARED: [Declared; METHODS] = [
         function: service_flush,
     },
     Declared {
-        class: "Handler",
-        name: c"handle",
-        doc: c"handle($self, record)\n--\n\nEmit the specified record unless a filter drops it.",
-        method: Method::HandlerHandle,
-        function: handler_handle,
+        class: "QueueHandler",
+        name: c"prepare",
+        doc: c"prepare($self, record)\n--\n\nReturn a copy of the record for the queue, its message and arguments merged.",
+        method: Method::QueuePrepare,
+        function: queue_prepare,
     },
 ];
 
