@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-#: Free bytes of tmpfs below which the queue may fall back to memory. Chosen: the first 16 lanes of a process.
-FREE_BYTES = 16 * 32 * 1024
+#: Free bytes of tmpfs below which the queue may fall back to memory. Chosen: what a process takes that logs little.
+FREE_BYTES = 128 * 1024
 
 #: A write that takes longer hangs. Chosen: a hundred times what a busy disk takes.
 HANGS_SECONDS = 1.0
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str]) -> int:
     folder = arguments[0] if arguments else queue_dir()
     if arguments and not os.path.isdir(folder):
         return _messages.usage("doctor", f"cannot look into {folder!r}: no such folder (mend: name the queue folder)")
-    found = [*_machine(folder), *_leftovers(folder), *_sidecars(folder)]
+    found = [*_machine(folder), *_missing_calls(forks=True), *_leftovers(folder), *_sidecars(folder)]
     for finding in found:
         print(_messages.coloured(finding.place, "bold", sys.stdout))
         print(f"  {_messages.coloured('found', 'yellow', sys.stdout)}  {finding.text}")
@@ -68,7 +68,15 @@ def main(arguments: Sequence[str]) -> int:
 def findings() -> list[Finding]:
     """Return what would hurt this process."""
     folder = queue_dir()
-    return [*_machine(folder), *_leftovers(folder), *_sidecars(folder), *_memory(), *_handlers(), *_paths()]
+    return [
+        *_machine(folder),
+        *_missing_calls(),
+        *_leftovers(folder),
+        *_sidecars(folder),
+        *_memory(),
+        *_handlers(),
+        *_paths(),
+    ]
 
 
 def queue_dir() -> str:
@@ -107,6 +115,11 @@ def _machine(folder: str) -> Iterator[Finding]:
             f"is on {_filesystem(parent)}, not on tmpfs: a call may wait for the disk",
             "set LOGSPOOL_QUEUE_DIR to a folder on tmpfs",
         )
+
+
+def _missing_calls(*, forks: bool = False) -> Iterator[Finding]:
+    for call in _native.missing_calls(forks=forks):
+        yield Finding(call["name"], f"is refused here ({os.strerror(call['errno'])}): {call['weaker']}", call["mend"])
 
 
 def _filesystem(path: str) -> str:

@@ -90,25 +90,27 @@ def install(
             the tmpfs for them is half full; it is made with the first of them. None is no spool.
         spool_bytes: bytes of disk that the spool of one output may take.
         keeper: start a process beside this one that delivers what it leaves when it is killed.
-        crash_signals: a crash (SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL) waits at most 200 ms until what is queued is
-            written, then goes on as without logspool; handlers set before are called, those set later win.
+        crash_signals: a crash (SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS) waits at most 200 ms until
+            what is queued is written, then goes on as without logspool; handlers set before are called, those set
+            later win.
 
     Raises:
         TypeError: an option that does not exist, or a value of the wrong type.
         ValueError: a value out of range, or one that another option rules out.
-        RuntimeError: installed before with other options; a keeper that cannot be started.
+        RuntimeError: installed before with other options; a keeper that cannot be started; another copy of logspool in
+            this process has its queue.
     """
     options = _options.checked(dict(locals()))
     if os.environ.get("LOGSPOOL") == "off":
         return
-    with _adopt.lock:
+    with _adopt.installing:
         _install(options)
 
 
 def install_by_environment() -> None:
     """Install with the default options, as `python -m logspool run` asks; the program may install with its own."""
     global _by_environment
-    with _adopt.lock:
+    with _adopt.installing:
         if _in_force is None:
             install()
             _by_environment = _in_force is not None
@@ -126,8 +128,8 @@ def _install(options: dict[str, Any]) -> None:
         return
     if other := _differing(_alone_given, {name: options[name] for name in _alone_given}):
         raise RuntimeError(f"a handler of logspool's was made with other options: {other}; give install() the same")
-    _start_keeper(options)
     connect()
+    _start_keeper(options)
     _native.configure(options)
     natives = {
         (getattr(logging, owner), name): _adopt.native_method(getattr(logging, owner), owner, name)
@@ -205,6 +207,9 @@ _alone: dict[str, Any] | None = None
 #: Those of them that a handler was given.
 _alone_given: dict[str, Any] = {}
 
+#: Whether a handler of logspool's own was made: it keeps its queue after `uninstall()`.
+_own_made = False
+
 
 def stand_alone(handler: type, options: dict[str, Any]) -> None:
     """Let a handler of logspool's own queue without `install()`, with `options`. Called when one is made.
@@ -215,14 +220,14 @@ def stand_alone(handler: type, options: dict[str, Any]) -> None:
         TypeError, ValueError: as `install()`.
         RuntimeError: the queue has other options already.
     """
-    global _alone
+    global _alone, _own_made
     owner = handler.__name__
     defaults = install.__wrapped__.__kwdefaults__  # type: ignore[attr-defined]
     if unknown := options.keys() - defaults.keys():
         own = _options.keywords(handler.__init__)  # type: ignore[misc]
         raise _options.unknown_option(owner, unknown, (*own, *defaults))
     checked = _options.checked({**defaults, **options})
-    with _adopt.lock:
+    with _adopt.installing:
         in_force = _in_force or _alone
         if in_force is not None:
             other = _differing(in_force, {name: value for name, value in checked.items() if name in options})
@@ -240,6 +245,7 @@ def stand_alone(handler: type, options: dict[str, Any]) -> None:
                 _native.configure(checked)
             _alone = checked
             _alone_given.update({name: value for name, value in checked.items() if name in options})
+        _own_made = True
         _watch()
         _endings.begin_alone()
         # Alone, logspool touches signals only where that is asked for.
@@ -253,14 +259,20 @@ def _differing(in_force: dict[str, Any], wanted: dict[str, Any]) -> str:
 
 
 def connect() -> None:
-    """Hand native code what it must know of Python. Changes nothing in `logging`."""
+    """Hand native code what it must know of Python. Changes nothing in `logging`.
+
+    Raises:
+        RuntimeError: another copy of logspool in this process has its queue.
+    """
     global _connected
     if _connected:
         return
+    _native.claim()
     checks = [_native.frame_self_check(), _native.frame_self_check()]
     _native.use_direct_frames(all(checks) and _native.frame_self_check())
     _native.connect(
         describe=_adopt.describe,
+        describe_format=_adopt.describe_format,
         classify_logger=_adopt.classify_logger,
         open_streams=_adopt.open_streams,
         world=_adopt.world,
@@ -276,6 +288,7 @@ def connect() -> None:
         bound_fields=_bind.fields,
         exception_text=_texts.exception_text,
         stack_text=_texts.stack_text,
+        made_text=_texts.MadeText,
         record_names=_texts.record_names(),
     )
     _streams.learn()
@@ -289,48 +302,60 @@ def uninstall() -> None:
         KeyboardInterrupt: or what else a signal's handler raised meanwhile; what is queued is written behind it.
     """
     global _in_force
-    with _adopt.lock:
+    with _adopt.installing:
         if _in_force is None:
             return
         timeout = _in_force["shutdown_timeout"]
         _endings.end()
         try:
+            # Until this returns the native methods stay, and hold a line of stock logging back until those that its
+            # thread logged before are written.
             _native.stop()
         finally:
-            _give_back()
+            with _adopt.lock:
+                _give_back()
             _in_force = None
+        if _own_made:
+            _endings.begin_alone()
         _native.drain(timeout)
 
 
 def _give_back() -> None:
+    """Put the stock methods back where ours are. Handlers of logspool's own still need the hooks."""
     global _watching
     for (cls, name), (native, stock) in list(_adopt.replaced.items()):
+        if stock is None and _own_made:
+            continue
         if cls.__dict__.get(name) is native:
             if stock is None:
                 delattr(cls, name)
             else:
                 setattr(cls, name, stock)
             del _adopt.replaced[cls, name]
-    _native.unwatch_dicts()
-    _watching = False
+    if not _own_made:
+        _native.unwatch()
+        _watching = False
+    # What was found out about a handler says that its class has native methods.
+    _native.bump()
 
 
 def flush(timeout: float | None = None, level: str = "written") -> bool:
     """Wait until every record logged before is handed to the system, or until it is durable.
 
     Args:
-        timeout: seconds; None waits for ever, zero and less not at all.
+        timeout: seconds; None waits for ever, 0 not at all.
         level: "written", or "durable": files are synced, services have confirmed; it works in every durability.
 
     Returns:
         Whether that came true within the timeout. A sync that failed is no success, and is told once.
 
     Raises:
-        ValueError: there is no such level, or the timeout is not a number.
+        TypeError, ValueError: there is no such level, or the timeout is not 0 or more seconds.
         KeyboardInterrupt: or what else a signal's handler raised meanwhile.
     """
     if level not in ("written", "durable"):
         raise ValueError(f"level must be 'written' or 'durable', not {level!r}")
+    timeout = _options.timeout(timeout)
     return _native.flush_durable(timeout) if level == "durable" else _native.flush(timeout)
 
 

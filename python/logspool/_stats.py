@@ -33,7 +33,8 @@ class LevelCount:
     Attributes:
         offered: calls that reached the queue.
         accepted: records in the queue or beyond.
-        refused: records turned away at the call, by reason: "queue_full", "reentrant", "no_lane", "no_blob".
+        refused: records turned away at the call, by reason: "queue_full", "reentrant", "no_lane", "no_blob",
+            "stale_ids".
         not_durable: calls that had to wait until their record was durable, and returned without: it took longer than
             durability_timeout, or its file could not be synced. The records are accepted.
     """
@@ -158,6 +159,8 @@ class Stats:
         installed: whether `logspool.install()` is in force.
         paths: enabled calls of all loggers that took the "native" and the "stock" path.
         loggers: the same by name of the logger, with the reason.
+        plans: how often a call had to look at its logger, the parents and handlers: at the first call of a logger and
+            after a change of what it depends on.
         levels: records by name of the level ("NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"; a number
             between two of them counts for the lower one).
         sinks: files and consoles by name.
@@ -170,6 +173,7 @@ class Stats:
     installed: bool
     paths: Mapping[str, int]
     loggers: Mapping[str, LoggerPath]
+    plans: int
     levels: Mapping[str, LevelCount]
     sinks: Mapping[str, SinkStats]
     queue: QueueStats
@@ -284,6 +288,7 @@ def stats() -> Stats:
             "stock": sum(path.stock for path in loggers.values()),
         },
         loggers=loggers,
+        plans=_native.plans_made(),
         levels=levels,
         sinks=sinks,
         queue=queue,

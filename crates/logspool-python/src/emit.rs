@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use crate::adoption::{self, Adoption, State, Verdict};
 use crate::environment;
 use crate::leaving;
-use crate::message::Failure;
+use crate::message::{self, Failure};
 use crate::methods::{self, Method};
 use crate::names::names;
 use crate::object::{self, Owned};
@@ -50,21 +50,44 @@ pub unsafe fn emit(
             match line {
                 Line::Queued => return object::none(),
                 Line::Raised => return std::ptr::null_mut(),
-                Line::Stock | Line::StockAfterQueue | Line::Again => {}
+                Line::Stock | Line::StockAfterQueue | Line::Uninstalling | Line::Again => {}
             }
             let barrier = match line {
                 Line::Stock => flush_beside_stream(method, handler),
                 Line::StockAfterQueue if method != Method::ServiceEmit => {
                     adoption::give_back(handler, options::shutdown_timeout())
                 }
+                Line::Uninstalling => adoption::give_back(handler, options::shutdown_timeout())
+                    .and_then(|()| flush_beside_stream(method, handler)),
                 // Nothing is written beside the queue.
                 _ => Ok(()),
             };
             if !methods::passed(barrier) {
                 return std::ptr::null_mut();
             }
+            return with_made_text(*arguments, || methods::call_stock(method, handler, arguments, 1, keywords));
         }
         methods::call_stock(method, handler, arguments, count as usize, keywords)
+    }
+}
+
+/// Runs a stock method on a record whose message may have been made into text already: not a second time.
+unsafe fn with_made_text(record: *mut PyObject, stock: impl FnOnce() -> *mut PyObject) -> *mut PyObject {
+    // SAFETY: live objects, attached.
+    unsafe {
+        let made = object::attribute(record, names().msg.as_ptr())
+            .and_then(|message| Some((message::take_made(message.as_ptr())?, message)));
+        let Some((made, message)) = made else { return stock() };
+        let set = |value: &Owned| {
+            if ffi::PyObject_SetAttr(record, names().msg.as_ptr(), value.as_ptr()) != 0 {
+                ffi::PyErr_Clear();
+            }
+        };
+        set(&made);
+        let result = stock();
+        let _error = object::ErrorKept::take();
+        set(&message);
+        result
     }
 }
 
@@ -82,11 +105,14 @@ pub unsafe fn handle(
 ) -> *mut PyObject {
     // SAFETY: passed on.
     unsafe {
-        if count == 1 && keywords.is_null() {
+        if count == 1 && keywords.is_null() && is_adopted(handler) {
             match queue_by_value(handler, *arguments) {
                 ByValue::Done => return passed_filters(*arguments),
                 ByValue::Raised => return std::ptr::null_mut(),
-                ByValue::No => {}
+                ByValue::No => {
+                    let call = || methods::call_stock(Method::HandlerHandle, handler, arguments, 1, keywords);
+                    return with_made_text(*arguments, call);
+                }
             }
         }
         methods::call_stock(Method::HandlerHandle, handler, arguments, count as usize, keywords)
@@ -109,7 +135,6 @@ unsafe fn flush_beside_stream(method: Method, handler: *mut PyObject) -> PyResul
     // SAFETY: a live handler, attached.
     unsafe {
         if method == Method::StreamEmit
-            && planning::installed()
             && let Some(stream) = object::attribute(handler, names().stream.as_ptr())
         {
             adoption::flush_beside(&stream, options::shutdown_timeout())?;
@@ -130,7 +155,9 @@ enum Line {
     Stock,
     /// It is, but this line is stock logging's.
     StockAfterQueue,
-    /// The sink was closed or the process forked meanwhile, and stock logging has no way to where this goes.
+    /// `uninstall()` has begun: all lines are stock logging's, and come after what their thread has queued.
+    Uninstalling,
+    /// The handler changed, or its sink was closed or the process forked and stock logging has no way to where this goes.
     Again,
     /// An error that no handler catches is set.
     Raised,
@@ -141,28 +168,42 @@ unsafe fn known(handler: *mut PyObject) -> Result<Arc<State>, Line> {
     // SAFETY: a live handler, attached.
     unsafe {
         if !planning::installed() && !planning::stands_alone(handler) {
-            return Err(Line::Stock);
+            return Err(Line::Uninstalling);
         }
         environment::refresh();
         match planning::handler_state(handler) {
-            Ok(state) => state.ok_or(Line::Stock),
+            Ok(state) => state.ok_or_else(|| stock(handler)),
             Err(()) => Err(Line::Raised),
         }
     }
 }
 
+/// Why a line is stock logging's whose handler is not adopted, or not any more.
+unsafe fn stock(handler: *mut PyObject) -> Line {
+    // SAFETY: a live handler, attached.
+    if planning::installed() || unsafe { planning::stands_alone(handler) } { Line::Stock } else { Line::Uninstalling }
+}
+
 /// Where lines of an adopted handler go, and under what that was found.
-fn destination(state: &State) -> Option<(u32, MadeUnder)> {
-    // Read before the sink is: one that is closed from here on moves it.
-    let epoch = environment::epoch();
+unsafe fn destination(state: &State, handler: *mut PyObject) -> Option<(u32, MadeUnder)> {
+    // Read before the sink is: one that is closed from here on moves it. The generation after: opening the first sink
+    // begins it.
+    let before = MadeUnder::now();
+    // `uninstall()` is seen here or moves what was just read, and leaves each sink in its state until it is closed.
+    // SAFETY: a live handler, attached.
+    if matches!(unsafe { stock(handler) }, Line::Uninstalling) {
+        return None;
+    }
     let sink = state.sink().ok()?;
-    Some((sink, MadeUnder { epoch, generation: pipeline::generation() }))
+    Some((sink, MadeUnder { generation: pipeline::generation(), ..before }))
+}
+
+/// Whether the handler was adopted when it was looked at last.
+fn is_adopted(handler: *mut PyObject) -> bool {
+    adoption::known(handler).is_some_and(|state| matches!(state.verdict, Verdict::Adopted(_)))
 }
 
 unsafe fn queue_by_value(handler: *mut PyObject, record: *mut PyObject) -> ByValue {
-    if !adoption::known(handler).is_some_and(|state| matches!(state.verdict, Verdict::Adopted(_))) {
-        return ByValue::No;
-    }
     // SAFETY: live objects, attached.
     unsafe {
         let state = match known(handler) {
@@ -171,10 +212,10 @@ unsafe fn queue_by_value(handler: *mut PyObject, record: *mut PyObject) -> ByVal
             Err(_) => return ByValue::No,
         };
         let Verdict::Adopted(adoption) = &state.verdict else { return ByValue::No };
-        if !adoption.may_go_by_value() {
+        if !adoption.may_go_by_value() || !state.holds() {
             return ByValue::No;
         }
-        let Some((sink, made_under)) = destination(&state) else { return ByValue::No };
+        let Some((sink, made_under)) = destination(&state, handler) else { return ByValue::No };
         crate::record::queue(Step::Handle, &state, adoption, sink, handler, record, made_under)
     }
 }
@@ -191,14 +232,19 @@ unsafe fn queue_line(method: Method, handler: *mut PyObject, record: *mut PyObje
             // The stock `emit` of a subclass has just decided about a rollover: the sink must not do so again.
             return Line::StockAfterQueue;
         }
-        let Some((sink, made_under)) = destination(&state) else { return Line::Stock };
-        if adoption.may_go_by_value() {
+        let Some((sink, made_under)) = destination(&state, handler) else {
+            return if state.is_gone() { Line::Again } else { stock(handler) };
+        };
+        if adoption.may_go_by_value() && state.holds() {
+            message::take_broken();
             match crate::record::queue(Step::Emit, &state, adoption, sink, handler, record, made_under) {
                 ByValue::Done => return Line::Queued,
+                // Its formatter would raise, too: stock logging reports it, and makes the text once.
+                ByValue::No if message::take_broken() => return Line::StockAfterQueue,
                 ByValue::No => {}
                 ByValue::Raised => return Line::Raised,
             }
-            if !made_under.holds() {
+            if !made_under.may_push() {
                 return Line::StockAfterQueue;
             }
         }
@@ -232,10 +278,11 @@ unsafe fn queue_line(method: Method, handler: *mut PyObject, record: *mut PyObje
                 None => return Line::StockAfterQueue,
             }
         };
-        if !made_under.holds() && adoption.is_service() {
+        // The line is made: what else has changed meanwhile does not matter to it.
+        if !made_under.may_push() && adoption.is_service() {
             return Line::Again;
         }
-        if !pieces.bytes(tag::BYTES, bytes) || !made_under.holds() {
+        if !pieces.bytes(tag::BYTES, bytes) || !made_under.may_push() {
             return Line::StockAfterQueue;
         }
         let head = Head { len: 0, site: 0, route: sink, level, flags: flags::TEXT, ticks: 0 };
@@ -247,10 +294,9 @@ unsafe fn queue_line(method: Method, handler: *mut PyObject, record: *mut PyObje
                 Line::Queued
             }
             Queued::Raised => Line::Raised,
-            // The child of a fork: its own state is made by the next call, this line is written at once.
+            // The handler changed, or the process forked: what was queued before is written first, then this line.
             Queued::Stale if adoption.is_service() => Line::Again,
-            Queued::Stale if adoption.turns() => Line::StockAfterQueue,
-            Queued::Stale => Line::Stock,
+            Queued::Stale => Line::StockAfterQueue,
         }
     }
 }

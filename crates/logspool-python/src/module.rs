@@ -18,7 +18,7 @@ use crate::object::Owned;
 use crate::planning::Adopt;
 use crate::{
     adoption, context, environment, flushing, frame, hooks, keywords, leaving, message, methods, names, options, plan,
-    planning, plans, pool, prepare, report, site, stream,
+    planning, plans, pool, prepare, report, site, stream, tries,
 };
 
 /// Native part of logspool. Use `logspool`.
@@ -133,15 +133,33 @@ mod native {
         born.duration_since(std::time::UNIX_EPOCH).ok().map(|since| since.as_secs())
     }
 
+    /// Make this copy of the library the one that has the queue of the process.
+    #[pyfunction]
+    fn claim() -> PyResult<()> {
+        logspool::copies::claim().map_err(|other| PyRuntimeError::new_err(other.to_string()))
+    }
+
+    /// Return the system calls that do not work here, one dict each, with what is weaker because of it. `forks`: look
+    /// also in a forked child.
+    #[pyfunction]
+    #[pyo3(signature = (*, forks=false))]
+    fn missing_calls(py: Python<'_>, forks: bool) -> PyResult<Bound<'_, PyList>> {
+        if forks {
+            logspool::kernel::try_wipe_on_fork();
+        }
+        report::missing_calls(py)
+    }
+
     /// Hand over the Python half: functions of `_adopt.py` and the objects that stock logging reads.
     #[pyfunction]
-    #[pyo3(signature = (*, describe, classify_logger, open_streams, world, logger_methods, lock, record_class, source_file,
+    #[pyo3(signature = (*, describe, describe_format, classify_logger, open_streams, world, logger_methods, lock, record_class, source_file,
         mapping, active_threads, current_thread, thread_class, modules, bound_fields, exception_text, stack_text,
-        record_names))]
+        made_text, record_names))]
     #[allow(clippy::too_many_arguments)]
     fn connect(
         py: Python<'_>,
         describe: Py<PyAny>,
+        describe_format: Py<PyAny>,
         classify_logger: Py<PyAny>,
         open_streams: Py<PyAny>,
         world: Py<PyAny>,
@@ -157,6 +175,7 @@ mod native {
         bound_fields: &Bound<'_, PyAny>,
         exception_text: &Bound<'_, PyAny>,
         stack_text: &Bound<'_, PyAny>,
+        made_text: &Bound<'_, PyAny>,
         record_names: &Bound<'_, PyFrozenSet>,
     ) -> PyResult<()> {
         // SAFETY: attached.
@@ -166,6 +185,7 @@ mod native {
         }
         site::set_source_file(source_file);
         message::set_mapping(Owned::of(mapping));
+        message::set_made_text(Owned::of(made_text));
         keywords::set_makers(keywords::Makers {
             exception_text: Owned::of(exception_text),
             stack_text: Owned::of(stack_text),
@@ -183,6 +203,7 @@ mod native {
         let forget = wrap_pyfunction!(forget_dead, py)?.into_any().unbind();
         planning::set_adopt(Adopt {
             describe,
+            describe_format,
             classify_logger,
             open_streams,
             world,
@@ -269,13 +290,33 @@ mod native {
         unsafe { environment::watch(dict.as_ptr(), pointers.as_deref()) };
     }
 
-    /// Stop watching all dicts.
+    /// Stop watching dicts and attributes.
     #[pyfunction]
-    fn unwatch_dicts() {
+    fn unwatch() {
         environment::forget_all();
+        hooks::forget_all();
     }
 
-    /// Make every plan stale.
+    /// Watch a part of a handler that is about to be looked at. Return how often it has changed.
+    #[pyfunction]
+    fn watch_part(part: &Bound<'_, PyAny>) -> u64 {
+        hooks::Part::watch(part.as_ptr() as usize).seen()
+    }
+
+    /// Return a number that stays the same while a class, its bases, and what logspool knows of all classes do.
+    ///
+    /// Read it before the class is looked at. 0 where CPython has no number to give.
+    #[pyfunction]
+    fn class_state(class: &Bound<'_, PyType>) -> u64 {
+        let descriptions = environment::descriptions();
+        // SAFETY: a live type, attached.
+        match unsafe { plan::assigned_tag(class.as_ptr()) } {
+            0 => 0,
+            tag => descriptions << 32 | u64::from(tag),
+        }
+    }
+
+    /// Make every plan and description stale.
     #[pyfunction]
     fn bump() {
         environment::bump();
@@ -293,12 +334,14 @@ mod native {
         planning::set_installed(true);
     }
 
-    /// Stop taking the native path, write what is queued for adopted handlers, and forget them.
+    /// Stop taking the native path, write what is queued for adopted handlers, and forget them. Those of logspool's own
+    /// keep their queue.
     #[pyfunction]
     fn stop(py: Python<'_>) -> PyResult<()> {
         planning::set_installed(false);
+        // From here on no record is queued by a plan: what a thread has queued, it finds when it flushes.
+        outside(py, pipeline::settle);
         let released = adoption::release_all(py, options::shutdown_timeout());
-        hooks::forget_all();
         // SAFETY: attached.
         unsafe { plans::forget_all() };
         released
@@ -396,6 +439,10 @@ mod native {
     /// Drain once more when libc ends the process, after the interpreter is gone.
     #[pyfunction]
     fn register_exit_drain() -> PyResult<()> {
+        unsafe extern "C" {
+            // In the C standard, and not in the crate `libc`.
+            fn at_quick_exit(function: extern "C" fn()) -> libc::c_int;
+        }
         fn finish(drain: fn(Duration) -> u64) {
             let _ = std::panic::catch_unwind(|| {
                 let timeout = options::shutdown_timeout();
@@ -413,8 +460,8 @@ mod native {
         // interpreter's own list has the drain too. It may be full (32 places); libc's is enough then.
         // SAFETY: a plain function without captures; each list calls it at most once per process.
         unsafe { ffi::Py_AtExit(Some(after_interpreter)) };
-        // SAFETY: as above.
-        if unsafe { libc::atexit(at_exit) } == 0 {
+        // SAFETY: as above. quick_exit(3) has a list of its own.
+        if unsafe { libc::atexit(at_exit) == 0 && at_quick_exit(at_exit) == 0 } {
             Ok(())
         } else {
             Err(PyValueError::new_err("cannot register the drain at exit: libc has no room"))
@@ -497,6 +544,12 @@ mod native {
     #[pyo3(signature = (folder=None))]
     fn sidecars(py: Python<'_>, folder: Option<PathBuf>) -> PyResult<Bound<'_, PyList>> {
         report::sidecars(py, folder)
+    }
+
+    /// Return how many plans were made.
+    #[pyfunction]
+    fn plans_made() -> u64 {
+        tries::made()
     }
 
     /// Return, per logger name, calls on the native path, calls on the stock path, and why the latter.

@@ -10,7 +10,7 @@ use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 
 use crate::environment;
-use crate::hooks;
+use crate::hooks::Part;
 use crate::message::{self, Failure};
 use crate::methods::{self, Method};
 use crate::names::names;
@@ -37,6 +37,8 @@ static STOCK: OnceLock<Stock> = OnceLock::new();
 struct Verdict {
     epoch: u64,
     types: Vec<(Owned, u32)>,
+    /// The formatter and its style.
+    parts: Vec<Part>,
     is_plain: bool,
 }
 
@@ -138,8 +140,7 @@ unsafe fn is_plain(stock: &Stock) -> Result<bool, Failure> {
         let epoch = environment::epoch();
         let known = VERDICT.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(known) = known
-            && known.epoch == epoch
-            && known.types.iter().all(|(class, tag)| *tag != 0 && plan::version_tag(class.as_ptr()) == *tag)
+            && known.holds(epoch)
         {
             return Ok(known.is_plain);
         }
@@ -156,13 +157,23 @@ impl Verdict {
         planning::locked(|_, py| {
             // SAFETY: a live object, attached.
             let describe = unsafe { Bound::from_borrowed_ptr(py, stock.describe.as_ptr()) };
-            let (is_plain, classes, watched) =
-                describe.call0()?.extract::<(bool, Vec<Bound<'_, PyAny>>, Vec<Bound<'_, PyAny>>)>()?;
-            hooks::watch(watched.iter().map(|object| object.as_ptr() as usize));
+            let ask = || describe.call0()?.extract::<(bool, Vec<Bound<'_, PyAny>>, Vec<Bound<'_, PyAny>>)>();
+            let parts_of = |objects: &[Bound<'_, PyAny>]| {
+                objects.iter().map(|object| Part::watch(object.as_ptr() as usize)).collect()
+            };
+            // Asked twice: a change between the first answer and the watch is in the second one.
+            let parts: Vec<Part> = parts_of(&ask()?.2);
+            let (is_plain, classes, _) = ask()?;
             // SAFETY: live types, attached.
             let tagged = |class: &Bound<'_, PyAny>| (Owned::of(class), unsafe { plan::assigned_tag(class.as_ptr()) });
-            Ok(Self { epoch, types: classes.iter().map(tagged).collect(), is_plain })
+            Ok(Self { epoch, types: classes.iter().map(tagged).collect(), parts, is_plain })
         })
+    }
+
+    fn holds(&self, epoch: u64) -> bool {
+        // SAFETY: the verdict keeps its classes.
+        let same = |(class, tag): &(Owned, u32)| *tag != 0 && unsafe { plan::version_tag(class.as_ptr()) } == *tag;
+        self.epoch == epoch && self.types.iter().all(same) && self.parts.iter().all(Part::holds)
     }
 }
 

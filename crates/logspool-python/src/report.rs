@@ -7,6 +7,7 @@ use std::sync::Once;
 use std::time::Duration;
 
 use logspool::definition::SinkKind;
+use logspool::kernel;
 use logspool::meters::HistogramCounts;
 use logspool::openmetrics;
 use logspool::pipeline;
@@ -232,6 +233,21 @@ pub fn names<'py>(py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
     Ok(dict)
 }
 
+/// The system calls that do not work here, one dict each.
+pub fn missing_calls(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+    let list = PyList::empty(py);
+    for missing in kernel::missing() {
+        let dict = PyDict::new(py);
+        dict.set_item("name", missing.name)?;
+        dict.set_item("errno", missing.errno)?;
+        dict.set_item("weaker", missing.weaker)?;
+        dict.set_item("mend", missing.mend)?;
+        dict.set_item("costs_records", missing.costs_records)?;
+        list.append(dict)?;
+    }
+    Ok(list)
+}
+
 /// What dead processes left in `folder`, one dict each.
 pub fn orphans<'py>(py: Python<'py>, folder: Option<PathBuf>) -> PyResult<Bound<'py, PyList>> {
     let found = outside(py, || pipeline::orphans(folder.as_deref()))?;
@@ -244,6 +260,8 @@ pub fn orphans<'py>(py: Python<'py>, folder: Option<PathBuf>) -> PyResult<Bound<
         dict.set_item("bytes", orphan.bytes())?;
         dict.set_item("beyond_cap", orphan.retention == Retention::ToBeEvicted)?;
         dict.set_item("readable", matches!(orphan.condition, Condition::Whole | Condition::Damaged(_)))?;
+        let waiting = orphan.pending.iter().filter(|entry| matches!(entry.place, Place::File(_)));
+        dict.set_item("waiting", waiting.map(|entry| entry.records).sum::<u64>())?;
         let pending = PyDict::new(py);
         for entry in &orphan.pending {
             let place = match &entry.place {

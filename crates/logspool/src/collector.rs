@@ -138,7 +138,7 @@ impl Collector {
         self.calibrate();
         self.begin_pass(pipeline);
         let turn = match capacity {
-            Capacity::Free if manifest::has_room(&self.segment) => {
+            Capacity::Free if manifest::make_room(&self.segment) => {
                 pipeline.set_saturated(false);
                 self.batch(pipeline)
             }
@@ -180,7 +180,10 @@ impl Collector {
     }
 
     fn calibrate(&mut self) {
-        if let Some(point) = self.calibrator.check() {
+        // A point that cannot be kept is not used either: a recoverer must make the same times of the stamps.
+        if self.segment.has_room_for_point()
+            && let Some(point) = self.calibrator.check()
+        {
             self.segment.push_point(point);
             self.points.push(point);
             if self.points.len() > MAX_POINTS {

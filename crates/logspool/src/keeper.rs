@@ -2,7 +2,7 @@
 //!
 //! Stop on the line: beside *recover*. The shell executes a process for it, with a descriptor of the program
 //! (pidfd_open(2)) and the queue's folder; [`keep`] makes that process independent of everything else, sleeps until
-//! the program is gone, and recovers as a later start would: under the same claims, so that starts, other keepers and
+//! the program is gone or has let go of its queue (`keeper/wait.rs`), and recovers as a later start would: under the same claims, so that starts, other keepers and
 //! `recover` may be at work at the same time.
 //!
 //! It belongs to a session of its own, has no terminal, no descriptor but that of the program and three of /dev/null,
@@ -10,6 +10,8 @@
 //! before its work, and nobody has to wait for it but that work itself.
 //!
 //! What it cannot deliver stays, and `doctor` tells why: it has nobody to tell.
+
+mod wait;
 
 use std::io;
 use std::os::fd::RawFd;
@@ -48,7 +50,7 @@ pub fn keep(watched: RawFd, folder: &Path) -> io::Result<()> {
     // SAFETY: prctl has no preconditions, and the name ends with a NUL.
     unsafe { libc::prctl(libc::PR_SET_NAME, c"logspool-keeper".as_ptr()) };
     fork()?;
-    await_end(WATCHED)?;
+    wait::await_end(WATCHED, folder)?;
     look_after(folder);
     Ok(())
 }
@@ -93,20 +95,6 @@ fn fork() -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// Waits until a process is gone, with all its threads and locks.
-fn await_end(pidfd: RawFd) -> io::Result<()> {
-    let mut poll = libc::pollfd { fd: pidfd, events: libc::POLLIN, revents: 0 };
-    loop {
-        // SAFETY: one valid pollfd.
-        match check(unsafe { libc::poll(&mut poll, 1, -1) }) {
-            Ok(_) if poll.revents & libc::POLLIN != 0 => return Ok(()),
-            Ok(_) => return Err(io::Error::from(io::ErrorKind::InvalidInput)),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
 }
 
 /// Delivers what the program left, and what those leave that end with it.

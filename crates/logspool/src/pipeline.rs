@@ -15,13 +15,15 @@ mod options;
 mod outlets;
 mod recovery;
 mod refused;
+mod relief;
 mod routes;
 mod signals;
 mod spooling;
+mod watch;
 
 pub use admission::{Push, Refusal, Room, Waiter, make_room, push, refuse};
 pub use crash::{install_crash_drain, remove_crash_drain};
-pub use door::{end, go_on};
+pub use door::{end, go_on, settle};
 pub use durability::{DurableWait, SyncWait, await_durable, flush_durable};
 pub use flushing::Flush;
 pub(crate) use life::spawn;
@@ -52,6 +54,7 @@ use crate::segment::layout::Table;
 use crate::writer::{Outlet, Syncs};
 use routes::Routes;
 use spooling::Spooler;
+use watch::Watcher;
 
 /// Segment, outlets and threads of one process image.
 #[derive(Debug)]
@@ -84,6 +87,8 @@ pub struct Pipeline {
     waits: WaitMeters,
     /// Where stalled sinks leave records on disk, if the user chose a folder.
     spooler: Option<Spooler>,
+    /// Delivers what dead relatives left.
+    watcher: Watcher,
     /// What makes records durable.
     syncs: Syncs,
     number: u64,

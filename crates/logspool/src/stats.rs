@@ -30,7 +30,7 @@ pub enum DropReason {
 pub const DROP_REASONS: [&str; DROPS] =
     ["sink_closed", "rejected", "overflow_full", "unrenderable", "unreadable", "deadline"];
 /// Names of the refusal reasons, in the order of `pipeline::Refusal`.
-pub const REFUSAL_REASONS: [&str; REFUSALS] = ["queue_full", "reentrant", "no_lane", "no_blob"];
+pub const REFUSAL_REASONS: [&str; REFUSALS + 1] = ["queue_full", "reentrant", "no_lane", "no_blob", "stale_ids"];
 /// Names of the level classes.
 pub const LEVEL_NAMES: [&str; LEVEL_CLASSES] = ["NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"];
 
@@ -98,14 +98,14 @@ impl SinkCounts {
 }
 
 /// The whole process at one moment.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Snapshot {
     /// Calls that reached the queue: `accepted + refused`.
     pub offered: PerLevel,
     /// In the queue or beyond.
     pub accepted: PerLevel,
     /// Turned away, per `pipeline::Refusal`.
-    pub refused: [PerLevel; REFUSALS],
+    pub refused: [PerLevel; REFUSAL_REASONS.len()],
     /// Accepted and not yet batched: still in lanes.
     pub in_lanes: PerLevel,
     /// Calls that returned although their record was not durable, where they had to wait for that.

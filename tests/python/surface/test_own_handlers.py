@@ -124,3 +124,29 @@ def test_options_of_a_handler_are_those_of_install_and_a_process_has_one_queue(r
     assert told[2].startswith("ValueError shutdown_timeout must be")
     assert told[3].startswith("ValueError spool_dir=")
     assert told[4].startswith("install ") and "queue_bytes=65536 (now 131072)" in told[4]
+
+
+AFTER_UNINSTALL = """\
+import logging, os
+import logspool
+
+handler = logspool.FileHandler("app.log")
+handler.setFormatter(logging.Formatter("first %(message)s"))
+log = logging.getLogger("app")
+log.setLevel(logging.INFO)
+log.addHandler(handler)
+logspool.install()
+log.info("1")
+logspool.uninstall()
+log.info("2")
+handler.formatter._style._fmt = "then %(message)s"
+log.info("3")
+os._exit(0)
+"""
+
+
+def test_after_uninstall_own_handlers_see_changes_and_are_complete_after_os_exit(run_program):
+    outcome, folder = run_program(AFTER_UNINSTALL)
+
+    outcome.expect_success()
+    assert (folder / "app.log").read_text().splitlines() == ["first 1", "first 2", "then 3"]

@@ -38,8 +38,16 @@ pub(super) fn shut(pipeline: &Pipeline, patience: Duration) {
 }
 
 /// Waits until no push is under way that began under what the caller has just changed.
-pub(super) fn settle(pipeline: &Pipeline) {
+pub(super) fn settle_pushes(pipeline: &Pipeline) {
     shut(pipeline, PATIENCE);
+}
+
+/// Waits until every push is published that began before the call. A later push takes its slow way once, where a shell
+/// finds out what it changed before the call. Call without an interpreter lock.
+pub fn settle() {
+    if let Some(pipeline) = existing() {
+        settle_pushes(pipeline);
+    }
 }
 
 /// [`drain`] at the very end of the process: the calls of all other threads wait for the end from here on.

@@ -2,6 +2,7 @@
 //!
 //! Atomics outside `queue` and `stats`: the current pipeline's address and number, which the hot path compares.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
@@ -11,10 +12,13 @@ use super::Pipeline;
 use super::flushing::{Awaited, Flush};
 use super::options::{Durability, Options, OptionsError};
 use super::spooling::Spooler;
+use super::watch;
 use crate::clock;
 use crate::collector::{Collector, Turn};
+use crate::copies;
 use crate::gate::Gate;
 use crate::generation;
+use crate::kernel;
 use crate::lateness::Lateness;
 use crate::overflow::Budget;
 use crate::progress;
@@ -105,10 +109,14 @@ pub fn is_running() -> bool {
     existing().is_some()
 }
 
-/// The pipeline of this process, begun now if there is none. `None`: not even memory for it could be had.
+/// The pipeline of this process, begun now if there is none. `None`: not even memory for it could be had, or another copy
+/// of this library has the queue of the process.
 pub(super) fn current() -> Option<&'static Pipeline> {
     if let Some(pipeline) = existing() {
         return Some(pipeline);
+    }
+    if copies::other().is_some() {
+        return None;
     }
     let _beginning = BEGINNING.hold();
     if let Some(pipeline) = existing() {
@@ -126,14 +134,26 @@ pub(super) fn current() -> Option<&'static Pipeline> {
 }
 
 fn begin() -> Option<Pipeline> {
+    if copies::claim().is_err() {
+        copies::tell();
+        return None;
+    }
     let options = options();
     let ring_limit = options.queue_total_bytes.map(|bytes| bytes as u64);
     let path = queue_folder();
-    let segment = match options.durability {
+    if options.durability != Durability::Memory {
+        super::relief::relieve(&path);
+    }
+    let mut segment = match options.durability {
         Durability::Memory => Segment::in_memory(ring_limit).ok()?,
         Durability::Process | Durability::Interval | Durability::Checkpoint | Durability::Sync => {
             match Segment::create(&path, ring_limit) {
                 Ok(segment) => segment,
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                    copies::refuse_for(&path);
+                    copies::tell();
+                    return None;
+                }
                 Err(error) => {
                     warn_of_memory(&path, &error);
                     Segment::in_memory(ring_limit).ok()?
@@ -143,8 +163,9 @@ fn begin() -> Option<Pipeline> {
     };
     let free = segment.home().and_then(|(folder, _)| folder.free_bytes().ok()).unwrap_or(u64::MAX);
     let overflow_bytes = options.overflow_bytes.unwrap_or((free / OVERFLOW_SHARE).min(MAX_OVERFLOW_BYTES));
+    segment.begin_ids();
     let segment = Arc::new(segment);
-    super::admission::prepare_shared_lanes(&segment);
+    segment.prepare_shared_lanes();
     let spooler = |folder: &PathBuf| Spooler::new(folder.clone(), options.spool_bytes, &segment);
     let spooler = options.spool_dir.as_ref().and_then(spooler);
     Some(Pipeline {
@@ -169,6 +190,7 @@ fn begin() -> Option<Pipeline> {
         before: OnceLock::new(),
         lateness: Lateness::default(),
         waits: Default::default(),
+        watcher: Default::default(),
         syncs: super::durability::syncs(options),
         number: NUMBER.load(Ordering::Relaxed),
         process: std::process::id(),
@@ -176,9 +198,13 @@ fn begin() -> Option<Pipeline> {
 }
 
 fn warn_of_memory(path: &Path, error: &std::io::Error) {
+    let mend = match error.kind() {
+        ErrorKind::Unsupported if !kernel::has_record_locks() => "see python -m logspool doctor",
+        _ => "give queue_dir or LOGSPOOL_QUEUE_DIR a folder on tmpfs with free space",
+    };
     let text = format!(
-        "logspool: cannot keep the queue in {}: {error}; it is in memory now, so a killed process loses what is \
-         queued (mend: give queue_dir or LOGSPOOL_QUEUE_DIR a folder on tmpfs with free space)\n",
+        "logspool: cannot keep the queue in {}: {error}; it is in memory now, so a killed process loses what is queued \
+         (mend: {mend})\n",
         path.display()
     );
     crate::fallback::tell(&text);
@@ -258,7 +284,7 @@ impl Pipeline {
     }
 
     /// The collector thread.
-    fn collect(&self) {
+    fn collect(&'static self) {
         let mut slot = self.collector.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             let Some(mut collector) = slot.take() else { return };
@@ -276,8 +302,10 @@ impl Pipeline {
         }
     }
 
-    fn collect_until_leave(&self, collector: &mut Collector) {
+    fn collect_until_leave(&'static self, collector: &mut Collector) {
         let (mut dense_at, mut worked_at) = (clock::monotonic_ns(), clock::monotonic_ns());
+        // Not at once: a child that logs and ends within a turn needs none.
+        let mut watched_at = Some(dense_at + watch::TURN.as_nanos() as u64);
         let mut sleep = *SLEEP_NS.start();
         while !self.leave.load(Ordering::Acquire) {
             let turn = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| collector.turn(self)));
@@ -285,6 +313,9 @@ impl Pipeline {
             let now = clock::monotonic_ns();
             if turn != Turn::Idle {
                 worked_at = now;
+            }
+            if watched_at.take_if(|at| *at <= now).is_some() {
+                self.ensure_watcher();
             }
             match turn {
                 Turn::Worked => {
@@ -405,7 +436,7 @@ pub fn before_fork() {
     crate::sinks::compress::leave();
     let Some(pipeline) = existing() else { return };
     let collects = pipeline.collector_runs.load(Ordering::Acquire);
-    if !collects && !pipeline.has_writers() {
+    if !collects && !pipeline.has_writers() && !pipeline.watcher.runs() {
         return;
     }
     let deadline = Instant::now() + LEAVE_DEADLINE;
@@ -443,6 +474,7 @@ pub fn after_fork_in_parent() {
     pipeline.resume_writers();
     // Threads that logged while the others were away took their slow way already: let them take it again.
     generation::advance();
+    pipeline.ensure_watcher();
     if pipeline.left_behind() > 0 || pipeline.undurable().is_some_and(|undurable| undurable.has_waiters()) {
         pipeline.ensure_threads();
     }
@@ -475,6 +507,7 @@ pub fn drain(timeout: Duration) -> u64 {
     let left = pipeline.empty(timeout);
     if left == 0 {
         crate::sinks::compress::end();
+        pipeline.watcher.rest(Instant::now() + LEAVE_DEADLINE);
         sidecar::leave_all();
         // Files of a spool that stay are removed by the next start, which learns of them from the segment.
         if pipeline.remove_spools(Instant::now() + LEAVE_DEADLINE) {
@@ -519,6 +552,7 @@ impl Pipeline {
         self.leave.store(true, Ordering::Release);
         generation::advance();
         self.wake();
+        self.watcher.wake();
         if let Some(spooler) = &self.spooler {
             spooler.bell.ring();
         }
@@ -528,6 +562,7 @@ impl Pipeline {
         self.wait(Some(deadline), || {
             !self.collector_runs.load(Ordering::Acquire)
                 && !self.has_writers()
+                && !self.watcher.runs()
                 && !self.spooler.as_ref().is_some_and(Spooler::runs)
         });
     }

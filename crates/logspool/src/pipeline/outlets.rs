@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 
 use super::flushing::Awaited;
 use super::life::{current, existing};
-use super::{Pipeline, door};
+use super::{Pipeline, Refusal, door};
 use crate::clock;
+use crate::copies;
 use crate::definition::{RouteDefinition, SinkDefinition, SinkKind, SiteDefinition};
 use crate::fallback;
 use crate::format::{Format, FormatSpec};
 use crate::queue::reader::LaneReader;
-use crate::segment::layout::{MAX_SINKS, REFUSALS, Table, level_class};
+use crate::segment::layout::{MAX_SINKS, Table, level_class};
 use crate::sidecar::Origin;
 use crate::sinks;
 use crate::stats::{self, DropReason, PerLevel, SinkSnapshot, Snapshot};
@@ -23,7 +24,7 @@ pub fn define_site(site: &SiteDefinition) -> Option<u32> {
     current()?.segment.define(Table::Sites, |encoder| site.encode(encoder))
 }
 
-/// Defines a route. `None`: the table is full, use the stock path.
+/// Defines a route. `None`: the table is full, or a target is not one of this process's queue; use the stock path.
 pub fn define_route(route: &RouteDefinition) -> Option<u32> {
     if route.targets.len() > crate::definition::MAX_TARGETS {
         return None;
@@ -46,7 +47,8 @@ pub fn define_format(spec: &FormatSpec) -> Option<u32> {
 ///
 /// When the path cannot be opened or the descriptor not be duplicated; when the sink table is full.
 pub fn open_sink(definition: &SinkDefinition) -> Result<u32, String> {
-    let pipeline = current().ok_or_else(|| "no memory for the queue".to_owned())?;
+    let no_queue = || copies::other().map_or_else(|| "no memory for the queue".to_owned(), ToString::to_string);
+    let pipeline = current().ok_or_else(no_queue)?;
     let place = definition.place();
     if let Some(place) = place {
         // One that is being closed takes no more users; an open one may stand behind it.
@@ -64,7 +66,11 @@ pub fn open_sink(definition: &SinkDefinition) -> Result<u32, String> {
     let _guard = pipeline.batching();
     let new = pipeline.segment.define(Table::Sinks, |encoder| definition.encode(encoder));
     let id = new.or_else(|| pipeline.sink_in_place_of_a_closed_one(definition)).ok_or_else(|| {
-        format!("cannot open {}: a process has at most {} open sinks", definition.kind, MAX_SINKS - 1)
+        format!(
+            "cannot open {}: a process has at most {} open sinks, and each needs some room in the queue's tmpfs",
+            definition.kind,
+            MAX_SINKS - 1
+        )
     })?;
     if let (Some(shared), Some(path), Some((folder, name))) =
         (sink.shared(), definition.kind.path(), pipeline.segment.home())
@@ -141,7 +147,7 @@ pub fn close_sink(sink: u32, timeout: Duration) -> bool {
     let Some(pipeline) = existing() else { return true };
     let Some(outlet) = pipeline.outlet(sink) else { return true };
     let deadline = Instant::now() + outlet.lateness.share(timeout);
-    door::settle(pipeline);
+    door::settle_pushes(pipeline);
     let flush = pipeline.begin_flush(Awaited::Sink(outlet.clone()));
     let done = flush.is_none_or(|flush| flush.wait_until(Some(deadline)));
     if !outlet.remove_user() {
@@ -180,7 +186,7 @@ pub fn close_sink(sink: u32, timeout: Duration) -> bool {
 pub fn retire_sink(sink: u32) {
     let Some(pipeline) = existing() else { return };
     let Some(outlet) = pipeline.outlet(sink) else { return };
-    door::settle(pipeline);
+    door::settle_pushes(pipeline);
     if !outlet.remove_user() {
         return;
     }
@@ -189,7 +195,15 @@ pub fn retire_sink(sink: u32) {
 
 /// Everything that is counted, at one moment. `None`: nothing was logged yet.
 pub fn snapshot() -> Option<Snapshot> {
-    existing().map(snapshot_of)
+    existing().map(snapshot_of).or_else(snapshot_without_queue)
+}
+
+/// What a copy of the library has counted that may have no queue in this process.
+fn snapshot_without_queue() -> Option<Snapshot> {
+    let offered = copies::refused();
+    let mut snapshot = Snapshot { offered, ..Snapshot::default() };
+    snapshot.refused[Refusal::NoLane as usize] = offered;
+    (offered != PerLevel::default()).then_some(snapshot)
 }
 
 pub(super) fn snapshot_of(pipeline: &Pipeline) -> Snapshot {
@@ -198,12 +212,15 @@ pub(super) fn snapshot_of(pipeline: &Pipeline) -> Snapshot {
     let outlets = pipeline.outlets();
     let _guard = pipeline.batching();
     let batched = stats::read(&header.batched);
-    let mut refused: [PerLevel; REFUSALS] = std::array::from_fn(|reason| stats::read(&header.refused[reason]));
+    let mut refused = [PerLevel::default(); stats::REFUSAL_REASONS.len()];
+    for (total, counters) in refused.iter_mut().zip(header.refused.iter().chain([&header.stale_ids])) {
+        *total = stats::read(counters);
+    }
     let mut in_lanes = PerLevel::default();
     let lanes = header.lanes.load(Ordering::Acquire);
     for index in 0..lanes as usize {
-        for (reason, total) in refused.iter_mut().enumerate() {
-            stats::add(total, stats::read(&segment.lane(index).refused[reason]));
+        for (total, counters) in refused.iter_mut().zip(&segment.lane(index).refused) {
+            stats::add(total, stats::read(counters));
         }
         let Some(mut reader) = LaneReader::new(segment, index) else { continue };
         while let Some(lying) = reader.peek() {
@@ -239,7 +256,7 @@ pub(super) fn snapshot_of(pipeline: &Pipeline) -> Snapshot {
         late_records: header.late_records.load(Ordering::Relaxed),
         batches: header.batch.load(Ordering::Relaxed),
         lanes,
-        ring_bytes: header.ring_end.load(Ordering::Relaxed) - crate::segment::layout::RINGS,
+        ring_bytes: segment.ring_bytes(),
         ring_limit_bytes: segment.ring_limit(),
         overflow_bytes: pipeline.budget.taken(),
         overflow_limit_bytes: pipeline.budget.limit(),

@@ -3,8 +3,7 @@
 //! `NAME.seg` is a segment, `NAME.lock` its owner's lock, `NAME.over-SINK-N` overflow of a stalled sink,
 //! `NAME.blob-N` the values of one large record. `file-DEVICE-INODE.side` is the sidecar of a log file, see
 //! `sidecar.rs`.
-//! NAME is `<pid namespace>-<pid>-<process start>-<exec>`: the same for every core in a process,
-//! another one after fork (pid) and after exec (the kernel's random bytes of this program image).
+//! NAME tells the process, see `identity.rs`.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -240,6 +239,37 @@ impl Folder {
         Ok(status)
     }
 
+    /// When names in it changed last and when it was read last, in nanoseconds since the epoch.
+    pub fn times(&self) -> io::Result<Times> {
+        use std::os::unix::fs::MetadataExt;
+        let status = self.handle.metadata()?;
+        Ok(Times {
+            modified: nanoseconds(status.mtime(), status.mtime_nsec()),
+            accessed: nanoseconds(status.atime(), status.atime_nsec()),
+        })
+    }
+
+    /// Makes this the moment of its last access.
+    pub fn touch(&self) -> io::Result<()> {
+        let now = libc::timespec { tv_sec: 0, tv_nsec: libc::UTIME_NOW };
+        let same = libc::timespec { tv_sec: 0, tv_nsec: libc::UTIME_OMIT };
+        // SAFETY: the descriptor is open, and the kernel reads both times of the array.
+        check(unsafe { libc::futimens(self.handle.as_raw_fd(), [now, same].as_ptr()) }).map(|_| ())
+    }
+
+    /// Sets the times of a file.
+    pub fn set_times(&self, name: &str, times: Times) -> io::Result<()> {
+        let name = c_string(name)?;
+        let time = |ns: i64| libc::timespec {
+            tv_sec: ns.div_euclid(1_000_000_000) as libc::time_t,
+            tv_nsec: ns.rem_euclid(1_000_000_000) as libc::c_long,
+        };
+        let both = [time(times.accessed), time(times.modified)];
+        let (folder, flags) = (self.handle.as_raw_fd(), libc::AT_SYMLINK_NOFOLLOW);
+        // SAFETY: the folder's descriptor is open, `name` is a valid C string, and the kernel reads both times.
+        check(unsafe { libc::utimensat(folder, name.as_ptr(), both.as_ptr(), flags) }).map(|_| ())
+    }
+
     /// Removes a file; one that is gone already is no error.
     pub fn remove(&self, name: &str) -> io::Result<()> {
         let name = c_string(name)?;
@@ -294,6 +324,32 @@ impl Folder {
     }
 }
 
+/// A change may be noted with a time that is so old, in nanoseconds: the kernel's clock for that has ticks.
+pub const CLOCK_TICK_NS: i64 = 20_000_000;
+
+/// Times of a file or folder, in nanoseconds since the epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Times {
+    /// Last change: of the bytes of a file, of the names in a folder.
+    pub modified: i64,
+    /// Last access.
+    pub accessed: i64,
+}
+
+impl Times {
+    /// Those of a status.
+    pub fn of(status: &libc::stat) -> Self {
+        Self {
+            modified: nanoseconds(status.st_mtime, status.st_mtime_nsec),
+            accessed: nanoseconds(status.st_atime, status.st_atime_nsec),
+        }
+    }
+}
+
+fn nanoseconds(seconds: i64, nanoseconds: i64) -> i64 {
+    seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds)
+}
+
 /// Takes the exclusive record lock of a file. `Ok(false)`: another process has it.
 ///
 /// Record locks (`F_SETLK`) end with the process and are not inherited by forked children; but any close
@@ -317,43 +373,7 @@ pub fn is_locked(descriptor: RawFd) -> io::Result<bool> {
     Ok(lock.l_type != libc::F_UNLCK as i16)
 }
 
-fn whole_file() -> libc::flock {
+/// What a lock of a whole file is asked for with.
+pub fn whole_file() -> libc::flock {
     libc::flock { l_type: libc::F_WRLCK as i16, l_whence: libc::SEEK_SET as i16, l_start: 0, l_len: 0, l_pid: 0 }
-}
-
-/// Start time of this process in clock ticks since boot.
-pub fn process_start() -> u64 {
-    start_of("self").unwrap_or(0)
-}
-
-/// Start time of a process in clock ticks since boot, field 22 of its `stat`. `None`: there is no such process.
-pub fn start_of(process: &str) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The second field is the program's name in parentheses and may hold anything.
-    let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-    after_name.split_whitespace().nth(19)?.parse().ok()
-}
-
-/// Inode of this process's pid namespace.
-pub fn pid_namespace() -> u64 {
-    use std::os::unix::fs::MetadataExt;
-    std::fs::metadata("/proc/self/ns/pid").map_or(0, |status| status.ino())
-}
-
-/// The part of NAME that changes with exec: a hash of the 16 random bytes the kernel gives each program image.
-fn program_image() -> u64 {
-    // SAFETY: getauxval has no preconditions.
-    let address = unsafe { libc::getauxval(libc::AT_RANDOM) } as *const [u8; 16];
-    if address.is_null() {
-        return 0;
-    }
-    // SAFETY: AT_RANDOM points at 16 bytes that live as long as the program image.
-    let bytes = unsafe { *address };
-    // FNV-1a: the bytes seed the stack protector, so they must not stand in a file name themselves.
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
-}
-
-/// NAME of this process.
-pub fn process_name() -> String {
-    format!("{}-{}-{}-{:016x}", pid_namespace(), std::process::id(), process_start(), program_image())
 }
