@@ -283,6 +283,7 @@ def _describe(handler: Any, watched: _streams.Watched) -> Adoption | Refusal | s
     cls = type(handler)
     of_class = _handler_class(cls)
     if isinstance(of_class, str):
+        _queueing.replace(handler)
         return of_class
     known, turning, called = of_class
     if not issubclass(known, logging.StreamHandler):
@@ -316,8 +317,6 @@ def _handler_class(cls: type) -> tuple[type, str | None, tuple[str, ...]] | str:
     else:
         known = next((base for base in (*own_handlers, *_KNOWN_HANDLERS) if issubclass(cls, base)), None)
     if known is None:
-        if "logging.handlers" in sys.modules:
-            _queueing.replace(handler)
         return f"{cls.__qualname__} is no known handler class"
     if not issubclass(known, logging.StreamHandler):
         return known, None, ()
