@@ -283,6 +283,7 @@ def _describe(handler: Any, watched: _streams.Watched) -> Adoption | Refusal | s
     cls = type(handler)
     of_class = _handler_class(cls)
     if isinstance(of_class, str):
+        _queueing.replace(handler)
         return of_class
     known, turning, called = of_class
     if not issubclass(known, logging.StreamHandler):
@@ -623,7 +624,7 @@ LOGGING_NAMES = (
 TIME_NAMES = ("time", "time_ns", "strftime", "localtime", "gmtime")
 THREADING_NAMES = ("get_ident", "current_thread", "_active", "Thread")
 
-_RECORD_CALLED = ("__init__", "getMessage", "__getattribute__", "__getattr__", "__setattr__", "__delattr__")
+RECORD_CALLED = ("__init__", "getMessage", "__getattribute__", "__getattr__", "__setattr__", "__delattr__")
 
 
 def _is_real_time(name: str) -> bool:
@@ -672,7 +673,7 @@ def _world_reason() -> str:
         return "logging.setLogRecordFactory was called"
     if type(logging._levelToName) is not dict:
         return "logging._levelToName is no plain dict"
-    changed = changed_method(logging.LogRecord, logging.LogRecord, _RECORD_CALLED)
+    changed = changed_method(logging.LogRecord, logging.LogRecord, RECORD_CALLED)
     if changed is not None or logging.LogRecord.__module__ != "logging":
         return changed or "logging.LogRecord is replaced"
     for name in ("getLevelName", "currentframe"):
@@ -711,7 +712,7 @@ def _adds_zero(constants: tuple[Any, ...]) -> bool:
 _arithmetic_found: str | None = None
 
 # Last: both look back into this module.
-from logspool import _native, _rotation, _streams  # noqa: E402
+from logspool import _native, _queueing, _rotation, _streams  # noqa: E402
 
 __all__ = [
     "LOGGING_NAMES",

@@ -70,6 +70,7 @@ __all__ = [
     "set_follow",
     "set_keeper_command",
     "set_own_classes",
+    "set_queue_prepare",
     "set_stream_offsets",
     "sidecars",
     "snapshot",
@@ -98,6 +99,12 @@ def missing_calls(*, forks: bool = False) -> list[dict[str, Any]]: ...
 def birth_second(path: str | os.PathLike[str]) -> int | None: ...
 def set_catch_up(function: Callable[[Any], None]) -> None: ...
 def set_follow(function: Callable[[Any], bool]) -> None: ...
+def set_queue_prepare(
+    describe: Callable[[], tuple[bool, list[Any], list[Any]]],
+    class_: type,
+    cleared: list[str],
+    copied_otherwise: dict[type, Any],
+) -> None: ...
 def connect(
     *,
     describe: Callable[[Any], Any],

@@ -5,7 +5,6 @@
 //! holds across both. Anything unusual (a formatter that raises, text that does not encode) is left to the stock
 //! `emit`, after what is queued was written; it reports as stock logging does, from stock logging's own frames.
 
-use std::cell::Cell;
 use std::sync::Arc;
 
 use logspool::pipeline;
@@ -24,26 +23,8 @@ use crate::options;
 use crate::pieces::Pieces;
 use crate::planning;
 use crate::queueing::{self, MadeUnder, Queued};
-use crate::record::ByValue;
+use crate::record::{ByValue, Step};
 use crate::stream;
-
-thread_local! {
-    /// Logging calls that this thread is inside of. An `emit` outside of any is a barrier.
-    static DEPTH: Cell<u32> = const { Cell::new(0) };
-}
-
-/// Runs a stock logging call.
-#[inline]
-pub fn inside(call: impl FnOnce() -> *mut PyObject) -> *mut PyObject {
-    let _ = DEPTH.try_with(|depth| depth.set(depth.get() + 1));
-    let result = call();
-    let _ = DEPTH.try_with(|depth| depth.set(depth.get().saturating_sub(1)));
-    result
-}
-
-fn is_inside() -> bool {
-    DEPTH.try_with(|depth| depth.get() > 0).unwrap_or(false)
-}
 
 /// `handler.emit(record)`.
 ///
@@ -67,9 +48,8 @@ pub unsafe fn emit(
                 }
             }
             match line {
-                // No call waits for a service.
-                Line::Queued if method == Method::ServiceEmit || wait_if_direct(handler) => return object::none(),
-                Line::Queued | Line::Raised => return std::ptr::null_mut(),
+                Line::Queued => return object::none(),
+                Line::Raised => return std::ptr::null_mut(),
                 Line::Stock | Line::StockAfterQueue | Line::Uninstalling | Line::Again => {}
             }
             let barrier = match line {
@@ -111,8 +91,8 @@ unsafe fn with_made_text(record: *mut PyObject, stock: impl FnOnce() -> *mut PyO
     }
 }
 
-/// `handler.handle(record)` of logspool's own handlers. A record that goes by value needs none of its steps: no filter
-/// would see it, `emit` is known, and the queue needs no lock.
+/// `handler.handle(record)`. A record that goes by value needs none of its steps: no filter would see it, `emit` is
+/// known, and the queue needs no lock. A handler that is not known yet becomes so in its `emit`.
 ///
 /// # Safety
 ///
@@ -125,10 +105,10 @@ pub unsafe fn handle(
 ) -> *mut PyObject {
     // SAFETY: passed on.
     unsafe {
-        if count == 1 && keywords.is_null() {
+        if count == 1 && keywords.is_null() && is_adopted(handler) {
             match queue_by_value(handler, *arguments) {
-                ByValue::Done if wait_if_direct(handler) => return passed_filters(*arguments),
-                ByValue::Done | ByValue::Raised => return std::ptr::null_mut(),
+                ByValue::Done => return passed_filters(*arguments),
+                ByValue::Raised => return std::ptr::null_mut(),
                 ByValue::No => {
                     let call = || methods::call_stock(Method::HandlerHandle, handler, arguments, 1, keywords);
                     return with_made_text(*arguments, call);
@@ -146,19 +126,6 @@ unsafe fn passed_filters(record: *mut PyObject) -> *mut PyObject {
         let answer = if cfg!(Py_3_12) { record } else { ffi::Py_True() };
         ffi::Py_INCREF(answer);
         answer
-    }
-}
-
-/// Waits until the record that was queued is written, where no logger passed it: false with an error set.
-///
-/// Without `install()` nothing tells a direct call from one of a logger.
-unsafe fn wait_if_direct(handler: *mut PyObject) -> bool {
-    // SAFETY: a live handler, attached.
-    unsafe {
-        is_inside() || !planning::installed() || {
-            let flushed = adoption::flush(handler, options::shutdown_timeout());
-            methods::passed(flushed.and_then(|_| adoption::catch_up(handler)))
-        }
     }
 }
 
@@ -231,6 +198,11 @@ unsafe fn destination(state: &State, handler: *mut PyObject) -> Option<(u32, Mad
     Some((sink, MadeUnder { generation: pipeline::generation(), ..before }))
 }
 
+/// Whether the handler was adopted when it was looked at last.
+fn is_adopted(handler: *mut PyObject) -> bool {
+    adoption::known(handler).is_some_and(|state| matches!(state.verdict, Verdict::Adopted(_)))
+}
+
 unsafe fn queue_by_value(handler: *mut PyObject, record: *mut PyObject) -> ByValue {
     // SAFETY: live objects, attached.
     unsafe {
@@ -244,7 +216,7 @@ unsafe fn queue_by_value(handler: *mut PyObject, record: *mut PyObject) -> ByVal
             return ByValue::No;
         }
         let Some((sink, made_under)) = destination(&state, handler) else { return ByValue::No };
-        crate::record::queue(&state, adoption, sink, handler, record, made_under)
+        crate::record::queue(Step::Handle, &state, adoption, sink, handler, record, made_under)
     }
 }
 
@@ -265,7 +237,7 @@ unsafe fn queue_line(method: Method, handler: *mut PyObject, record: *mut PyObje
         };
         if adoption.may_go_by_value() && state.holds() {
             message::take_broken();
-            match crate::record::queue(&state, adoption, sink, handler, record, made_under) {
+            match crate::record::queue(Step::Emit, &state, adoption, sink, handler, record, made_under) {
                 ByValue::Done => return Line::Queued,
                 // Its formatter would raise, too: stock logging reports it, and makes the text once.
                 ByValue::No if message::take_broken() => return Line::StockAfterQueue,
@@ -316,7 +288,7 @@ unsafe fn queue_line(method: Method, handler: *mut PyObject, record: *mut PyObje
         let head = Head { len: 0, site: 0, route: sink, level, flags: flags::TEXT, ticks: 0 };
         match queueing::queue(head, made_under, &pieces) {
             Queued::Done => {
-                if adoption.interactive && is_inside() {
+                if adoption.interactive {
                     queueing::show(sink);
                 }
                 Line::Queued

@@ -33,6 +33,7 @@ mod plan;
 mod planning;
 mod plans;
 mod pool;
+mod prepare;
 mod queueing;
 mod record;
 mod report;

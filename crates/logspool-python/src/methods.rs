@@ -21,6 +21,7 @@ use crate::leaving;
 use crate::message;
 use crate::object::{self, Call, ErrorKept, Owned};
 use crate::options;
+use crate::prepare;
 
 /// Every method that is replaced. The number is the index of its stock function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,8 +39,6 @@ pub enum Method {
     Critical,
     /// `Logger.log`
     Log,
-    /// `Logger.handle`
-    Handle,
     /// `Logger.removeHandler`
     RemoveHandler,
     /// `StreamHandler.emit`
@@ -56,6 +55,8 @@ pub enum Method {
     HandlerClose,
     /// `Handler.handleError`
     HandleError,
+    /// `Handler.handle`
+    HandlerHandle,
     /// `logging.handlers.BaseRotatingHandler.emit`
     RotatingEmit,
     /// `logging.handlers.WatchedFileHandler.emit`
@@ -72,8 +73,8 @@ pub enum Method {
     ServiceEmit,
     /// `logspool.ServiceHandler.flush`
     ServiceFlush,
-    /// `Handler.handle`, of logspool's own handlers alone
-    HandlerHandle,
+    /// `logging.handlers.QueueHandler.prepare`
+    QueuePrepare,
 }
 
 const METHODS: usize = 24;
@@ -164,7 +165,7 @@ unsafe fn level_call(
             }
             return stock_call(method, logger, Call { arguments, count, keywords }, 0);
         }
-        emit::inside(|| call_stock(method, logger, arguments, count, keywords))
+        call_stock(method, logger, arguments, count, keywords)
     }
 }
 
@@ -177,12 +178,12 @@ unsafe fn stock_call(method: Method, logger: *mut PyObject, call: Call, index: u
     // SAFETY: as the caller says: `count` live arguments and one per keyword.
     unsafe {
         let Some(made) = message::take_made(*arguments.add(index)) else {
-            return emit::inside(|| call_stock(method, logger, arguments, count, keywords));
+            return call_stock(method, logger, arguments, count, keywords);
         };
         let named = if keywords.is_null() { 0 } else { ffi::PyTuple_GET_SIZE(keywords) as usize };
         let mut values = std::slice::from_raw_parts(arguments, count + named).to_vec();
         values[index] = made.as_ptr();
-        emit::inside(|| call_stock(method, logger, values.as_ptr(), count, keywords))
+        call_stock(method, logger, values.as_ptr(), count, keywords)
     }
 }
 
@@ -265,18 +266,8 @@ unsafe extern "C" fn log(
             }
             return stock_call(Method::Log, logger, call, 1);
         }
-        emit::inside(|| call_stock(Method::Log, logger, arguments, count, keywords))
+        call_stock(Method::Log, logger, arguments, count, keywords)
     }
-}
-
-unsafe extern "C" fn handle(
-    logger: *mut PyObject,
-    arguments: *const *mut PyObject,
-    count: ffi::Py_ssize_t,
-    keywords: *mut PyObject,
-) -> *mut PyObject {
-    // SAFETY: called by CPython with a logger.
-    unsafe { emit::inside(|| call_stock(Method::Handle, logger, arguments, count as usize, keywords)) }
 }
 
 /// Whether a barrier was passed. Where not, its error is set.
@@ -401,6 +392,16 @@ unsafe extern "C" fn handler_handle(
     unsafe { emit::handle(handler, arguments, count, keywords) }
 }
 
+unsafe extern "C" fn queue_prepare(
+    handler: *mut PyObject,
+    arguments: *const *mut PyObject,
+    count: ffi::Py_ssize_t,
+    keywords: *mut PyObject,
+) -> *mut PyObject {
+    // SAFETY: called by CPython with a handler.
+    unsafe { prepare::prepare(handler, arguments, count, keywords) }
+}
+
 emit_methods! {
     stream_emit: StreamEmit;
     file_emit: FileEmit;
@@ -462,13 +463,6 @@ static DECLARED: [Declared; METHODS] = [
     },
     Declared {
         class: "Logger",
-        name: c"handle",
-        doc: c"handle($self, record, /)\n--\n\nCall the handlers for the specified record.",
-        method: Method::Handle,
-        function: handle,
-    },
-    Declared {
-        class: "Logger",
         name: c"removeHandler",
         doc: c"removeHandler($self, hdlr, /)\n--\n\nRemove the specified handler, once everything queued for it is written.",
         method: Method::RemoveHandler,
@@ -522,6 +516,13 @@ static DECLARED: [Declared; METHODS] = [
         doc: c"handleError($self, record)\n--\n\nReport an error of emit(), after what is queued for standard error.",
         method: Method::HandleError,
         function: handle_error,
+    },
+    Declared {
+        class: "Handler",
+        name: c"handle",
+        doc: c"handle($self, record)\n--\n\nEmit the specified record unless a filter drops it.",
+        method: Method::HandlerHandle,
+        function: handler_handle,
     },
     Declared {
         class: "BaseRotatingHandler",
@@ -580,11 +581,11 @@ static DECLARED: [Declared; METHODS] = [
         function: service_flush,
     },
     Declared {
-        class: "Handler",
-        name: c"handle",
-        doc: c"handle($self, record)\n--\n\nEmit the specified record unless a filter drops it.",
-        method: Method::HandlerHandle,
-        function: handler_handle,
+        class: "QueueHandler",
+        name: c"prepare",
+        doc: c"prepare($self, record)\n--\n\nReturn a copy of the record for the queue, its message and arguments merged.",
+        method: Method::QueuePrepare,
+        function: queue_prepare,
     },
 ];
 

@@ -20,7 +20,7 @@ use crate::object::Owned;
 use crate::planning::Adopt;
 use crate::{
     adoption, context, environment, flushing, frame, hooks, keywords, leaving, message, methods, names, options, plan,
-    planning, plans, pool, report, site, stream, tries,
+    planning, plans, pool, prepare, report, site, stream, tries,
 };
 
 /// Words of a command line or an environment, as the system has them.
@@ -111,6 +111,18 @@ mod native {
     #[pyfunction]
     fn set_catch_up(function: &Bound<'_, PyAny>) {
         adoption::set_catch_up(Owned::of(function));
+    }
+
+    /// Set what `QueueHandler.prepare` of the standard library is and does; see `_queueing.py`.
+    #[pyfunction]
+    fn set_queue_prepare(
+        describe: &Bound<'_, PyAny>,
+        class_: &Bound<'_, PyAny>,
+        cleared: Vec<Bound<'_, PyString>>,
+        copied_otherwise: &Bound<'_, PyDict>,
+    ) {
+        let cleared = cleared.iter().map(|name| Owned::of(name.as_any())).collect();
+        prepare::set_stock(Owned::of(describe), Owned::of(class_), cleared, Owned::of(copied_otherwise));
     }
 
     /// Set what lets a handler's stream follow its sink while that goes on; see `_rotation.py`.

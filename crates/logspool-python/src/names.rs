@@ -31,6 +31,7 @@ macro_rules! names {
 
 names! {
     args = "args",
+    asctime = "asctime",
     cancelled = "cancelled",
     co_filename = "co_filename",
     co_name = "co_name",
@@ -44,6 +45,7 @@ names! {
     filename = "filename",
     filters = "filters",
     format = "format",
+    formatter = "formatter",
     func_name = "funcName",
     get_name = "get_name",
     get_running_loop = "_get_running_loop",
@@ -53,6 +55,7 @@ names! {
     levelname = "levelname",
     levelno = "levelno",
     lineno = "lineno",
+    message = "message",
     module = "module",
     msecs = "msecs",
     msg = "msg",

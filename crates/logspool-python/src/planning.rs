@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicI8, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock, PoisonError};
 
 use logspool::definition::{MAX_TARGETS, RouteDefinition, Target};
+use logspool::format::Format;
 use logspool::pipeline;
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
@@ -602,7 +603,7 @@ pub fn record_class() -> Option<*mut PyObject> {
 }
 
 /// Runs `act` under the planning lock. `Stock`: it raised an `Exception`, or the interpreter ends.
-fn locked<T>(act: impl FnOnce(&Adopt, Python<'_>) -> PyResult<T>) -> Result<T, Failure> {
+pub fn locked<T>(act: impl FnOnce(&Adopt, Python<'_>) -> PyResult<T>) -> Result<T, Failure> {
     let adopt = ADOPT.get().ok_or(Failure::Stock)?;
     let _stay = Stay::new().ok_or(Failure::Stock)?;
     // SAFETY: attached: called inside logging calls.
@@ -623,7 +624,9 @@ pub fn reading(adoption: &adoption::Adoption, descriptions: u64) -> Result<Readi
     if !world.reason.is_empty() || parts.mentions("relativeCreated") {
         return Err(Failure::Stock);
     }
-    let format = format_id(parts.spec(&world, &adoption.terminator)).map_err(|_| Failure::Stock)?;
+    let spec = parts.spec(&world, &adoption.terminator);
+    let compiled = Format::compile(&spec).map_err(|_| Failure::Stock)?;
+    let format = format_id(spec).map_err(|_| Failure::Stock)?;
     if format.1.fields.is_some() || pipeline::generation() != generation {
         return Err(Failure::Stock);
     }
@@ -632,7 +635,7 @@ pub fn reading(adoption: &adoption::Adoption, descriptions: u64) -> Result<Readi
         file: parts.mentions("filename") || parts.mentions("module"),
         attribute_names: parts.takes_keywords(),
     };
-    Ok(Reading::new(generation, world, format, matters))
+    Ok(Reading::new(generation, world, format, compiled, matters))
 }
 
 /// The lists of handlers and filters that make `handler` the only stop of the records of a logger; `None` when

@@ -5,14 +5,15 @@
 //! Python does from the same record (a level renamed on the record, a time that cannot be met to the bit, a traceback)
 //! makes [`queue`] answer [`ByValue::No`], and the line is formatted in the caller.
 //!
-//! Formatting leaves `message` and `asctime` on the record. Nobody can miss them only where this handler is the last
-//! stop: the logger of the record's name reaches no other handler, and no filter has kept it.
+//! Formatting leaves `message` and `asctime` on the record. Nobody can miss them where this handler is the last stop:
+//! the logger of the record's name reaches no other handler, and no filter has kept it. Elsewhere, as behind a
+//! `QueueListener`, both are set here as Python's formatter sets them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use logspool::definition::{RouteDefinition, Target};
-use logspool::format::{CompiledSite, TimeArithmetic};
+use logspool::format::{CompiledSite, Format, RenderState, TimeArithmetic};
 use logspool::record::{Head, tag};
 use pyo3::ffi::{self, PyObject};
 
@@ -50,6 +51,9 @@ pub struct Reading {
     pub format: (u32, Needs),
     /// What of a record decides about its line.
     pub matters: Matters,
+    /// Makes the texts that formatting leaves on a record.
+    compiled: Format,
+    render: Mutex<RenderState>,
     /// Logger names met so far.
     names: Mutex<Vec<Arc<Name>>>,
 }
@@ -81,8 +85,31 @@ const MOST_NAMES: usize = 64;
 
 impl Reading {
     /// Nothing met yet.
-    pub fn new(generation: u64, world: Arc<World>, format: (u32, Needs), matters: Matters) -> Self {
-        Self { generation, world, format, matters, names: Mutex::new(Vec::new()) }
+    pub fn new(generation: u64, world: Arc<World>, format: (u32, Needs), compiled: Format, matters: Matters) -> Self {
+        Self { generation, world, format, matters, compiled, render: Mutex::default(), names: Mutex::default() }
+    }
+
+    /// Sets the attributes that formatting leaves on a record.
+    unsafe fn leave_texts(&self, record: *mut PyObject, time: i64, message: &Owned) -> Result<(), Failure> {
+        // SAFETY: live objects, attached; the record's class has the stock `__setattr__`.
+        unsafe {
+            let mut asctime = Vec::new();
+            let shows_time = {
+                let mut state = self.render.lock().unwrap_or_else(PoisonError::into_inner);
+                self.compiled.push_asctime(time, &mut state, &mut asctime)
+            };
+            if ffi::PyObject_SetAttr(record, names().message.as_ptr(), message.as_ptr()) < 0 {
+                return Err(message::failure());
+            }
+            if shows_time {
+                let text = ffi::PyUnicode_DecodeUTF8(asctime.as_ptr().cast(), asctime.len() as isize, std::ptr::null());
+                let text = Owned::steal(text).ok_or_else(|| message::failure())?;
+                if ffi::PyObject_SetAttr(record, names().asctime.as_ptr(), text.as_ptr()) < 0 {
+                    return Err(message::failure());
+                }
+            }
+            Ok(())
+        }
     }
 
     unsafe fn name(
@@ -127,12 +154,22 @@ impl Reading {
     }
 }
 
+/// Who passes a record on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// `Handler.handle`, which would ask the handler's filters first.
+    Handle,
+    /// `Handler.emit`, after the filters.
+    Emit,
+}
+
 /// Queues a record by its values.
 ///
 /// # Safety
 ///
 /// Live objects; attached. `state` is the handler's, fresh.
 pub unsafe fn queue(
+    step: Step,
     state: &State,
     adoption: &Adoption,
     sink: u32,
@@ -142,7 +179,7 @@ pub unsafe fn queue(
 ) -> ByValue {
     // SAFETY: passed on.
     unsafe {
-        read(state, adoption, sink, handler, record, made_under).unwrap_or_else(|failure| match failure {
+        read(step, state, adoption, sink, handler, record, made_under).unwrap_or_else(|failure| match failure {
             Failure::Stock => ByValue::No,
             Failure::Raised => ByValue::Raised,
         })
@@ -150,6 +187,7 @@ pub unsafe fn queue(
 }
 
 unsafe fn read(
+    step: Step,
     state: &State,
     adoption: &Adoption,
     sink: u32,
@@ -181,7 +219,8 @@ unsafe fn read(
         }
         let name = fields.exact_str(&names.name)?;
         let name = reading.name(handler, name.as_ptr(), sink, made_under.epoch)?;
-        if !name.last_stop.as_ref().is_some_and(|lists| lists.iter().all(|list| list.fresh())) {
+        let is_last_stop = name.last_stop.as_ref().is_some_and(|lists| lists.iter().all(|list| list.fresh()));
+        if step == Step::Handle && !is_last_stop && !has_no_filters(handler)? {
             return Ok(ByValue::No);
         }
         let level = fields.level(&reading.world)?;
@@ -215,8 +254,13 @@ unsafe fn read(
             fields.add_text(&mut pieces, tag::TASK_NAME, &names.task_name)?;
         }
         // Kept until the record is queued: pieces point into them.
-        let message = fields.get(&names.msg)?;
-        let arguments = fields.get(&names.args)?;
+        let mut message = fields.get(&names.msg)?;
+        let mut arguments = fields.get(&names.args)?;
+        if !is_last_stop {
+            message = plain_text(message, &arguments)?;
+            arguments = Owned::borrow(ffi::Py_None());
+            reading.leave_texts(record, time, &message)?;
+        }
         let mut call = [std::ptr::null_mut(); MOST_ARGUMENTS + 1];
         let count = arguments_of(&mut call, &message, &arguments)?;
         let site = message::add(&mut pieces, site, made_under.generation, call.as_ptr(), count)?;
@@ -231,6 +275,54 @@ unsafe fn read(
             Queued::Raised => ByValue::Raised,
         })
     }
+}
+
+/// Whether no filter of the handler would see a record.
+unsafe fn has_no_filters(handler: *mut PyObject) -> Result<bool, Failure> {
+    // SAFETY: a live handler whose class has the stock `__getattribute__`; the exact type is checked first.
+    unsafe {
+        let filters = object::attribute(handler, names().filters.as_ptr()).ok_or(Failure::Stock)?;
+        Ok(ffi::Py_TYPE(filters.as_ptr()) == &raw mut ffi::PyList_Type && ffi::PyList_GET_SIZE(filters.as_ptr()) == 0)
+    }
+}
+
+/// What `LogRecord.getMessage` returns, for a message and arguments that run no foreign code.
+///
+/// # Errors
+///
+/// [`Failure::Stock`] for others, and where formatting raises.
+///
+/// # Safety
+///
+/// Live objects; attached.
+pub unsafe fn plain_text(message: Owned, arguments: &Owned) -> Result<Owned, Failure> {
+    // SAFETY: live objects, attached; exact types are checked before they are used.
+    unsafe {
+        if !object::is_exact_str(message.as_ptr()) {
+            return Err(Failure::Stock);
+        }
+        if arguments.as_ptr() == ffi::Py_None() {
+            return Ok(message);
+        }
+        if ffi::Py_TYPE(arguments.as_ptr()) != &raw mut ffi::PyTuple_Type {
+            return Err(Failure::Stock);
+        }
+        let count = ffi::PyTuple_GET_SIZE(arguments.as_ptr());
+        if count == 0 {
+            return Ok(message);
+        }
+        if (0..count).any(|index| !is_scalar(ffi::PyTuple_GET_ITEM(arguments.as_ptr(), index))) {
+            return Err(Failure::Stock);
+        }
+        Owned::steal(ffi::PyUnicode_Format(message.as_ptr(), arguments.as_ptr())).ok_or_else(|| message::failure())
+    }
+}
+
+/// Whether it is a `str`, `int` or `float` and of no subclass.
+unsafe fn is_scalar(object: *mut PyObject) -> bool {
+    // SAFETY: a live object.
+    let class = unsafe { ffi::Py_TYPE(object) };
+    class == &raw mut ffi::PyUnicode_Type || class == &raw mut ffi::PyLong_Type || class == &raw mut ffi::PyFloat_Type
 }
 
 /// Whether the name of every attribute is text. `extra` may bring others.
@@ -283,13 +375,7 @@ unsafe fn arguments_of(
             *place = ffi::PyTuple_GET_ITEM(arguments.as_ptr(), index as ffi::Py_ssize_t);
         }
         // A call's single mapping would have been taken out of its tuple before.
-        let scalar = |object: *mut PyObject| {
-            let class = ffi::Py_TYPE(object);
-            class == &raw mut ffi::PyUnicode_Type
-                || class == &raw mut ffi::PyLong_Type
-                || class == &raw mut ffi::PyFloat_Type
-        };
-        if count == 1 && !scalar(call[1]) { Err(Failure::Stock) } else { Ok(count + 1) }
+        if count == 1 && !is_scalar(call[1]) { Err(Failure::Stock) } else { Ok(count + 1) }
     }
 }
 

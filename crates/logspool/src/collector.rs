@@ -16,6 +16,7 @@ use crate::clock::{self, Calibrator, Point};
 use crate::durable::{self, Sinks};
 use crate::manifest;
 use crate::pipeline::Pipeline;
+use crate::progress;
 use crate::queue::merge::{Share, in_order};
 use crate::queue::reader::{LaneReader, Lying};
 use crate::record::Values;
@@ -360,9 +361,14 @@ impl Collector {
             self.tickets.push_back((ticket, batch));
             self.pass = None;
             self.filling.refresh(pipeline);
+            let mut is_answered = false;
             for outlet in self.filling.outlets() {
                 outlet.set_notify(true);
-                outlet.answer_after(ticket, batch);
+                is_answered |= outlet.answer_after(ticket, batch);
+            }
+            // Once for all sinks: waking callers is a system call.
+            if is_answered {
+                progress::note();
             }
         }
     }

@@ -35,6 +35,7 @@ use crate::durable::Outcome;
 use crate::lateness::Lateness;
 use crate::meters::{BATCH_RECORDS, SinkMeters, SinkReading};
 use crate::overflow::{Budget, Overflow};
+use crate::progress;
 use crate::segment::Segment;
 use crate::segment::layout::{LEVEL_CLASSES, SinkHead, Table};
 use crate::sink::Sink;
@@ -304,7 +305,9 @@ impl Outlet {
         if self.bell.is_some() {
             self.overflowing_since.store(waiting.entries.overflowing_since(), Ordering::Relaxed);
         }
-        self.answer_flushes(waiting, front);
+        if self.answer_flushes(waiting, front) {
+            progress::note();
+        }
     }
 
     /// A chunk to fill, with buffers that were used before where there are some.

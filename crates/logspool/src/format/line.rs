@@ -92,6 +92,14 @@ impl RenderState {
 }
 
 impl Format {
+    /// Appends the text that Python's formatter leaves on a record as `asctime`. `false`: it leaves none.
+    pub fn push_asctime(&self, time_ns: i64, state: &mut RenderState, out: &mut Vec<u8>) -> bool {
+        let Some(asctime) = &self.asctime else { return false };
+        state.follow_zone();
+        asctime.push(time_ns, self.clock, &mut state.asctime, out);
+        true
+    }
+
     /// Appends the line of `record`, terminator included.
     ///
     /// One `state` belongs to one format: it keeps text that the format made.

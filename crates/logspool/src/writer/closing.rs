@@ -3,7 +3,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{NONE, Outlet, Waiting};
-use crate::progress;
 use crate::stats::DropReason;
 
 /// Sinks released so far.
@@ -82,19 +81,19 @@ impl Outlet {
     }
 
     /// Answers flush `ticket` as soon as no batch up to `batch` waits: the writer then wakes the callers itself, which
-    /// saves the way through the collector.
-    pub fn answer_after(&self, ticket: u64, batch: u64) {
+    /// saves the way through the collector. Returns whether that is so already; then the caller of this wakes them.
+    pub fn answer_after(&self, ticket: u64, batch: u64) -> bool {
         let mut waiting = self.lock();
         match waiting.asked.back_mut() {
             Some((newest, last)) if *last == batch => *newest = ticket,
             _ => waiting.asked.push_back((ticket, batch)),
         }
         let front = waiting.entries.first_batch().unwrap_or(NONE);
-        self.answer_flushes(&mut waiting, front);
+        self.answer_flushes(&mut waiting, front)
     }
 
-    /// Answers the flushes that wait for batches before `front`.
-    pub(super) fn answer_flushes(&self, waiting: &mut Waiting, front: u64) {
+    /// Answers the flushes that wait for batches before `front`. Returns whether there were some.
+    pub(super) fn answer_flushes(&self, waiting: &mut Waiting, front: u64) -> bool {
         let mut is_answered = false;
         while let Some(&(ticket, batch)) = waiting.asked.front()
             && batch < front
@@ -104,9 +103,7 @@ impl Outlet {
             waiting.asked.pop_front();
             is_answered = true;
         }
-        if is_answered {
-            progress::note();
-        }
+        is_answered
     }
 
     /// Notes that everything before flush `ticket` is written. Returns whether a writer must be started, which
@@ -199,7 +196,7 @@ mod tests {
     fn a_flush_is_answered_by_the_writer_of_its_last_batch() {
         let outlet = outlet();
         assert!(outlet.push(chunk(1), 0));
-        outlet.answer_after(7, 1);
+        assert!(!outlet.answer_after(7, 1));
         assert_eq!(0, outlet.flushed_ticket.load(Ordering::Relaxed), "the batch is not written yet");
         // Lets `run` return once everything is written.
         outlet.close_when_written(7);
@@ -212,8 +209,8 @@ mod tests {
     fn a_flush_with_nothing_in_front_of_it_is_answered_at_once() {
         let outlet = outlet();
         outlet.push(chunk(2), 0);
-        outlet.answer_after(7, 1);
 
+        assert!(outlet.answer_after(7, 1));
         assert_eq!(7, outlet.flushed_ticket.load(Ordering::Relaxed));
     }
 

@@ -15,6 +15,7 @@ THEMES = (
     "rotation",
     "configuration",
     "concurrency",
+    "queueing",
 )
 
 

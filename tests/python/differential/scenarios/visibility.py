@@ -53,7 +53,7 @@ def shutdown_is_exact_and_logging_goes_on(logging, folder):
 
 
 @scenario(UNSAID)
-def direct_emit_and_handle_are_exact_and_in_order(logging, folder):
+def direct_emit_and_handle_are_in_order_and_exact_after_a_flush(logging, folder):
     log, handler = to_file(logging, folder)
     for number in range(30):
         _lines(log, 20)
@@ -61,8 +61,8 @@ def direct_emit_and_handle_are_exact_and_in_order(logging, folder):
             {"msg": "direct %d", "args": (number,), "levelname": "INFO", "levelno": 20, "name": "direct"}
         )
         handler.emit(record)
-        note_file("app.log")
         handler.handle(record)
+        handler.flush()
         note_file("app.log")
         log.handle(record)
 
@@ -370,9 +370,11 @@ def handler_used_by_itself(logging, folder):
     handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
     for number in range(20):
         note(bool(handler.handle(logging.makeLogRecord({"msg": "alone %d", "args": (number,)}))))
+        handler.flush()
         note_file("alone.log")
     handler.setLevel(logging.ERROR)
     handler.handle(logging.makeLogRecord({"msg": "handle does not look at levels"}))
+    handler.flush()
     note_file("alone.log")
 
 

@@ -1,0 +1,90 @@
+"""`QueueHandler` of the standard library: what its `prepare` does, for the native method in its place.
+
+Programs that log through `QueueHandler` and `QueueListener` spend most of their time in it. The native method is used
+only for what the standard library made, and only where it does the same: that is tried out once with a sample record.
+"""
+
+from __future__ import annotations
+
+import copy
+import copyreg
+import logging
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+from logspool import _adopt, _native
+
+#: What would change how `copy.copy` copies a record.
+_COPYING = (
+    "__copy__",
+    "__reduce__",
+    "__reduce_ex__",
+    "__getstate__",
+    "__setstate__",
+    "__getnewargs__",
+    "__getnewargs_ex__",
+    "__slots__",
+)
+
+_FORMAT = "%(message)s"
+
+
+def replace(handler: Any) -> None:
+    """Put the native `prepare` into `QueueHandler` if this is one, once per `install()`."""
+    handlers = sys.modules.get("logging.handlers")
+    cls: Any = getattr(handlers, "QueueHandler", None)
+    if not isinstance(cls, type) or not isinstance(handler, cls):
+        return
+    # Handlers are described without `install()`, too.
+    if not _adopt.replaced or (cls, "prepare") in _adopt.replaced or not _adopt.is_stock(cls, "prepare"):
+        return
+    known = _adopt.made.get((cls, "prepare"))
+    cleared = _cleared(cls.__dict__["prepare"] if known is None else known[1])
+    if cleared is None:
+        return
+    made = _adopt.native_method(cls, "QueueHandler", "prepare")
+    if made is None:
+        return
+    _native.set_queue_prepare(_describe, cls, cleared, copyreg.dispatch_table)
+    _adopt.replaced[cls, "prepare"] = made
+    cls.prepare = made[0]
+
+
+def _cleared(prepare: Any) -> list[str] | None:
+    """Return the attributes that `prepare` sets to None, or None where it does anything else than expected."""
+    record = logging.LogRecord("name", logging.INFO, "path", 1, "%s", ("text",), None, "function", "stack")
+    record.exc_text, record.exc_info = "exception", (None, None, None)
+    before = dict(vars(record))
+    try:
+        prepared = prepare(SimpleNamespace(format=lambda record: "text"), record)
+    except Exception:
+        return None
+    if type(prepared) is not logging.LogRecord or prepared is record or vars(record) != before:
+        return None
+    after = dict(vars(prepared))
+    cleared = [name for name, value in before.items() if value is not None and after[name] is None]
+    expected = {**before, "msg": "text", "message": "text", **dict.fromkeys(cleared)}
+    return cleared if after == expected and "args" in cleared else None
+
+
+def _describe() -> tuple[bool, list[Any], list[Any]]:
+    """Say whether records are formatted and copied as the standard library does it.
+
+    Beside it the classes that this depends on, and the objects whose attributes it depends on.
+    """
+    handlers = sys.modules["logging.handlers"]
+    formatter: Any = logging._defaultFormatter  # type: ignore[attr-defined]
+    style = getattr(formatter, "_style", None)
+    classes = [handlers.QueueHandler, logging.LogRecord, type(formatter), type(style)]
+    form = _adopt.describe_formatter(formatter)
+    is_plain = (
+        not isinstance(form, str)
+        and (form.style, form.template) == ("%", _FORMAT)
+        and _adopt.changed_method(handlers.QueueHandler, logging.Handler, ("format",)) is None
+        and _adopt.changed_method(logging.LogRecord, logging.LogRecord, _adopt.RECORD_CALLED) is None
+        and logging.LogRecord.__new__ is object.__new__
+        and not any(name in logging.LogRecord.__dict__ for name in _COPYING)
+        and logging.LogRecord not in getattr(copy, "_copy_dispatch", {})
+    )
+    return is_plain, classes, [formatter, style]

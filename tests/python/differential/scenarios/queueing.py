@@ -1,0 +1,211 @@
+"""`QueueHandler`, `QueueListener` and handlers that are called directly: what is written, and what records keep."""
+
+import copyreg
+import queue
+from logging.handlers import QueueHandler, QueueListener
+
+from differential.staging import FULL, UNSAID, note, note_file, scenario
+
+# What differs from run to run.
+_CHANGING = ("asctime", "created", "msecs", "relativeCreated", "thread", "process")
+
+
+class _Counted:
+    """Counts how often it is asked for its text."""
+
+    asked = 0
+
+    def __str__(self):
+        self.asked += 1
+        return f"asked {self.asked}"
+
+
+def _queued(logging, channel):
+    log = logging.getLogger("queued")
+    log.setLevel(10)
+    log.propagate = False
+    handler = QueueHandler(channel)
+    log.addHandler(handler)
+    log.info("the first one")
+    channel.get()
+    return log, handler
+
+
+def _record(logging, message, arguments=(), **attributes):
+    record = logging.LogRecord("name", logging.INFO, "path", 7, message, arguments, None, "function")
+    vars(record).update(attributes)
+    return record
+
+
+def _note_attributes(record):
+    note({name: value for name, value in sorted(vars(record).items()) if name not in _CHANGING})
+
+
+def _prepare(handler, record):
+    try:
+        prepared = handler.prepare(record)
+    except Exception as error:
+        note((type(error).__name__, str(error)))
+    else:
+        note((type(prepared).__name__, prepared is record))
+        _note_attributes(prepared)
+    _note_attributes(record)
+
+
+def _prepare_many(logging, handler):
+    _prepare(handler, _record(logging, "plain"))
+    _prepare(handler, _record(logging, "%s %d %.2f", ("text", 1, 2.5)))
+    _prepare(handler, _record(logging, "100 %"))
+    _prepare(handler, _record(logging, "%(a)s", ({"a": 1},)))
+    _prepare(handler, _record(logging, "too few %s %s", ("one",)))
+    _prepare(handler, _record(logging, "no number %d", ("text",)))
+    _prepare(handler, _record(logging, 42))
+    _prepare(handler, _record(logging, "with %s", (None,)))
+    _prepare(handler, _record(logging, "extra", (), extra_field="kept"))
+    _prepare(handler, _record(logging, "text of a traceback", exc_text="Traceback: made before"))
+    _prepare(handler, _record(logging, "stack", stack_info="Stack: made before"))
+
+
+@scenario(UNSAID)
+def records_are_prepared_for_a_queue(logging, folder):
+    _, handler = _queued(logging, queue.Queue())
+    _prepare_many(logging, handler)
+    counted = _Counted()
+    handler.prepare(_record(logging, "%s", (counted,)))
+    note(counted.asked)
+
+
+@scenario(UNSAID)
+def a_formatter_of_the_queue_handler_is_used(logging, folder):
+    _, handler = _queued(logging, queue.Queue())
+    _prepare(handler, _record(logging, "before %s", ("it",)))
+    handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
+    _prepare_many(logging, handler)
+    handler.setFormatter(None)
+    _prepare(handler, _record(logging, "after %s", ("it",)))
+    handler.format = lambda record: "replaced on the handler"
+    _prepare(handler, _record(logging, "never shown"))
+
+
+@scenario(UNSAID, isolated=True)
+def changes_of_what_prepares_records_are_seen(logging, folder):
+    _, handler = _queued(logging, queue.Queue())
+    _prepare(handler, _record(logging, "before %s", ("it",)))
+    default = logging._defaultFormatter
+    logging._defaultFormatter = logging.Formatter("<%(message)s>")
+    _prepare(handler, _record(logging, "another default formatter"))
+    logging._defaultFormatter = default
+    default._style = logging.PercentStyle("[%(message)s]")
+    _prepare(handler, _record(logging, "another style"))
+    default._style = logging.PercentStyle("%(message)s")
+    genuine = logging.LogRecord.getMessage
+    logging.LogRecord.getMessage = lambda self: "patched"
+    _prepare(handler, _record(logging, "never shown"))
+    logging.LogRecord.getMessage = genuine
+    logging.LogRecord.__copy__ = lambda self: logging.makeLogRecord({"msg": "copied"})
+    _prepare(handler, _record(logging, "copied by its class"))
+    del logging.LogRecord.__copy__
+    QueueHandler.format = lambda self, record: "of the class"
+    _prepare(handler, _record(logging, "never shown"))
+    del QueueHandler.format
+    genuine = QueueHandler.prepare
+    QueueHandler.prepare = lambda self, record: genuine(self, record)
+    _prepare(handler, _record(logging, "through a patch"))
+    QueueHandler.prepare = genuine
+    _prepare(handler, _record(logging, "after %s", ("it",)))
+
+
+@scenario(UNSAID)
+def a_subclass_of_the_queue_handler_is_asked(logging, folder):
+    class Own(QueueHandler):
+        def format(self, record):
+            return f"own {record.getMessage()}"
+
+    _queued(logging, queue.Queue())
+    _prepare_many(logging, Own(queue.Queue()))
+
+
+@scenario(UNSAID)
+def handlers_behind_a_listener_see_what_the_first_one_left(logging, folder):
+    class Second(logging.Handler):
+        def emit(self, record):
+            left = getattr(record, "asctime", None)
+            note((record.getMessage(), record.message, left == first.formatter.formatTime(record)))
+
+    first = logging.FileHandler(folder / "first.log")
+    first.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    channel = queue.Queue()
+    log, _ = _queued(logging, channel)
+    listener = QueueListener(channel, first, Second())
+    for number in range(20):
+        log.info("number %d of %s", number, "many")
+        log.info("plain")
+        listener.handle(channel.get())
+        listener.handle(channel.get())
+    first.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
+    log.info("without a time")
+    listener.handle(channel.get())
+    record = _record(logging, "passed %s", ("by itself",))
+    first.handle(record)
+    _note_attributes(record)
+    first.close()
+    # Without the times.
+    note([line.split(",", 1)[-1][4:] for line in (folder / "first.log").read_text().splitlines()])
+    (folder / "first.log").unlink()
+
+
+@scenario(UNSAID)
+def filters_of_a_handler_behind_a_listener_are_asked(logging, folder):
+    target = logging.FileHandler(folder / "target.log")
+    target.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
+    for number in range(5):
+        note(bool(target.handle(_record(logging, "without a filter %d", (number,)))))
+    target.addFilter(lambda record: record.args != (2,))
+    for number in range(5):
+        note(bool(target.handle(_record(logging, "with a filter %d", (number,)))))
+    target.filters.clear()
+    note(bool(target.handle(_record(logging, "without it"))))
+    target.flush()
+    note_file("target.log")
+
+
+@scenario(UNSAID)
+def logging_calls_and_direct_calls_of_a_thread_keep_their_order(logging, folder):
+    target = logging.FileHandler(folder / "target.log")
+    target.setFormatter(logging.Formatter(FULL))
+    log = logging.getLogger("both")
+    log.setLevel(10)
+    log.addHandler(target)
+    for number in range(200):
+        log.info("logged %d", number)
+        target.handle(_record(logging, "handled %d", (number,)))
+        target.emit(_record(logging, "emitted %d", (number,)))
+        log.handle(_record(logging, "handled by the logger %d", (number,)))
+    target.flush()
+    note(len((folder / "target.log").read_text().splitlines()))
+
+
+@scenario(UNSAID)
+def errors_of_direct_calls_are_reported_as_stock_logging_does(logging, folder):
+    target = logging.FileHandler(folder / "target.log")
+    target.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
+    reported = []
+    target.handleError = reported.append
+    for record in (_record(logging, "%d", ("text",)), _record(logging, "%s %s", ("one",))):
+        target.handle(record)
+        target.emit(record)
+    note(len(reported))
+    target.handle(_record(logging, "a good one"))
+    target.flush()
+    note_file("target.log")
+
+
+@scenario(UNSAID)
+def records_of_a_class_registered_for_copying_are_prepared_so(logging, folder):
+    _, handler = _queued(logging, queue.Queue())
+    copyreg.pickle(logging.LogRecord, lambda record: (logging.makeLogRecord, ({"msg": "reduced"},)))
+    try:
+        handler.setLevel(10)
+        _prepare(handler, _record(logging, "copied %s", ("by a function",)))
+    finally:
+        del copyreg.dispatch_table[logging.LogRecord]
