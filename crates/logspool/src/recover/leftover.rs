@@ -77,11 +77,15 @@ fn kind(suffix: &str) -> Option<Kind> {
 ///
 /// When the folder cannot be read.
 pub fn list(folder: &Folder) -> io::Result<Vec<Leftover>> {
+    list_where(folder, |_| true)
+}
+
+fn list_where(folder: &Folder, which: impl Fn(&str) -> bool) -> io::Result<Vec<Leftover>> {
     let mut found: Vec<Leftover> = Vec::new();
     // Sorted, so the files of one process stand together.
     for file_name in folder.names()? {
         let Some((name, suffix)) = file_name.split_once('.') else { continue };
-        if ProcessIdentity::parse(name).is_none_or(|identity| identity.is_this()) {
+        if !which(name) || ProcessIdentity::parse(name).is_none_or(|identity| identity.is_this()) {
             continue;
         }
         if let Some(kind) = kind(suffix) {
@@ -107,7 +111,7 @@ impl Leftover {
     /// When the folder cannot be read.
     pub fn find(folder: &Folder, name: &str) -> io::Result<Self> {
         let none = Self { name: name.to_owned(), ..Self::default() };
-        Ok(list(folder)?.into_iter().find(|leftover| leftover.name == name).unwrap_or(none))
+        Ok(list_where(folder, |each| each == name)?.pop().unwrap_or(none))
     }
 
     fn add(&mut self, folder: &Folder, file_name: &str, kind: Kind) {
@@ -143,6 +147,14 @@ impl Leftover {
         self.segment_bytes + self.overflow_bytes + self.blob_bytes
     }
 
+    /// The same at this moment: some of it may have been given back.
+    pub fn bytes_now(&self, folder: &Folder) -> u64 {
+        let overflow = self.overflow.iter().map(|(sink, number)| self.overflow_name(*sink, *number));
+        let blobs = self.blobs.iter().map(|number| self.blob_name(*number));
+        let names = overflow.chain(blobs).chain([self.segment_name()]);
+        names.filter_map(|name| folder.status(&name).ok()).map(|status| status.st_blocks as u64 * 512).sum()
+    }
+
     /// Process id, in the pid namespace of its process.
     pub fn pid(&self) -> u32 {
         ProcessIdentity::parse(&self.name).map_or(0, |identity| identity.pid)
@@ -168,10 +180,25 @@ impl Leftover {
         format!("{}.blob-{number}", self.name)
     }
 
+    /// Whether its process was in this pid namespace. Paths mean the same there, as far as one can tell.
+    pub fn is_of_this_namespace(&self) -> bool {
+        ProcessIdentity::parse(&self.name)
+            .is_some_and(|identity| identity.namespace == ProcessIdentity::of_this().namespace)
+    }
+
+    /// Whether the process is there and has the segment mapped. A program that closes all descriptors loses its lock; one
+    /// that has executed another program has lost its mappings too.
+    fn is_mapped_by_owner(&self) -> bool {
+        let maps = || std::fs::read(format!("/proc/{}/maps", self.pid()));
+        self.is_of_this_namespace()
+            && maps().is_ok_and(|maps| String::from_utf8_lossy(&maps).contains(&self.segment_name()))
+    }
+
     /// Whether the process is there. Nothing is changed by asking.
     pub fn owner(&self, folder: &Folder) -> Owner {
         if self.lock {
             return match folder.open_file(&self.lock_name()).and_then(|lock| is_locked(lock.as_raw_fd())) {
+                Ok(false) if self.is_mapped_by_owner() => Owner::Alive,
                 Ok(false) => Owner::Dead,
                 Ok(true) => Owner::Alive,
                 Err(_) => Owner::Unknown,
