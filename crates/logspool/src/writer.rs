@@ -82,6 +82,11 @@ const HURRIED_NS: u64 = 100_000_000;
 /// Chosen: ten batches; half makes the collector wait for the writer more often, double gains nothing.
 const HEAP_BYTES: usize = 1024 * 1024;
 
+/// A chunk of more bytes than these is large: it holds a large record, and takes longer than [`STUCK_NS`] on a slow disk.
+///
+/// Chosen: twice what a batch of ordinary records comes to.
+const LARGE_BYTES: usize = 256 * 1024;
+
 /// Value of the batch words when there is no such entry.
 pub const NONE: u64 = u64::MAX;
 
@@ -151,6 +156,8 @@ pub struct Outlet {
     /// When the oldest chunk that lies in an overflow file alone came; 0: there is none. 1: some lie in the spool.
     overflowing_since: AtomicU64,
     writing_since: AtomicU64,
+    /// Until when a healthy sink may be at the last chunk that the writer took, where that is a large one; else 0.
+    large_until: AtomicU64,
     /// When the sync began that is under way, 0 where there is none.
     syncing_since: AtomicU64,
     sync_error: AtomicI32,
@@ -228,6 +235,7 @@ impl Outlet {
             unspilled_batch: AtomicU64::new(NONE),
             overflowing_since: AtomicU64::new(0),
             writing_since: AtomicU64::new(0),
+            large_until: AtomicU64::new(0),
             syncing_since: AtomicU64::new(0),
             sync_error: AtomicI32::new(0),
             syncs: Syncs { rule: SyncRule::Asked, undurable: None },
@@ -287,6 +295,16 @@ impl Outlet {
     fn writes_longer_than(&self, nanoseconds: u64, now: u64) -> bool {
         let since = self.writing_since.load(Ordering::Relaxed);
         since != 0 && now.saturating_sub(since) > nanoseconds
+    }
+
+    /// Whether a large chunk is being written for no longer than a healthy sink needs.
+    pub fn is_at_large_chunk(&self, now: u64) -> bool {
+        now < self.large_until.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that the sink took so far.
+    pub fn bytes_taken(&self) -> u64 {
+        self.head().bytes_written.load(Ordering::Relaxed)
     }
 
     fn publish_fronts(&self, waiting: &Waiting) {
@@ -388,7 +406,8 @@ impl Outlet {
         });
         self.publish_fronts(&waiting);
         let is_full = waiting.entries.heap_bytes() >= HEAP_BYTES || waiting.entries.unstored().is_some();
-        match (is_full, self.bell.is_some() && waiting.spool.is_making_room(is_full, now)) {
+        let is_at_work = self.is_at_large_chunk(now);
+        match (is_full, is_at_work || self.bell.is_some() && waiting.spool.is_making_room(is_full, now)) {
             (false, _) => Capacity::Free,
             (true, true) => Capacity::Busy,
             (true, false) => Capacity::Saturated,

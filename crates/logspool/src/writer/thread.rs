@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use super::delivery::error_number;
 use super::syncing::Due;
-use super::{Outlet, TEXT, Waiting, count};
+use super::{LARGE_BYTES, Outlet, TEXT, Waiting, count};
+use crate::blob::large_until;
 use crate::chunk::Chunk;
 use crate::clock::{monotonic_ns, wall_ns};
 use crate::durable::Outcome;
@@ -182,6 +183,8 @@ impl Outlet {
         if let Some(shared) = sink.shared() {
             shared.begin(chunk.batch, 0);
         }
+        let left = chunk.bytes.len() - written;
+        self.large_until.store(if left >= LARGE_BYTES { large_until(left) } else { 0 }, Ordering::Relaxed);
         let mut pause = FIRST_PAUSE;
         while written < chunk.bytes.len() {
             let first = chunk.marks.partition_point(|mark| mark.end as usize <= written);
