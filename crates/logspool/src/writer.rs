@@ -64,6 +64,12 @@ const PRESSING_NS: u64 = 500_000;
 /// See [`PRESSING_NS`]: half a batch, so that a lane never waits for a second one.
 const PRESSING_BYTES: usize = 32 * 1024;
 
+/// A chunk on the heap with others before it in overflow files goes there too after this long, also where the writer is
+/// at work: it keeps its lane's room until it is written, which the others delay.
+///
+/// Chosen: a lane at 200,000 records a second fills in 13 ms; a writer that has nearly caught up writes a chunk in less.
+const BEHIND_NS: u64 = 1_000_000;
+
 /// Bytes of batches that wait for their confirmation on the heap, and for how long. They keep lane space until then.
 ///
 /// Chosen: a batch or two, so that a lane is never full of records that are on their way; and so long that a quiet
@@ -395,7 +401,12 @@ impl Outlet {
             (pressing, now.saturating_sub(oldest.max(waiting.finished_at)) > STUCK_NS)
         };
         let late = full && now.saturating_sub(oldest) > STUCK_NS;
-        if !(pressing || stands || late) {
+        let is_stuck = pressing || stands || late;
+        let is_behind = !self.confirms
+            && heap_bytes >= PRESSING_BYTES
+            && waiting.entries.follows_stored()
+            && now.saturating_sub(oldest) > BEHIND_NS;
+        if !(is_stuck || is_behind) {
             return if full { Capacity::Busy } else { Capacity::Free };
         }
         let Waiting { entries, overflow, .. } = &mut *waiting;
@@ -405,6 +416,9 @@ impl Outlet {
             Some(place)
         });
         self.publish_fronts(&waiting);
+        if !is_stuck {
+            return if waiting.entries.heap_bytes() >= HEAP_BYTES { Capacity::Busy } else { Capacity::Free };
+        }
         let is_full = waiting.entries.heap_bytes() >= HEAP_BYTES || waiting.entries.unstored().is_some();
         let is_at_work = self.is_at_large_chunk(now);
         match (is_full, is_at_work || self.bell.is_some() && waiting.spool.is_making_room(is_full, now)) {
@@ -463,5 +477,48 @@ fn count(counters: &[AtomicU64; LEVEL_CLASSES], counts: [u32; LEVEL_CLASSES]) {
 impl std::fmt::Debug for Outlet {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Outlet").field("id", &self.id).field("definition", &self.definition).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::definition::{Descriptor, SinkKind};
+
+    fn outlet() -> Outlet {
+        let definition = SinkDefinition { kind: SinkKind::Null, descriptor: Descriptor::Open };
+        let sink = crate::sinks::open(&definition).unwrap();
+        let segment = Arc::new(Segment::in_memory(None).unwrap());
+        Outlet::new(1, definition, None, sink, segment, Arc::new(Budget::new(1024 * 1024)))
+    }
+
+    fn chunk(batch: u64) -> Chunk {
+        Chunk { batch, bytes: vec![b'x'; 2 * PRESSING_BYTES], ..Chunk::default() }
+    }
+
+    #[test]
+    fn a_chunk_that_follows_stored_ones_gives_its_lane_room_back_while_the_writer_is_at_work() {
+        let outlet = outlet();
+        let stalled = monotonic_ns();
+        (1..=3).for_each(|batch| assert_eq!(batch == 1, outlet.push(chunk(batch), stalled)));
+        assert_eq!(Capacity::Free, outlet.relieve(stalled + 2 * STUCK_NS));
+        assert_eq!(NONE, outlet.unspilled_batch());
+        // The sink takes records again: the writer is done with the first, and has two more before the next.
+        outlet.finish(0, None);
+        let now = monotonic_ns();
+        outlet.push(chunk(4), now);
+        assert_eq!((Capacity::Free, 4), (outlet.relieve(now), outlet.unspilled_batch()));
+
+        assert_eq!(Capacity::Free, outlet.relieve(now + 2 * BEHIND_NS));
+        assert_eq!(NONE, outlet.unspilled_batch());
+    }
+
+    #[test]
+    fn chunks_that_the_writer_takes_next_stay_on_the_heap() {
+        let outlet = outlet();
+        let now = monotonic_ns();
+        (1..=3).for_each(|batch| assert_eq!(batch == 1, outlet.push(chunk(batch), now)));
+
+        assert_eq!((Capacity::Free, 1), (outlet.relieve(now + 2 * BEHIND_NS), outlet.unspilled_batch()));
     }
 }

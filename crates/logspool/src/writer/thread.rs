@@ -313,11 +313,11 @@ impl Outlet {
                 waiting.spare.push(chunk);
             }
         }
-        if waiting.entries.overflow_bytes() == 0 {
-            waiting.overflow.finish();
-        }
+        let emptied = if waiting.entries.overflow_bytes() == 0 { waiting.overflow.finish() } else { None };
         self.publish_fronts(&waiting);
         drop(waiting);
+        // Not under the lock, which the collector wants: removing a file frees megabytes.
+        drop(emptied);
         if self.notify.load(Ordering::Relaxed) {
             crate::queue::producer::wake_collector(&self.segment.header().sleeping);
         }
