@@ -29,7 +29,15 @@ _signals_drained = False
 _crashes_watched = False
 
 #: Signals of a crash, as the core has them.
-_CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
+_CRASHES = (
+    signal.SIGSEGV,
+    signal.SIGABRT,
+    signal.SIGBUS,
+    signal.SIGFPE,
+    signal.SIGILL,
+    signal.SIGTRAP,
+    signal.SIGSYS,
+)
 
 #: (module, name) -> (ours, what was there before)
 _wrapped: dict[tuple[Any, str], tuple[Any, Any]] = {}
@@ -148,11 +156,13 @@ def _may_be_there(path: Any) -> bool:
 def _rearmed(before: Any) -> Any:
     def set_handler(signalnum: Any, handler: Any) -> Any:
         replaced = before(signalnum, handler)
-        if handler == signal.SIG_DFL and signalnum in (signal.SIGTERM, signal.SIGHUP) and _signals_drained:
-            # The default disposition again: the drain stands before it again.
-            _native.install_signal_drain(_shutdown_timeout)
-        elif handler == signal.SIG_DFL and signalnum in _CRASHES and _crashes_watched:
-            _native.install_crash_drain()
+        if handler == signal.SIG_DFL:
+            # At its default disposition again: the drain comes before its action again.
+            if signalnum in _CRASHES:
+                if _crashes_watched:
+                    _native.install_crash_drain()
+            elif _signals_drained:
+                _native.install_signal_drain(_shutdown_timeout)
         return replaced
 
     return set_handler

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 
-from logspool import _adopt, _bind, _endings, _native, _options, _streams, _texts
+from logspool import _adopt, _bind, _endings, _keeper, _native, _options, _streams, _texts
 
 # `typing` is slow to import; checkers know this name by its spelling.
 TYPE_CHECKING = False
@@ -90,13 +90,15 @@ def install(
             the tmpfs for them is half full; it is made with the first of them. None is no spool.
         spool_bytes: bytes of disk that the spool of one output may take.
         keeper: start a process beside this one that delivers what it leaves when it is killed.
-        crash_signals: a crash (SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL) waits at most 200 ms until what is queued is
-            written, then goes on as without logspool; handlers set before are called, those set later win.
+        crash_signals: a crash (SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS) waits at most 200 ms until
+            what is queued is written, then goes on as without logspool; handlers set before are called, those set
+            later win.
 
     Raises:
         TypeError: an option that does not exist, or a value of the wrong type.
         ValueError: a value out of range, or one that another option rules out.
-        RuntimeError: installed before with other options; a keeper that cannot be started.
+        RuntimeError: installed before with other options; a keeper that cannot be started; another copy of logspool in
+            this process has its queue.
     """
     options = _options.checked(dict(locals()))
     if os.environ.get("LOGSPOOL") == "off":
@@ -126,8 +128,8 @@ def _install(options: dict[str, Any]) -> None:
         return
     if other := _differing(_alone_given, {name: options[name] for name in _alone_given}):
         raise RuntimeError(f"a handler of logspool's was made with other options: {other}; give install() the same")
-    _start_keeper(options)
     connect()
+    _start_keeper(options)
     _native.configure(options)
     natives = {
         (getattr(logging, owner), name): _adopt.native_method(getattr(logging, owner), owner, name)
@@ -152,8 +154,6 @@ def _install(options: dict[str, Any]) -> None:
 
 def _start_keeper(options: dict[str, Any]) -> None:
     """Start a keeper where one is wanted, also for the folder of a program below `run` that chose another one."""
-    from logspool import _keeper
-
     if not options["keeper"] and not (_keeper.below_run() and options["durability"] == "process"):
         return
     try:
@@ -257,14 +257,20 @@ def _differing(in_force: dict[str, Any], wanted: dict[str, Any]) -> str:
 
 
 def connect() -> None:
-    """Hand native code what it must know of Python. Changes nothing in `logging`."""
+    """Hand native code what it must know of Python. Changes nothing in `logging`.
+
+    Raises:
+        RuntimeError: another copy of logspool in this process has its queue.
+    """
     global _connected
     if _connected:
         return
+    _native.claim()
     checks = [_native.frame_self_check(), _native.frame_self_check()]
     _native.use_direct_frames(all(checks) and _native.frame_self_check())
     _native.connect(
         describe=_adopt.describe,
+        describe_format=_adopt.describe_format,
         classify_logger=_adopt.classify_logger,
         open_streams=_adopt.open_streams,
         world=_adopt.world,
@@ -283,6 +289,7 @@ def connect() -> None:
         made_text=_texts.MadeText,
         record_names=_texts.record_names(),
     )
+    _native.set_keeper_command(*_keeper.command())
     _streams.learn()
     _connected = True
 

@@ -339,3 +339,49 @@ def test_a_name_of_the_core_is_known_here():
     from logspool import _options
 
     assert _options.default_queue_dir() == f"/dev/shm/logspool-{os.getuid()}"
+
+
+C_ENDS = """\
+import ctypes, logging, sys
+from suite import side
+
+logging.basicConfig(filename="app.log", level=logging.INFO, format="%(message)s")
+if sys.argv[1] == "install":
+    side.install(keeper=True)
+for number in range(1000):
+    logging.info("main %d end", number)
+library = ctypes.CDLL(None)
+if sys.argv[2] == "_exit":
+    library._exit(3)
+words = (ctypes.c_char_p * 3)(b"cat", None)
+library.execv(b"/bin/cat", words)
+"""
+
+
+@pytest.mark.parametrize("start", ["run", "install"])
+@pytest.mark.parametrize("end", ["_exit", "execv"])
+def test_after_an_end_that_only_the_c_library_knows_of_the_file_is_complete(start, end, tmp_path, queue_dir):
+    script = tmp_path / "program.py"
+    script.write_text(C_ENDS)
+    child = programs.start(
+        _arguments(start, script, start, end),
+        env=programs.environment(_side(start), queue_dir),
+        folder=tmp_path,
+        stdin=-1,
+    )
+    with programs.ended(child):
+        if end == "_exit":
+            assert child.wait(SECONDS) == 3
+
+        def left():
+            return queue_folder.left_in(queue_dir) or not (tmp_path / "app.log").read_bytes()
+
+        until((tmp_path / "app.log").exists, SECONDS, "the program has begun")
+        until(lambda: not left(), SECONDS, "the keeper has written what was queued")
+        assert lines.count(tmp_path / "app.log").numbers == {"main": list(range(1000))}
+        if end == "execv":
+            assert child.poll() is None, "the program that was executed lives"
+            assert [program for _, program in _keepers(queue_dir)] == [child.pid]
+            child.stdin.close()
+            assert child.wait(SECONDS) == 0
+    until(lambda: not _keepers(queue_dir), SECONDS, "the keeper is gone")

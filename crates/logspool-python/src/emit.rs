@@ -190,7 +190,7 @@ enum Line {
     StockAfterQueue,
     /// `uninstall()` has begun: all lines are stock logging's, and come after what their thread has queued.
     Uninstalling,
-    /// The sink was closed or the process forked meanwhile, and stock logging has no way to where this goes.
+    /// The handler changed, or its sink was closed or the process forked and stock logging has no way to where this goes.
     Again,
     /// An error that no handler catches is set.
     Raised,
@@ -219,15 +219,16 @@ unsafe fn stock(handler: *mut PyObject) -> Line {
 
 /// Where lines of an adopted handler go, and under what that was found.
 unsafe fn destination(state: &State, handler: *mut PyObject) -> Option<(u32, MadeUnder)> {
-    // Read before the sink is: one that is closed from here on moves it.
-    let epoch = environment::epoch();
-    // `uninstall()` moves the epoch before it closes sinks, and leaves each in its state until it is closed.
+    // Read before the sink is: one that is closed from here on moves it. The generation after: opening the first sink
+    // begins it.
+    let before = MadeUnder::now();
+    // `uninstall()` is seen here or moves what was just read, and leaves each sink in its state until it is closed.
     // SAFETY: a live handler, attached.
     if matches!(unsafe { stock(handler) }, Line::Uninstalling) {
         return None;
     }
     let sink = state.sink().ok()?;
-    Some((sink, MadeUnder { epoch, generation: pipeline::generation() }))
+    Some((sink, MadeUnder { generation: pipeline::generation(), ..before }))
 }
 
 unsafe fn queue_by_value(handler: *mut PyObject, record: *mut PyObject) -> ByValue {
@@ -239,7 +240,7 @@ unsafe fn queue_by_value(handler: *mut PyObject, record: *mut PyObject) -> ByVal
             Err(_) => return ByValue::No,
         };
         let Verdict::Adopted(adoption) = &state.verdict else { return ByValue::No };
-        if !adoption.may_go_by_value() {
+        if !adoption.may_go_by_value() || !state.holds() {
             return ByValue::No;
         }
         let Some((sink, made_under)) = destination(&state, handler) else { return ByValue::No };
@@ -259,8 +260,10 @@ unsafe fn queue_line(method: Method, handler: *mut PyObject, record: *mut PyObje
             // The stock `emit` of a subclass has just decided about a rollover: the sink must not do so again.
             return Line::StockAfterQueue;
         }
-        let Some((sink, made_under)) = destination(&state, handler) else { return stock(handler) };
-        if adoption.may_go_by_value() {
+        let Some((sink, made_under)) = destination(&state, handler) else {
+            return if state.is_gone() { Line::Again } else { stock(handler) };
+        };
+        if adoption.may_go_by_value() && state.holds() {
             message::take_broken();
             match crate::record::queue(&state, adoption, sink, handler, record, made_under) {
                 ByValue::Done => return Line::Queued,
@@ -269,7 +272,7 @@ unsafe fn queue_line(method: Method, handler: *mut PyObject, record: *mut PyObje
                 ByValue::No => {}
                 ByValue::Raised => return Line::Raised,
             }
-            if !made_under.holds() {
+            if !made_under.may_push() {
                 return Line::StockAfterQueue;
             }
         }
@@ -303,10 +306,11 @@ unsafe fn queue_line(method: Method, handler: *mut PyObject, record: *mut PyObje
                 None => return Line::StockAfterQueue,
             }
         };
-        if !made_under.holds() && adoption.is_service() {
+        // The line is made: what else has changed meanwhile does not matter to it.
+        if !made_under.may_push() && adoption.is_service() {
             return Line::Again;
         }
-        if !pieces.bytes(tag::BYTES, bytes) || !made_under.holds() {
+        if !pieces.bytes(tag::BYTES, bytes) || !made_under.may_push() {
             return Line::StockAfterQueue;
         }
         let head = Head { len: 0, site: 0, route: sink, level, flags: flags::TEXT, ticks: 0 };

@@ -138,7 +138,7 @@ impl Collector {
         self.calibrate();
         self.begin_pass(pipeline);
         let turn = match capacity {
-            Capacity::Free if manifest::has_room(&self.segment) => {
+            Capacity::Free if manifest::make_room(&self.segment) => {
                 pipeline.set_saturated(false);
                 self.batch(pipeline)
             }
@@ -180,7 +180,10 @@ impl Collector {
     }
 
     fn calibrate(&mut self) {
-        if let Some(point) = self.calibrator.check() {
+        // A point that cannot be kept is not used either: a recoverer must make the same times of the stamps.
+        if self.segment.has_room_for_point()
+            && let Some(point) = self.calibrator.check()
+        {
             self.segment.push_point(point);
             self.points.push(point);
             if self.points.len() > MAX_POINTS {
@@ -353,11 +356,13 @@ impl Collector {
         let batched =
             |&(lane, head): &(usize, u64)| self.segment.lane(lane).consumer.batched.load(Ordering::Relaxed) >= head;
         if pass.heads.iter().all(batched) {
-            self.tickets.push_back((pass.ticket, self.segment.header().batch.load(Ordering::Relaxed)));
+            let (ticket, batch) = (pass.ticket, self.segment.header().batch.load(Ordering::Relaxed));
+            self.tickets.push_back((ticket, batch));
             self.pass = None;
             self.filling.refresh(pipeline);
             for outlet in self.filling.outlets() {
                 outlet.set_notify(true);
+                outlet.answer_after(ticket, batch);
             }
         }
     }

@@ -1,14 +1,16 @@
 //! A lock that a forked child can take from a thread that does not exist there.
 //!
 //! The native threads are asked to leave before a fork, but one in a stuck or long call stays, and a `Mutex` that it
-//! holds at that moment stays locked in the child for ever. A [`Gate`] has its holder's process id in it instead.
+//! holds at that moment stays locked in the child for ever. A [`Gate`] has the number of its holder's process in it
+//! instead (`generation.rs`): no child or grandchild has it again, as may happen with a process id.
 //! What it guards may be found half changed by a child, so it is plain data at most; what is more is [`PerProcess`].
 
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::generation;
 use crate::nap::nap;
 
 /// First and longest pause between two tries. Chosen: most holders are done in microseconds; recovery takes as long
@@ -18,8 +20,8 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(2);
 
 /// Data of one holder at a time, in each process of its own.
 pub struct Gate<T: Copy> {
-    /// Process id of the holder, or 0.
-    holder: AtomicU32,
+    /// Number of the holder's process, or 0.
+    holder: AtomicU64,
     data: UnsafeCell<T>,
 }
 
@@ -32,12 +34,12 @@ pub struct Held<'a, T: Copy>(&'a Gate<T>);
 impl<T: Copy> Gate<T> {
     /// An open gate.
     pub const fn new(data: T) -> Self {
-        Self { holder: AtomicU32::new(0), data: UnsafeCell::new(data) }
+        Self { holder: AtomicU64::new(0), data: UnsafeCell::new(data) }
     }
 
     /// Takes the gate, unless another thread of this process has it.
     pub fn try_hold(&self) -> Option<Held<'_, T>> {
-        let process = std::process::id();
+        let process = generation::process();
         let mut holder = 0;
         loop {
             // Acquire pairs with the Release of the drop: what the last holder did is seen.
@@ -90,8 +92,8 @@ impl<T: Copy> Drop for Held<'_, T> {
 pub struct PerProcess<T>(Gate<Place<T>>);
 
 struct Place<T> {
-    /// Whose the value is; no process has the id 0.
-    process: u32,
+    /// Number of the process whose the value is; none has 0.
+    process: u64,
     value: *mut T,
 }
 
@@ -115,7 +117,7 @@ impl<T: Default + Send> PerProcess<T> {
     /// Runs `work` on the value of this process. Not for a thread that is in it already.
     pub fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
         let mut place = self.0.hold();
-        let process = std::process::id();
+        let process = generation::process();
         if place.process != process {
             *place = Place { process, value: Box::into_raw(Box::default()) };
         }
@@ -128,7 +130,7 @@ impl<T: Default + Send> PerProcess<T> {
     pub fn show_inherited(&self, look: impl FnOnce(&T)) {
         let is_whole = self.0.holder.load(Ordering::Acquire) == 0;
         let Some(place) = self.0.try_hold().filter(|_| is_whole) else { return };
-        if place.process != std::process::id() && !place.value.is_null() {
+        if place.process != generation::process() && !place.value.is_null() {
             // SAFETY: made by the parent and never freed; nobody was changing it, and only the holder of the gate is here.
             look(unsafe { &*place.value });
         }

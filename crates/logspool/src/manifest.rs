@@ -6,7 +6,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::segment::Segment;
-use crate::segment::layout::{LaneRange, MANIFEST_BYTES, MANIFESTS, ManifestHead};
+use crate::segment::layout::{FIRST_MANIFEST_BYTES, LaneRange, MANIFEST_BYTES, MANIFESTS, ManifestHead};
 
 /// Bytes of a manifest with `lanes` ranges.
 pub const fn manifest_bytes(lanes: usize) -> u64 {
@@ -16,29 +16,57 @@ pub const fn manifest_bytes(lanes: usize) -> u64 {
 /// Most lanes of one batch, so that a manifest always fits.
 pub const MAX_BATCH_LANES: usize = crate::segment::layout::MAX_LANES;
 
-/// Whether a batch of any size can be published now.
-pub fn has_room(segment: &Segment) -> bool {
+/// Makes room for a batch of any size. `false`: the ring is full, or there is no memory for its next page.
+///
+/// Then batches wait until those in flight are written. With none in flight there is always room.
+pub fn make_room(segment: &Segment) -> bool {
     let header = segment.header();
-    let used = header.manifest_head.load(Ordering::Relaxed) - header.manifest_tail.load(Ordering::Relaxed);
+    let mut head = header.manifest_head.load(Ordering::Relaxed);
+    let used = head - header.manifest_tail.load(Ordering::Relaxed);
+    if used == 0 && !head.is_multiple_of(MANIFEST_BYTES) {
+        head = rewind(segment, head);
+    }
     // Twice: the entry and the filler in front of it.
-    MANIFEST_BYTES - used >= 2 * manifest_bytes(MAX_BATCH_LANES)
+    let longest = manifest_bytes(MAX_BATCH_LANES);
+    let place = head % MANIFEST_BYTES;
+    MANIFEST_BYTES - used >= 2 * longest && segment.ensure(MANIFESTS + place, longest.min(MANIFEST_BYTES - place))
 }
 
-/// Publishes a manifest. Returns the position after it, for [`release`].
+/// Lets an empty ring go on at its start, whose pages are in memory. Returns the new head.
+fn rewind(segment: &Segment, head: u64) -> u64 {
+    let header = segment.header();
+    let start = head.next_multiple_of(MANIFEST_BYTES);
+    // A kill between two of these stores leaves filler at most.
+    fill(segment, head);
+    header.manifest_head.store(start, Ordering::Release);
+    header.manifest_tail.store(start, Ordering::Release);
+    start
+}
+
+/// Makes what lies between `position` and the end of the ring filler.
+fn fill(segment: &Segment, position: u64) {
+    let place = MANIFESTS + position % MANIFEST_BYTES;
+    // A page without memory reads as filler already.
+    if segment.has_memory(place, 4) {
+        // SAFETY: inside the manifest ring; positions are multiples of 8, so a word always fits.
+        unsafe { segment.at(place).cast::<u32>().write(0) };
+    }
+}
+
+/// Publishes a manifest, once [`make_room`] has made room. Returns the position after it, for [`release`].
 pub fn publish(segment: &Segment, mut head: ManifestHead, ranges: &[LaneRange]) -> u64 {
     let header = segment.header();
     let bytes = manifest_bytes(ranges.len());
     let mut position = header.manifest_head.load(Ordering::Relaxed);
     let to_end = MANIFEST_BYTES - position % MANIFEST_BYTES;
     if bytes > to_end {
-        // SAFETY: inside the manifest ring; positions are multiples of 32, so a word always fits.
-        unsafe { segment.at(MANIFESTS + position % MANIFEST_BYTES).cast::<u32>().write(0) };
+        fill(segment, position);
         position += to_end;
     }
     head.bytes = bytes as u32;
     head.lanes = ranges.len() as u32;
     let place = segment.at(MANIFESTS + position % MANIFEST_BYTES);
-    // SAFETY: `bytes` fit before the end of the ring, and `has_room` said that nobody needs what lies there.
+    // SAFETY: `bytes` fit before the end of the ring and have memory, and `make_room` said that nobody needs what lies there.
     unsafe {
         place.cast::<ManifestHead>().write(head);
         let first = place.add(size_of::<ManifestHead>()).cast::<LaneRange>();
@@ -58,4 +86,5 @@ const _: () = {
     assert!(size_of::<ManifestHead>() == 32);
     assert!(size_of::<LaneRange>() == 24);
     assert!(4 * manifest_bytes(MAX_BATCH_LANES) <= MANIFEST_BYTES);
+    assert!(manifest_bytes(MAX_BATCH_LANES) <= FIRST_MANIFEST_BYTES);
 };

@@ -13,11 +13,14 @@ mod flushing;
 mod life;
 mod options;
 mod outlets;
+mod place;
 mod recovery;
 mod refused;
+mod relief;
 mod routes;
 mod signals;
 mod spooling;
+mod watch;
 
 pub use admission::{Push, Refusal, Room, Waiter, make_room, push, refuse};
 pub use crash::{install_crash_drain, remove_crash_drain};
@@ -31,6 +34,7 @@ pub use life::{
 };
 pub use options::{Durability, Fallback, Options, OptionsError, QUEUE_BYTES};
 pub use outlets::{close_sink, define_format, define_route, define_site, open_sink, retire_sink, snapshot, turns};
+pub use place::LEAST_FREE_BYTES;
 pub use recovery::{
     RecoveryCounts, opened_anew, orphans, program_begins, recover, recover_targets, recovery_counts, sidecars,
 };
@@ -46,16 +50,19 @@ use crate::collector::Collector;
 use crate::lateness::Lateness;
 use crate::meters::WaitMeters;
 use crate::overflow::Budget;
+use crate::progress;
 use crate::segment::Segment;
 use crate::segment::layout::Table;
 use crate::writer::{Outlet, Syncs};
 use routes::Routes;
 use spooling::Spooler;
+use watch::Watcher;
 
 /// Segment, outlets and threads of one process image.
 #[derive(Debug)]
 pub struct Pipeline {
     segment: Arc<Segment>,
+    place: place::Chosen,
     budget: Arc<Budget>,
     blobs: Blobs,
     outlets: Mutex<Vec<Option<Arc<Outlet>>>>,
@@ -83,6 +90,8 @@ pub struct Pipeline {
     waits: WaitMeters,
     /// Where stalled sinks leave records on disk, if the user chose a folder.
     spooler: Option<Spooler>,
+    /// Delivers what dead relatives left.
+    watcher: Watcher,
     /// What makes records durable.
     syncs: Syncs,
     number: u64,
@@ -126,6 +135,7 @@ impl Pipeline {
     /// Everything before a flush is written everywhere.
     pub(crate) fn answer_ticket(&self, ticket: u64) {
         self.answered.fetch_max(ticket, Ordering::Release);
+        progress::note();
     }
 
     /// Tells callers whether waiting makes sense.

@@ -24,6 +24,7 @@ mod spooling;
 mod syncing;
 mod thread;
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -120,6 +121,8 @@ struct Waiting {
     dead: bool,
     /// When the writer was last done with an entry.
     finished_at: u64,
+    /// Flushes by their ticket, each with the last batch that has to be written before it is answered.
+    asked: VecDeque<(u64, u64)>,
     /// The sink was closed; once this flush is answered and nothing is queued, it is released.
     closing: Option<u64>,
     thread_runs: bool,
@@ -230,6 +233,7 @@ impl Outlet {
                 leave: false,
                 dead: false,
                 finished_at: 0,
+                asked: VecDeque::new(),
                 closing: None,
                 thread_runs: false,
                 spare: Vec::new(),
@@ -313,7 +317,9 @@ impl Outlet {
         self.head().bytes_written.load(Ordering::Relaxed)
     }
 
-    fn publish_fronts(&self, waiting: &Waiting) {
+    /// Tells the collector, and the callers of flushes, how far the sink has come. Call it after every change of
+    /// the entries, when the counters are as the change left them.
+    fn publish_fronts(&self, waiting: &mut Waiting) {
         let front = waiting.entries.first_batch().unwrap_or(NONE);
         let unspilled = waiting.entries.unstored().map_or(NONE, |entry| entry.batch);
         // Release: the collector frees lane space by these; the chunk's bytes were read or stored before.
@@ -322,6 +328,7 @@ impl Outlet {
         if self.bell.is_some() {
             self.overflowing_since.store(waiting.entries.overflowing_since(), Ordering::Relaxed);
         }
+        self.answer_flushes(waiting, front);
     }
 
     /// A chunk to fill, with buffers that were used before where there are some.
@@ -356,7 +363,7 @@ impl Outlet {
             is_loaded: false,
             order,
         });
-        self.publish_fronts(&waiting);
+        self.publish_fronts(&mut waiting);
         let start = !waiting.thread_runs;
         waiting.thread_runs = true;
         drop(waiting);
@@ -415,7 +422,7 @@ impl Outlet {
             self.head().overflowed_batch.store(chunk.batch, Ordering::Relaxed);
             Some(place)
         });
-        self.publish_fronts(&waiting);
+        self.publish_fronts(&mut waiting);
         if !is_stuck {
             return if waiting.entries.heap_bytes() >= HEAP_BYTES { Capacity::Busy } else { Capacity::Free };
         }

@@ -45,6 +45,42 @@ def _signalled(number: str, before: str = "") -> str:
     return f"configure()\n{before}\nlines()\nos.kill(os.getpid(), signal.{number})\nwait_for_ever()\n"
 
 
+_EVERY_SIGNAL = """\
+STAY = {
+    signal.SIGKILL, signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU,
+    signal.SIGCHLD, signal.SIGCONT, signal.SIGURG, signal.SIGWINCH,
+}
+configure()
+for number in sorted(signal.valid_signals() - STAY):
+    child = os.fork()
+    if child == 0:
+        signal.signal(number, signal.SIG_DFL)
+        lines(f"child{int(number)}", 100)
+        os.kill(os.getpid(), number)
+        wait_for_ever()
+    print(int(number), os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    log.info("parent of %d 1 end", number)
+lines("parent")
+"""
+
+_CORE_DUMPS = """import resource, shutil, tempfile
+configure()
+for number in (signal.SIGQUIT, signal.SIGXCPU, signal.SIGSYS, signal.SIGTRAP):
+    # Where the core is written to the working directory.
+    folder = tempfile.mkdtemp()
+    child = os.fork()
+    if child == 0:
+        resource.setrlimit(resource.RLIMIT_CORE, (resource.getrlimit(resource.RLIMIT_CORE)[1],) * 2)
+        os.chdir(folder)
+        lines(f"child{int(number)}")
+        os.kill(os.getpid(), number)
+        wait_for_ever()
+    status = os.waitpid(child, 0)[1]
+    print(os.WTERMSIG(status), os.WCOREDUMP(status))
+    shutil.rmtree(folder)
+lines("parent")
+"""
+
 _IN_CHILD = """\
 configure()
 lines("parent")
@@ -208,6 +244,18 @@ print(subprocess.run(["wc", "-l", "app.log"], capture_output=True, text=True).st
     # Signals.
     Ending("sigterm", _signalled("SIGTERM")),
     Ending("sighup", _signalled("SIGHUP")),
+    *(Ending(number.lower(), _signalled(number)) for number in ("SIGQUIT", "SIGUSR1", "SIGXCPU", "SIGALRM")),
+    Ending(
+        "sigpipe_at_its_default_since_before_install",
+        "signal.signal(signal.SIGPIPE, signal.SIG_DFL)\n" + _signalled("SIGPIPE"),
+    ),
+    Ending(
+        "sigpipe_at_its_default_since_after_install",
+        _signalled("SIGPIPE", "signal.signal(signal.SIGPIPE, signal.SIG_DFL)"),
+    ),
+    Ending("every_signal_that_ends_a_process_by_default", _EVERY_SIGNAL, several_writers=True),
+    Ending("core_dumps", _CORE_DUMPS, several_writers=True),
+    Ending("quick_exit_of_the_c_library", "import ctypes\nconfigure()\nlines()\nctypes.CDLL(None).quick_exit(8)\n"),
     Ending(
         "sigterm_while_a_thread_sleeps_in_c",
         """\
@@ -274,7 +322,7 @@ wait_for_ever()
         """\
 configure()
 lines()
-print([signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGPIPE)])
+print([signal.getsignal(number) for number in sorted(signal.valid_signals())])
 previous = signal.signal(signal.SIGTERM, signal.SIG_IGN)
 print(previous, signal.getsignal(signal.SIGTERM))
 print(sorted(signal.pthread_sigmask(signal.SIG_BLOCK, [])))

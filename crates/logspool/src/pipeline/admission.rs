@@ -10,14 +10,14 @@ use super::door::wait_for_death;
 use super::life::{current, existing, options};
 use crate::blob::NoRoom;
 use crate::clock::monotonic_ns;
+use crate::copies;
 use crate::durable::Undurable;
 use crate::generation;
 use crate::nap::nap;
-use crate::queue::cursor::state;
 use crate::queue::producer::{ERROR, Obstacle, Producer, RESERVED_SHARE, wake_collector};
 use crate::record::{HEAD_BYTES, Head, advance};
-use crate::segment::layout::{self, level_class};
-use crate::segment::{FIRST_RING_BYTES, Segment};
+use crate::segment::SHARED_LANES;
+use crate::segment::layout::level_class;
 use crate::writer::NONE;
 
 /// Why a record was refused.
@@ -33,6 +33,9 @@ pub enum Refusal {
     /// A large record found no place for its own file, or others took all that they may for as long as the record's level
     /// may wait.
     NoBlob = 3,
+    /// Its ids were made under another [`super::generation`]: by the parent of a forked child, or before the queue was
+    /// given up. Define them again.
+    StaleIds = 4,
 }
 
 /// Outcome of [`push`].
@@ -102,9 +105,6 @@ impl Progress {
 /// second must not keep calls waiting.
 const PROGRESS_BYTES: u64 = 64 * 1024;
 
-/// Lanes that threads share when no more lanes can be made.
-const SHARED_LANES: usize = 4;
-
 /// Bytes that large records may take at least. With more room for overflow it is as much as that: both are for sinks that
 /// take nothing.
 ///
@@ -172,7 +172,8 @@ fn give_back(producer: &mut Producer) {
 /// Tries to queue one record; never waits, makes no system call but a wake-up, runs no foreign code but `fill`.
 ///
 /// `value_bytes` is the exact number of bytes that `fill` writes at the pointer it gets; it may only store.
-/// `head.len` and `head.ticks` are set here, inside the lane's window.
+/// `head.len` and `head.ticks` are set here, inside the lane's window. Its ids must be of this [`super::generation`]: a
+/// record with others finds no room, and [`make_room`] refuses it.
 #[inline]
 pub fn push(head: Head, value_bytes: usize, fill: impl FnOnce(*mut u8)) -> Push {
     let producer = PRODUCER.get();
@@ -229,7 +230,7 @@ pub(super) fn last_push() -> Option<(&'static Pipeline, usize, u64)> {
 /// `waited` is the time this record has waited so far, kept by the caller between retries.
 pub fn make_room(level: u16, value_bytes: usize, waiter: Waiter, waited: &mut Duration) -> Room {
     let (pipeline, mut producer) = loop {
-        let Some(pipeline) = current() else { return Room::Refused(Refusal::NoLane) };
+        let Some(pipeline) = current() else { return refused_without_queue(level) };
         pipeline.ensure_threads();
         let Some(producer) = renew(pipeline) else { return refused(pipeline, level, Refusal::NoLane) };
         // Behind `renew`: a producer that took over the turn of a dying process must not push in it. Acquire pairs with
@@ -243,6 +244,9 @@ pub fn make_room(level: u16, value_bytes: usize, waiter: Waiter, waited: &mut Du
     };
     // SAFETY: owned by this thread alone, and nothing below reaches `PRODUCER`.
     let producer = unsafe { producer.as_mut() };
+    if producer.take_stale_ids() {
+        return refused(pipeline, level, Refusal::StaleIds);
+    }
     let needed = advance(HEAD_BYTES + value_bytes) as u64;
     let grown = |producer: &mut Producer| pipeline.grow(producer);
     let mut needed_here = needed;
@@ -278,7 +282,10 @@ pub fn make_room(level: u16, value_bytes: usize, waiter: Waiter, waited: &mut Du
 
 /// Counts a record that the caller gave up while it waited for room.
 pub fn refuse(level: u16, reason: Refusal) {
-    let Some(pipeline) = current() else { return };
+    let Some(pipeline) = current() else {
+        let _ = refused_without_queue(level);
+        return;
+    };
     if let Some(mut producer) = NonNull::new(PRODUCER.get()) {
         // SAFETY: only this thread has the pointer.
         let producer = unsafe { producer.as_mut() };
@@ -289,8 +296,16 @@ pub fn refuse(level: u16, reason: Refusal) {
     let _ = refused(pipeline, level, reason);
 }
 
+/// Counts a record of a copy of the library that may have no queue in this process, or for which there is no memory.
+fn refused_without_queue(level: u16) -> Room {
+    copies::count_refusal(level);
+    Room::Refused(Refusal::NoLane)
+}
+
 fn refused(pipeline: &Pipeline, level: u16, reason: Refusal) -> Room {
-    pipeline.segment.header().refused[reason as usize][level_class(level)].fetch_add(1, Ordering::Relaxed);
+    let header = pipeline.segment.header();
+    let counters = header.refused.get(reason as usize).unwrap_or(&header.stale_ids);
+    counters[level_class(level)].fetch_add(1, Ordering::Relaxed);
     Room::Refused(reason)
 }
 
@@ -318,18 +333,6 @@ fn renew(pipeline: &'static Pipeline) -> Option<NonNull<Producer>> {
     NonNull::new(producer)
 }
 
-/// Makes the lanes that threads share when there are no others, while there is surely room.
-pub(super) fn prepare_shared_lanes(segment: &Segment) {
-    for index in 0..SHARED_LANES {
-        let lane = segment.lane(index);
-        if let Some(offset) = segment.take_ring(FIRST_RING_BYTES) {
-            lane.give_ring(offset, FIRST_RING_BYTES);
-            lane.state.word.store(state::SHARED, Ordering::Release);
-        }
-    }
-    segment.header().lanes.store(SHARED_LANES as u32, Ordering::Release);
-}
-
 impl Pipeline {
     /// A lane of its own for the calling thread, else a shared one.
     fn claim_lane(&self) -> Option<Producer> {
@@ -340,26 +343,15 @@ impl Pipeline {
                 return Some(Producer::new(segment, index, false, self.number));
             }
         }
-        self.new_lane().or_else(|| {
-            // SAFETY: gettid has no preconditions.
-            let thread = unsafe { libc::syscall(libc::SYS_gettid) } as usize;
-            let index = thread % SHARED_LANES;
-            let usable = segment.lane(index).first_offset.load(Ordering::Acquire) != 0;
-            usable.then(|| Producer::new(segment, index, true, self.number))
-        })
-    }
-
-    fn new_lane(&self) -> Option<Producer> {
-        let segment = &self.segment;
-        let offset = segment.take_ring(FIRST_RING_BYTES)?;
-        let index = segment.header().lanes.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |lanes| {
-            ((lanes as usize) < layout::MAX_LANES).then_some(lanes + 1)
-        });
-        let index = index.ok()? as usize;
-        let lane = segment.lane(index);
-        lane.give_ring(offset, FIRST_RING_BYTES);
-        lane.state.make_owned();
-        Some(Producer::new(segment, index, false, self.number))
+        if let Some(index) = segment.take_lane() {
+            return Some(Producer::new(segment, index, false, self.number));
+        }
+        // SAFETY: gettid has no preconditions.
+        let thread = unsafe { libc::syscall(libc::SYS_gettid) } as usize;
+        // Without memory for that one the threads share those that are open.
+        let mut shared = (0..SHARED_LANES).map(|step| (thread + step) % SHARED_LANES);
+        let index = shared.find(|index| segment.open_shared_lane(*index))?;
+        Some(Producer::new(segment, index, true, self.number))
     }
 
     fn grow(&self, producer: &mut Producer) -> bool {

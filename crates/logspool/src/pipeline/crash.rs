@@ -1,5 +1,5 @@
-//! A crash: SIGSEGV, SIGABRT, SIGBUS, SIGFPE and SIGILL wait until what is queued is written, then end the process as
-//! they would have.
+//! A crash: SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGTRAP and SIGSYS wait until what is queued is written, then end
+//! the process as they would have.
 //!
 //! The records lie in shared memory and would be delivered by the next start; this is for whoever looks into the file
 //! right after the crash. So the wait is short, and gives up where there is nobody to do the work: in the collector
@@ -23,8 +23,12 @@ use super::signals::{SIGNAL_PATIENCE, unlink_in_handler};
 use crate::clock::monotonic_ns;
 use crate::nap::nap;
 
-/// What ends a program by its own fault: the signals that Python's faulthandler watches.
-const SIGNALS: [libc::c_int; 5] = [libc::SIGSEGV, libc::SIGABRT, libc::SIGBUS, libc::SIGFPE, libc::SIGILL];
+/// What ends a program by its own fault: the signals that Python's faulthandler watches, and [`OF_TOOLS`].
+pub(super) const SIGNALS: [libc::c_int; 7] =
+    [libc::SIGSEGV, libc::SIGABRT, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGSYS];
+
+/// Debuggers and sandboxes handle these by the thousand in a healthy process: handled only at their default disposition.
+const OF_TOOLS: [libc::c_int; 2] = [libc::SIGTRAP, libc::SIGSYS];
 
 /// What all waits of a process come to at most.
 ///
@@ -74,7 +78,8 @@ pub fn install_crash_drain() {
     give_stack();
     for (place, signal) in BEFORE.iter().zip(SIGNALS) {
         let Some(before) = action_of(signal) else { continue };
-        if is_ours(&before) || before.sa_sigaction == libc::SIG_IGN {
+        let is_handled = before.sa_sigaction != libc::SIG_DFL;
+        if is_ours(&before) || before.sa_sigaction == libc::SIG_IGN || is_handled && OF_TOOLS.contains(&signal) {
             continue;
         }
         // Release pairs with the Acquire in `pass_on`. Before the handler is there: it may be called at once.

@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use super::life::queue_folder;
 use crate::clock;
-use crate::recover::{self, Options, Orphan, Report, Retention, Undeliverable, Want};
+use crate::copies;
+use crate::recover::{self, Deliver, Options, Orphan, Report, Retention, Undeliverable, Want};
+use crate::segment::folder::Folder;
 use crate::sidecar;
 
 static RECORDS: AtomicU64 = AtomicU64::new(0);
@@ -70,13 +72,16 @@ fn was_opened_anew(path: &Path) -> bool {
     std::iter::successors(newest, |anew| anew.before).any(|anew| anew.path == path)
 }
 
-fn run(folder: &Path, want: impl Fn(&Path) -> bool, undeliverable: Undeliverable) -> io::Result<Report> {
+/// What becomes of what a dead process left for a wanted file.
+fn deliver_to(path: &Path) -> Want {
     let begun = BEGUN_NS.get().copied().unwrap_or(i64::MIN);
-    let want = |path: &Path| match want(path) {
-        true if was_opened_anew(path) => Want::DoneAway(begun),
-        true => Want::Append,
-        false => Want::Leave,
-    };
+    if was_opened_anew(path) { Want::DoneAway(begun) } else { Want::Append }
+}
+
+fn run(folder: &Path, want: impl Fn(&Path) -> bool, undeliverable: Undeliverable) -> io::Result<Report> {
+    // To close a file that another copy has locked would drop its lock.
+    copies::check()?;
+    let want = |path: &Path| if want(path) { deliver_to(path) } else { Want::Leave };
     // A folder that is not this process's queue may be one of spools, which others may enter.
     let by_hand = Some(folder).filter(|folder| *folder != queue_folder());
     let mut report = match recover::recover_as(folder, want, Options { undeliverable }) {
@@ -90,6 +95,12 @@ fn run(folder: &Path, want: impl Fn(&Path) -> bool, undeliverable: Undeliverable
     for spools in [super::life::options().spool_dir.as_deref(), by_hand].into_iter().flatten() {
         report.add(recover::recover_spools(spools, own, |path| want(path) == Want::Append)?);
     }
+    count(&report);
+    Ok(report)
+}
+
+/// Counts what a recovery did, and says what it gave up.
+fn count(report: &Report) {
     DISCARDED.fetch_add(report.done_away, Ordering::Relaxed);
     RECORDS.fetch_add(report.records(), Ordering::Relaxed);
     let discarded: u64 = report.removed.iter().map(|removed| removed.discarded).sum();
@@ -99,7 +110,18 @@ fn run(folder: &Path, want: impl Fn(&Path) -> bool, undeliverable: Undeliverable
             "logspool: {discarded} records that a killed process had queued for its terminal or pipe are given up\n"
         ));
     }
-    Ok(report)
+}
+
+/// Delivers what dead processes of this pid namespace left in the folder, for any file, until `stop`. Returns whether
+/// others are there from whom more may come.
+///
+/// # Errors
+///
+/// When the folder cannot be read.
+pub(super) fn deliver_relatives(folder: &Folder, which: Deliver, stop: impl Fn() -> bool) -> io::Result<bool> {
+    let found = recover::deliver_relatives(folder, which, deliver_to, stop)?;
+    count(&found.report);
+    Ok(found.has_others)
 }
 
 /// Delivers what dead processes left in `folder` for any file. `None` is this process's queue folder.
@@ -109,20 +131,22 @@ fn run(folder: &Path, want: impl Fn(&Path) -> bool, undeliverable: Undeliverable
 ///
 /// # Errors
 ///
-/// When the folder cannot be read or is not ours alone.
+/// When the folder cannot be read or is not ours alone; when another copy of this library has the queue of the process.
 pub fn recover(folder: Option<&Path>) -> io::Result<Report> {
     run(&folder.map_or_else(queue_folder, Path::to_owned), |_| true, Undeliverable::Discard)
 }
 
-/// Delivers what dead processes left for these files, and removes what holds nothing any more.
+/// Delivers what dead processes left for these files, and removes what holds nothing any more. Where tmpfs is short,
+/// what they left for other files comes first.
 ///
 /// Records for terminals and pipes stay and are listed, until what stays exceeds the folder's cap; then those
 /// that can go nowhere are given up, with a line on standard error.
 ///
 /// # Errors
 ///
-/// When the folder cannot be read or is not ours alone.
+/// When the folder cannot be read or is not ours alone; when another copy of this library has the queue of the process.
 pub fn recover_targets(paths: &[PathBuf]) -> io::Result<Report> {
+    super::relief::relieve(&queue_folder());
     run_capped(&queue_folder(), |path| paths.iter().any(|wanted| wanted == path))
 }
 
@@ -142,8 +166,9 @@ pub(super) fn recover_target(folder: &Path, target: &Path) {
 ///
 /// # Errors
 ///
-/// When the folder cannot be read or is not ours alone.
+/// When the folder cannot be read or is not ours alone; when another copy of this library has the queue of the process.
 pub fn orphans(folder: Option<&Path>) -> io::Result<Vec<Orphan>> {
+    copies::check()?;
     recover::scan(&folder.map_or_else(queue_folder, Path::to_owned))
 }
 
@@ -152,7 +177,8 @@ pub fn orphans(folder: Option<&Path>) -> io::Result<Vec<Orphan>> {
 ///
 /// # Errors
 ///
-/// When the folder cannot be read or is not ours alone.
+/// When the folder cannot be read or is not ours alone; when another copy of this library has the queue of the process.
 pub fn sidecars(folder: Option<&Path>) -> io::Result<Vec<sidecar::Listed>> {
+    copies::check()?;
     sidecar::list(&folder.map_or_else(queue_folder, Path::to_owned))
 }

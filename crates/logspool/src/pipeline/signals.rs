@@ -1,4 +1,5 @@
-//! The end by SIGTERM and SIGHUP, where nobody else has a handler for them: what is queued is written first.
+//! The end by a signal whose default action ends the process, where that is its disposition: what is queued is written
+//! first. The signals of a crash are in `crash.rs`.
 //!
 //! The handler waits for the native threads, and they may wait for the thread that it interrupts: for a lock of the
 //! allocator or of the dynamic linker, or for one of ours. So it waits a while, lets that thread go on for a moment,
@@ -13,10 +14,10 @@ use std::time::Duration;
 
 use super::life::existing;
 use super::spooling::Spooler;
-use super::{Pipeline, door};
+use super::{Pipeline, crash, door};
 use crate::clock::monotonic_ns;
 use crate::nap::nap;
-use crate::segment::layout::{LEVEL_CLASSES, MAX_SINKS};
+use crate::segment::layout::LEVEL_CLASSES;
 use crate::sidecar;
 
 /// How long the handler waits for pushes: the one that it interrupted itself does not end.
@@ -52,7 +53,16 @@ fn is_first() -> bool {
     unsafe { libc::getpid() == 1 }
 }
 
-/// Lets SIGTERM and SIGHUP drain first, where their disposition is the default one and ends the process.
+/// Whether this handler is for the signal: its default action ends the process, and `crash.rs` does not have it.
+fn drains(signal: libc::c_int) -> bool {
+    let cannot_be_handled = matches!(signal, libc::SIGKILL | libc::SIGSTOP);
+    let stops = matches!(signal, libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU);
+    let is_ignored = matches!(signal, libc::SIGCHLD | libc::SIGCONT | libc::SIGURG | libc::SIGWINCH);
+    !(cannot_be_handled || stops || is_ignored || crash::SIGNALS.contains(&signal))
+}
+
+/// Writes what is queued before a signal ends the process. Changes only signals at their default disposition, so it may
+/// be called again whenever one has returned to that.
 pub fn install_signal_drain(timeout: Duration) {
     TIMEOUT_NS.store(timeout.as_nanos().min(u128::from(u64::MAX / 4)) as u64, Ordering::Relaxed);
     FOR_CHILDREN.store(is_first(), Ordering::Relaxed);
@@ -69,7 +79,8 @@ pub(super) fn install_in_child() {
 }
 
 fn install() {
-    for signal in [libc::SIGTERM, libc::SIGHUP] {
+    // The C library refuses the few that it keeps for itself.
+    for signal in (1..=libc::SIGRTMAX()).filter(|signal| drains(*signal)) {
         // SAFETY: all-zero sigaction structs are valid; the handler does only async-signal-safe things.
         unsafe {
             let mut before: libc::sigaction = std::mem::zeroed();
@@ -111,8 +122,8 @@ extern "C" fn drain_and_die(signal: libc::c_int) {
             }
         }
     }
-    // SAFETY: signal and raise are async-signal-safe; the default action of these signals ends the process
-    // as soon as the handler returns and unblocks them.
+    // SAFETY: signal and raise are async-signal-safe; the default action of these signals ends the process, with a core
+    // dump where it has one, as soon as the handler returns and unblocks them.
     unsafe {
         libc::signal(signal, libc::SIG_DFL);
         libc::raise(signal);
@@ -188,7 +199,8 @@ fn holds_nothing(pipeline: &Pipeline) -> bool {
     let sum = |counters: &[AtomicU64; LEVEL_CLASSES]| counters.iter().map(|each| each.load(Ordering::Relaxed)).sum();
     let lanes = pipeline.segment.header().lanes.load(Ordering::Acquire) as usize;
     let mut lanes = (0..lanes).map(|index| pipeline.segment.lane(index));
-    let mut sinks = (0..MAX_SINKS).map(|slot| pipeline.segment.sink(slot));
+    let sinks = pipeline.segment.header().sinks.load(Ordering::Acquire) as usize;
+    let mut sinks = (0..sinks).map(|slot| pipeline.segment.sink(slot));
     lanes.all(|lane| lane.producer.published() == lane.consumer.released())
         && sinks.all(|head| {
             let accepted: u64 = sum(&head.accepted);

@@ -9,11 +9,10 @@ use std::io;
 use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
 
-use super::image::sink_offset;
 use super::leftover::Leftover;
 use super::work::Work;
 use crate::segment::folder::Folder;
-use crate::segment::layout::{Header, NO_BATCH, Numbered, SinkHead};
+use crate::segment::layout::{Header, NO_BATCH, Numbered, SinkHead, sink_offset};
 use crate::spool::pointer;
 
 /// See the file head.
@@ -59,6 +58,20 @@ impl<'a> Claim<'a> {
             Some(segment) => segment.write_all_at(&word.to_ne_bytes(), offset),
             None => Ok(()),
         }
+    }
+
+    /// Sets the word at an offset of the segment, where it is lower.
+    ///
+    /// # Errors
+    ///
+    /// What the system said.
+    pub fn raise(&self, offset: u64, word: u64) -> io::Result<()> {
+        if self.word(offset as usize)? < word { self.set_word(offset, word) } else { Ok(()) }
+    }
+
+    /// See [`Work::alone`].
+    pub fn alone<R>(&self, work: impl FnOnce() -> R) -> Option<R> {
+        self.work.alone(work)
     }
 
     /// Begins a generation of its own, one for all who share it. Call before anything is read that is delivered later.

@@ -4,13 +4,14 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::segment::folder::{self, Folder, is_locked};
+use crate::segment::folder::{Folder, is_locked};
+use crate::segment::identity::ProcessIdentity;
 use crate::segment::layout::MAX_SINKS;
 
 /// Files of one NAME.
 #[derive(Debug, Clone, Default)]
 pub struct Leftover {
-    /// `<pid namespace>-<pid>-<process start>-<exec>`.
+    /// See [`ProcessIdentity`].
     pub name: String,
     /// Whether there is a segment.
     pub segment: bool,
@@ -69,18 +70,22 @@ fn kind(suffix: &str) -> Option<Kind> {
     }
 }
 
-/// Everything in the folder that other processes made, oldest first. Files that are not ours stay unseen.
+/// Everything in the folder that other processes made, oldest first. Files that are not ours stay unseen, and so do those
+/// of this process: the kernel shows no process its own locks, and to close its lock file would drop the lock.
 ///
 /// # Errors
 ///
 /// When the folder cannot be read.
 pub fn list(folder: &Folder) -> io::Result<Vec<Leftover>> {
-    let own = folder::process_name();
+    list_where(folder, |_| true)
+}
+
+fn list_where(folder: &Folder, which: impl Fn(&str) -> bool) -> io::Result<Vec<Leftover>> {
     let mut found: Vec<Leftover> = Vec::new();
     // Sorted, so the files of one process stand together.
     for file_name in folder.names()? {
         let Some((name, suffix)) = file_name.split_once('.') else { continue };
-        if name == own || Identity::of(name).is_none() {
+        if !which(name) || ProcessIdentity::parse(name).is_none_or(|identity| identity.is_this()) {
             continue;
         }
         if let Some(kind) = kind(suffix) {
@@ -106,7 +111,7 @@ impl Leftover {
     /// When the folder cannot be read.
     pub fn find(folder: &Folder, name: &str) -> io::Result<Self> {
         let none = Self { name: name.to_owned(), ..Self::default() };
-        Ok(list(folder)?.into_iter().find(|leftover| leftover.name == name).unwrap_or(none))
+        Ok(list_where(folder, |each| each == name)?.pop().unwrap_or(none))
     }
 
     fn add(&mut self, folder: &Folder, file_name: &str, kind: Kind) {
@@ -142,9 +147,17 @@ impl Leftover {
         self.segment_bytes + self.overflow_bytes + self.blob_bytes
     }
 
+    /// The same at this moment: some of it may have been given back.
+    pub fn bytes_now(&self, folder: &Folder) -> u64 {
+        let overflow = self.overflow.iter().map(|(sink, number)| self.overflow_name(*sink, *number));
+        let blobs = self.blobs.iter().map(|number| self.blob_name(*number));
+        let names = overflow.chain(blobs).chain([self.segment_name()]);
+        names.filter_map(|name| folder.status(&name).ok()).map(|status| status.st_blocks as u64 * 512).sum()
+    }
+
     /// Process id, in the pid namespace of its process.
     pub fn pid(&self) -> u32 {
-        Identity::of(&self.name).map_or(0, |identity| identity.pid)
+        ProcessIdentity::parse(&self.name).map_or(0, |identity| identity.pid)
     }
 
     /// File name of the segment.
@@ -167,43 +180,41 @@ impl Leftover {
         format!("{}.blob-{number}", self.name)
     }
 
+    /// Whether its process was in this pid namespace. Paths mean the same there, as far as one can tell.
+    pub fn is_of_this_namespace(&self) -> bool {
+        ProcessIdentity::parse(&self.name)
+            .is_some_and(|identity| identity.namespace == ProcessIdentity::of_this().namespace)
+    }
+
+    /// Whether the process is there and has the segment mapped. A program that closes all descriptors loses its lock; one
+    /// that has executed another program has lost its mappings too.
+    fn is_mapped_by_owner(&self) -> bool {
+        let maps = || std::fs::read(format!("/proc/{}/maps", self.pid()));
+        self.is_of_this_namespace()
+            && maps().is_ok_and(|maps| String::from_utf8_lossy(&maps).contains(&self.segment_name()))
+    }
+
     /// Whether the process is there. Nothing is changed by asking.
     pub fn owner(&self, folder: &Folder) -> Owner {
         if self.lock {
             return match folder.open_file(&self.lock_name()).and_then(|lock| is_locked(lock.as_raw_fd())) {
+                Ok(false) if self.is_mapped_by_owner() => Owner::Alive,
                 Ok(false) => Owner::Dead,
                 Ok(true) => Owner::Alive,
                 Err(_) => Owner::Unknown,
             };
         }
         // Its maker may have removed the lock and gone on. The process id tells, in our own pid namespace.
-        match Identity::of(&self.name) {
-            Some(identity) if identity.namespace == folder::pid_namespace() => {
-                let there = folder::start_of(&identity.pid.to_string()) == Some(identity.start);
-                if there { Owner::Unknown } else { Owner::Dead }
+        match ProcessIdentity::parse(&self.name) {
+            Some(identity) if identity.namespace == ProcessIdentity::of_this().namespace => {
+                if identity.is_there() {
+                    Owner::Unknown
+                } else {
+                    Owner::Dead
+                }
             }
             _ => Owner::Unknown,
         }
-    }
-}
-
-/// The parts of a NAME.
-struct Identity {
-    namespace: u64,
-    pid: u32,
-    start: u64,
-}
-
-impl Identity {
-    fn of(name: &str) -> Option<Self> {
-        let mut parts = name.split('-');
-        let identity = Self {
-            namespace: parts.next()?.parse().ok()?,
-            pid: parts.next()?.parse().ok()?,
-            start: parts.next()?.parse().ok()?,
-        };
-        let exec = parts.next()?;
-        (parts.next().is_none() && exec.chars().all(|digit| digit.is_ascii_hexdigit())).then_some(identity)
     }
 }
 
@@ -218,7 +229,5 @@ mod tests {
         for foreign in ["over-3", "over-999-1", "blob-x", "seg.bak", ""] {
             assert_eq!(None, kind(foreign));
         }
-        assert_eq!(42, Identity::of("4026531836-42-99-00ff00ff00ff00ff").unwrap().pid);
-        assert!(Identity::of("a-b").is_none());
     }
 }

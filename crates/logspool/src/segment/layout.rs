@@ -7,24 +7,23 @@
 //! 148 KiB  sinks         64 KiB   128 checkpoints and counters of 512 bytes
 //! 212 KiB  indexes       84 KiB   8,192 sites, 2,048 routes, 256 formats, 128 sinks: where the definition lies
 //! ...      manifests    256 KiB   byte ring of batch manifests
-//! ...      definitions    2 MiB   fallocated in steps
-//! ...      rings     the rest     fallocated one by one
+//! ...      definitions    2 MiB
+//! ...      rings     the rest     those of the shared lanes first
 //! ```
+//!
+//! The file is sparse. A new segment has memory for the first page of each table and for two rings, some 100 KiB;
+//! the rest is allocated page by page as tables fill, and ring by ring (`pages.rs`).
 //!
 //! Every reference is an offset from the start of the segment, never a pointer.
 //! A word of an index is the offset of a definition in its lower half (0: none) and the generation of its id in the
 //! upper one: places of routes and sinks are used again once nothing refers to the old ones, under another id.
 //! A definition is its length and the bytes it may take, both `u32`, then the bytes.
-//! Everything but definitions and rings is fallocated when the segment is made; each ring is fallocated
-//! when a lane gets it. So a full tmpfs is an error at that moment, never a SIGBUS later.
 //! Numbers are in native byte order: a segment never leaves its host.
 //!
 //! A head of a sink whose service confirms what it got also tells how the records on their way to it are numbered, so
 //! that a recoverer can go on where the process was killed: see [`SinkHead::epoch`]. Segments of before have zeros there.
 //!
-//! Room is left for several cores (a wheel and a C++ library) in one process: they find the segment by its
-//! name, claim lanes and ids by compare-and-swap, and exactly one of them holds [`Header::collector`].
-//! A core that finds another [`Header::major`] makes a segment of its own.
+//! A process has one segment, and one copy of the library uses it: see `copies.rs`.
 
 use crate::queue::cursor::{ConsumerCursor, LaneState, NOT_GROWN, ProducerCursor};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
@@ -38,7 +37,7 @@ pub const MINOR: u32 = 0;
 
 /// Levels are counted in six classes: below DEBUG, DEBUG, INFO, WARNING, ERROR, CRITICAL.
 pub const LEVEL_CLASSES: usize = 6;
-/// Reasons for a refusal, see `pipeline::Refusal`.
+/// Reasons for a refusal that are counted in each lane, see `pipeline::Refusal`.
 pub const REFUSALS: usize = 4;
 /// Reasons for a drop at a sink, see `stats::DropReason`.
 pub const DROPS: usize = 6;
@@ -64,6 +63,8 @@ pub const MAX_FORMATS: usize = 256;
 pub const MAX_POINTS: usize = 512;
 /// Bytes of the manifest ring.
 pub const MANIFEST_BYTES: u64 = 256 * 1024;
+/// Bytes at the start of the manifest ring that always have memory: room for the longest manifest.
+pub const FIRST_MANIFEST_BYTES: u64 = 8 * 1024;
 /// Bytes of all definitions.
 pub const DEFINITION_BYTES: u64 = 2 * 1024 * 1024;
 
@@ -132,6 +133,8 @@ pub struct Header {
     pub recoverer: AtomicU64,
     /// Records and bytes that a recoverer could not read. A segment with any is kept for a person to look at.
     pub unreadable: AtomicU64,
+    /// Records refused because their ids were of another segment, per level class. Older segments have zeros there.
+    pub stale_ids: [AtomicU64; LEVEL_CLASSES],
 }
 
 /// Head of one lane.
@@ -330,6 +333,16 @@ impl Table {
         };
         INDEXES + 8 * before as u64
     }
+}
+
+/// Offset of the head of lane `index`.
+pub const fn lane_offset(index: usize) -> u64 {
+    LANES + (index * size_of::<LaneHead>()) as u64
+}
+
+/// Offset of the head of sink `index`.
+pub const fn sink_offset(index: usize) -> u64 {
+    SINKS + (index * size_of::<SinkHead>()) as u64
 }
 
 /// Offset of the calibration points.

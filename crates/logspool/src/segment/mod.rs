@@ -1,41 +1,65 @@
 //! The segment: one shared mapping per process that holds its lanes and everything needed to read them.
 //!
 //! Stop on the line: *queue*. The layout is [`layout`]'s; who may use the folder, names and locks are
-//! [`folder`]'s. This file makes, maps and removes segments and hands out parts of them.
+//! [`folder`]'s; which parts have memory is [`pages`]'s, lanes and rings are given out by `rings.rs`. This file makes,
+//! maps and removes segments and stores definitions.
 //! The mapping is not inherited by fork (MADV_DONTFORK): a child that touched it would die, so every hot
 //! path compares the process generation first (see `generation.rs`).
 
+mod available;
 pub mod folder;
+pub mod handover;
+pub mod held;
+pub mod identity;
 pub mod layout;
+#[cfg(test)]
+mod memory;
+mod own_files;
+mod pages;
+mod rings;
 
 use std::ffi::CString;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+#[cfg(test)]
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
 use crate::clock::{self, Point};
-use crate::nap::nap;
+use crate::kernel;
 use crate::record::{Encoder, Value, Values};
 use folder::Folder;
+use identity::ProcessIdentity;
 use layout::{Header, LaneHead, SinkHead, Table};
+use pages::{DEFINITION_STEP, Pages};
+pub use pages::{PAGE, punch};
+pub use rings::SHARED_LANES;
 
 /// A mapped segment.
 #[derive(Debug)]
-pub struct Segment {
+pub(crate) struct Segment {
     base: NonNull<u8>,
     bytes: u64,
     ring_limit: u64,
     home: Option<Home>,
+    pages: Pages,
+    /// Bytes of rings that have memory.
+    ring_bytes: AtomicU64,
+    /// Held while a shared lane gets its ring.
+    opening: Mutex<()>,
     /// Offset and bytes of places of definitions that are used no more.
     spare: Mutex<Vec<(u64, u64)>>,
     /// Overflow files made so far.
     overflows: AtomicU32,
+    /// Every id is larger; a multiple of the capacity of each table.
+    first_id: u32,
 }
+
+/// The largest id that any segment of this process, or of its parents before they forked it, has given out.
+static LARGEST_ID: AtomicU32 = AtomicU32::new(0);
 
 /// The files of a segment on tmpfs.
 #[derive(Debug)]
@@ -56,21 +80,13 @@ unsafe impl Sync for Segment {}
 
 /// Bytes of a lane's first ring.
 ///
-/// Chosen: 32 KiB hold about 500 records; 16 of them are 512 KiB per process, which 200 processes can afford.
+/// Chosen: 32 KiB hold about 500 records. Two of them are most of what a process takes that logs little.
 pub const FIRST_RING_BYTES: u64 = 32 * 1024;
-/// Lanes whose first ring is made with the segment.
-pub const PREPARED_LANES: u64 = 16;
-/// Step in which definitions are fallocated.
-const DEFINITION_STEP: u64 = 64 * 1024;
 /// Chosen: caps what one process may take of a shared tmpfs; 64 MiB is 220 fully grown lanes.
 pub const MAX_RING_TOTAL: u64 = 64 * 1024 * 1024;
 
 /// The lower half of a word: of an index, where the definition lies; of a definition, its length.
 const OFFSET_MASK: u64 = u32::MAX as u64;
-
-/// How long the own lock is tried for, and the pause between two tries. A recoverer needs microseconds.
-const LOCK_PATIENCE: Duration = Duration::from_millis(100);
-const LOCK_PAUSE: Duration = Duration::from_millis(1);
 
 fn check(result: i32) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
@@ -81,28 +97,36 @@ impl Segment {
     ///
     /// # Errors
     ///
-    /// When the folder cannot be used, is no tmpfs, or has no room for the fixed part and the first lanes.
+    /// When the folder cannot be used, or has no room for the first pages and the first shared lane.
+    /// `AlreadyExists`: another copy of this library in the process has its segment there.
+    #[cfg(test)]
     pub fn create(path: &Path, ring_limit: Option<u64>) -> io::Result<Self> {
-        let folder = Folder::open(path)?;
-        if !folder.is_memory()? {
-            let text = format!("{} is not on a tmpfs, where a hung disk could stall callers", path.display());
+        Self::create_in(Folder::open(path)?, ring_limit)
+    }
+
+    /// Makes the segment of this process in an open folder.
+    ///
+    /// # Errors
+    ///
+    /// When there is no room for the first pages and the first shared lane; what the system said. `AlreadyExists`:
+    /// another copy of this library in the process has its segment there.
+    pub fn create_in(folder: Folder, ring_limit: Option<u64>) -> io::Result<Self> {
+        if !kernel::has_record_locks() {
+            let text = "the system refuses record locks, by which others see that this process lives";
             return Err(io::Error::new(io::ErrorKind::Unsupported, text));
         }
         let free = folder.free_bytes()?;
         let ring_limit = ring_limit.unwrap_or((free / 8).min(MAX_RING_TOTAL)).max(FIRST_RING_BYTES);
         let bytes = layout::RINGS + ring_limit;
-        let name = folder::process_name();
-        let lock = own_lock(&folder, &name)?;
-        // What lies under this name can only be of this very process image: a fork's child of the same pid
-        // after a wrap of start times is not possible while the lock was free. It is unfinished; begin anew.
-        folder.remove(&format!("{name}.seg"))?;
-        let file = folder.create(&format!("{name}.seg"))?;
-        let prepared = (PREPARED_LANES * FIRST_RING_BYTES).min(ring_limit);
+        let name = ProcessIdentity::of_this().to_string();
+        let (lock, file) = own_files::make(&folder, &name)?;
+        let pages = Pages::default();
         let made = (|| {
             // SAFETY: plain system calls on a descriptor that is open.
             check(unsafe { libc::ftruncate(file.as_raw_fd(), bytes as i64) })?;
-            allocate(&file, 0, layout::DEFINITIONS + DEFINITION_STEP)?;
-            allocate(&file, layout::RINGS, prepared)?;
+            pages.begin(&file)?;
+            // Of the first shared lane: a thread that gets none of its own finds that one.
+            pages.take_ring(&file, layout::RINGS, FIRST_RING_BYTES)?;
             map(Some(&file), bytes)
         })();
         let base = match made {
@@ -120,8 +144,12 @@ impl Segment {
             base,
             bytes,
             ring_limit,
+            pages,
+            ring_bytes: AtomicU64::new(0),
+            opening: Mutex::default(),
             spare: Mutex::default(),
             overflows: AtomicU32::new(0),
+            first_id: 0,
             home: Some(Home { folder, signal_names, name, file, _lock: lock }),
         };
         segment.initialize();
@@ -141,8 +169,12 @@ impl Segment {
             bytes,
             ring_limit,
             home: None,
+            pages: Pages::default(),
+            ring_bytes: AtomicU64::new(0),
+            opening: Mutex::default(),
             spare: Mutex::default(),
             overflows: AtomicU32::new(0),
+            first_id: 0,
         };
         segment.initialize();
         Ok(segment)
@@ -150,6 +182,7 @@ impl Segment {
 
     fn initialize(&self) {
         let header = self.base.as_ptr().cast::<Header>();
+        let this = ProcessIdentity::of_this();
         let mut uuid = [0_u8; 16];
         // SAFETY: `uuid` is a valid place for 16 bytes; the result may be short only for larger requests.
         unsafe { libc::getrandom(uuid.as_mut_ptr().cast(), uuid.len(), 0) };
@@ -161,8 +194,8 @@ impl Segment {
             (*header).uuid = uuid;
             (*header).pid = std::process::id();
             (*header).clock = clock::kind() as u32;
-            (*header).process_start = folder::process_start();
-            (*header).pid_namespace = folder::pid_namespace();
+            (*header).process_start = this.start;
+            (*header).pid_namespace = this.namespace;
             (*header).created_ns = clock::wall_ns();
         }
         let header = self.header();
@@ -184,18 +217,18 @@ impl Segment {
         unsafe { self.base.cast::<Header>().as_ref() }
     }
 
-    /// Head of lane `index`.
+    /// Head of lane `index`, below the number of lanes in the header: there is no memory beyond.
     pub fn lane(&self, index: usize) -> &LaneHead {
         assert!(index < layout::MAX_LANES);
         // SAFETY: inside the fixed part, aligned by the layout, zero is a valid value, all words are atomics.
-        unsafe { &*self.at(layout::LANES + (index * size_of::<LaneHead>()) as u64).cast::<LaneHead>() }
+        unsafe { &*self.at(layout::lane_offset(index)).cast::<LaneHead>() }
     }
 
-    /// Head of sink `index`.
+    /// Head of sink `index`, below the number of sinks in the header: there is no memory beyond.
     pub fn sink(&self, index: usize) -> &SinkHead {
         assert!(index < layout::MAX_SINKS);
         // SAFETY: as in `lane`.
-        unsafe { &*self.at(layout::SINKS + (index * size_of::<SinkHead>()) as u64).cast::<SinkHead>() }
+        unsafe { &*self.at(layout::sink_offset(index)).cast::<SinkHead>() }
     }
 
     /// Address of an offset inside the segment.
@@ -205,11 +238,6 @@ impl Segment {
         unsafe { self.base.as_ptr().add(offset as usize) }
     }
 
-    /// Most bytes that rings may take.
-    pub fn ring_limit(&self) -> u64 {
-        self.ring_limit
-    }
-
     /// A number for the next overflow file: they ascend for each sink, also where one stands in another's place.
     pub fn next_overflow(&self) -> u32 {
         self.overflows.fetch_add(1, Ordering::Relaxed)
@@ -217,7 +245,7 @@ impl Segment {
 
     /// Whether records in it survive the process.
     pub fn survives(&self) -> bool {
-        self.home.is_some()
+        self.home.as_ref().is_some_and(|home| home.folder.outlives_process())
     }
 
     /// Folder and NAME, when it has a file.
@@ -228,51 +256,93 @@ impl Segment {
     /// Whether the file is still in its folder (logind removes a user's shared memory at logout).
     pub fn is_linked(&self) -> bool {
         use std::os::unix::fs::MetadataExt;
-        self.home.as_ref().is_none_or(|home| home.file.metadata().is_ok_and(|status| status.nlink() > 0))
+        let is_linked = |home: &Home| home.file.metadata().is_ok_and(|status| status.nlink() > 0);
+        self.home.as_ref().is_none_or(|home| home.folder.held().is_some() || is_linked(home))
     }
 
-    /// Takes `bytes` (a power of two) for a ring. `None`: the cap is reached or tmpfs is full.
-    pub fn take_ring(&self, bytes: u64) -> Option<u64> {
-        let end = layout::RINGS + self.ring_limit;
-        let taken = self.header().ring_end.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |offset| {
-            (offset + bytes <= end).then_some(offset + bytes)
-        });
-        let offset = taken.ok()?;
-        if let Some(home) = &self.home
-            && allocate(&home.file, offset, bytes).is_err()
-        {
-            give_back(&self.header().ring_end, offset, bytes);
-            return None;
-        }
-        // SAFETY: the range lies inside the mapping. MADV_POPULATE_WRITE (23, since Linux 5.14) only saves
-        // page faults later; where it is unknown nothing is lost.
-        unsafe { libc::madvise(self.at(offset).cast(), bytes as usize, 23) };
-        Some(offset)
+    /// Lets ids begin after all that this process, or its parents before they forked it, have given out: so a stale id is
+    /// told by its size. Call it before the first definition.
+    pub fn begin_ids(&mut self) {
+        let largest = LARGEST_ID.load(Ordering::Relaxed);
+        // Where the numbers are used up nothing can be defined any more.
+        self.first_id = largest.checked_next_multiple_of(layout::MAX_SITES as u32).unwrap_or(u32::MAX);
+    }
+
+    /// See [`Self::begin_ids`]; every id is larger.
+    pub fn first_id(&self) -> u32 {
+        self.first_id
     }
 
     /// Stores a definition and returns its id. `None`: the table or its bytes are used up.
     pub fn define(&self, table: Table, encode: impl FnOnce(&mut Encoder)) -> Option<u32> {
-        let header = self.header();
-        let counter = match table {
-            Table::Sites => &header.sites,
-            Table::Routes => &header.routes,
-            Table::Formats => &header.formats,
-            Table::Sinks => &header.sinks,
-        };
+        let counter = self.counter(table);
         if counter.load(Ordering::Relaxed) as usize >= table.capacity() {
             return None;
         }
         let (offset, bytes) = self.store(encode)?;
-        let id = counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| {
-            ((next as usize) < table.capacity()).then_some(next + 1)
-        });
-        let Ok(id) = id else {
+        let Some(id) = self.take_id(table).and_then(|index| self.first_id.checked_add(index)) else {
             self.lock_spare().push((offset, bytes));
             return None;
         };
+        LARGEST_ID.fetch_max(id, Ordering::Relaxed);
         // Release pairs with the Acquire in `definition`: whoever sees the offset sees the bytes.
-        self.index_word(table, id).store(offset, Ordering::Release);
+        self.index_word(table, id).store(offset | table.generation(id) << 32, Ordering::Release);
         Some(id)
+    }
+
+    /// Number of the next id of a table, while no place of it was used twice.
+    fn counter(&self, table: Table) -> &AtomicU32 {
+        let header = self.header();
+        match table {
+            Table::Sites => &header.sites,
+            Table::Routes => &header.routes,
+            Table::Formats => &header.formats,
+            Table::Sinks => &header.sinks,
+        }
+    }
+
+    /// Takes the next place of a table. `None`: the table is full, or there is no memory for its next page.
+    fn take_id(&self, table: Table) -> Option<u32> {
+        let counter = self.counter(table);
+        let mut id = counter.load(Ordering::Relaxed);
+        loop {
+            // Memory first: readers rely on it for every id below the counter.
+            let in_reach = (id as usize) < table.capacity()
+                && self.ensure(table.index_offset() + 8 * u64::from(id), 8)
+                && (table != Table::Sinks
+                    || self.ensure(layout::sink_offset(id as usize), size_of::<SinkHead>() as u64));
+            if !in_reach {
+                return None;
+            }
+            // Release pairs with the Acquire in `definition`.
+            match counter.compare_exchange_weak(id, id + 1, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => return Some(id),
+                Err(now) => id = now,
+            }
+        }
+    }
+
+    /// Lets it behave as if tmpfs were full from here on, or again as if it were not.
+    #[cfg(test)]
+    pub fn set_full(&self, is_full: bool) {
+        self.pages.full.store(is_full, Ordering::Relaxed);
+    }
+
+    /// Bytes of memory that its file takes.
+    #[cfg(test)]
+    pub fn file_bytes(&self) -> u64 {
+        use std::os::unix::fs::MetadataExt;
+        self.home.as_ref().map_or(0, |home| home.file.metadata().unwrap().blocks() * 512)
+    }
+
+    /// Whether a range of the fixed part has memory.
+    pub fn has_memory(&self, offset: u64, bytes: u64) -> bool {
+        self.home.is_none() || self.pages.has(offset, bytes)
+    }
+
+    /// Gives a range of the fixed part memory, if it has none. `false`: there is none to be had.
+    pub fn ensure(&self, offset: u64, bytes: u64) -> bool {
+        self.home.as_ref().is_none_or(|home| self.pages.take(&home.file, offset, bytes).is_ok())
     }
 
     /// Stores another definition in the place of `old` and returns its id. `None`: the bytes or ids are used up.
@@ -289,6 +359,7 @@ impl Segment {
         let id = old.checked_add(table.capacity() as u32)?;
         let (offset, _) = self.store(encode)?;
         before();
+        LARGEST_ID.fetch_max(id, Ordering::Relaxed);
         let word = offset | table.generation(id) << 32;
         // Release as in `define`.
         let freed = self.index_word(table, id).swap(word, Ordering::AcqRel) & OFFSET_MASK;
@@ -332,17 +403,11 @@ impl Segment {
             (used + bytes <= layout::DEFINITION_BYTES).then_some(used + bytes)
         });
         let start = start.ok()?;
-        let first_step = start / DEFINITION_STEP;
-        let last_step = (start + bytes - 1) / DEFINITION_STEP;
-        if let Some(home) = &self.home
-            && last_step > 0
-        {
-            // Every step that the definition touches; allocating one twice is harmless.
-            let from = layout::DEFINITIONS + first_step * DEFINITION_STEP;
-            if allocate(&home.file, from, (last_step - first_step + 1) * DEFINITION_STEP).is_err() {
-                give_back(used, start, bytes);
-                return None;
-            }
+        let from = layout::DEFINITIONS + start / DEFINITION_STEP * DEFINITION_STEP;
+        let to = layout::DEFINITIONS + (start + bytes).next_multiple_of(DEFINITION_STEP);
+        if !self.has_memory(layout::DEFINITIONS + start, bytes) && !self.ensure(from, to - from) {
+            give_back(used, start, bytes);
+            return None;
         }
         Some(layout::DEFINITIONS + start)
     }
@@ -354,6 +419,10 @@ impl Segment {
 
     /// The items of a definition's tuple. `None`: no such id.
     pub fn definition(&self, table: Table, id: u32) -> Option<Values<'_>> {
+        // Acquire pairs with the Release in `take_id`: there may be no memory beyond.
+        if table.slot(id) >= self.counter(table).load(Ordering::Acquire) as usize {
+            return None;
+        }
         // Acquire pairs with the Release in `define`.
         let word = self.index_word(table, id).load(Ordering::Acquire);
         if word & OFFSET_MASK == 0 || word >> 32 != table.generation(id) {
@@ -371,7 +440,15 @@ impl Segment {
         }
     }
 
-    /// Appends a calibration point; the oldest one makes room when the list is full.
+    /// Makes room for another calibration point. `false`: there is no memory for it.
+    pub fn has_room_for_point(&self) -> bool {
+        let slot = self.header().points.load(Ordering::Relaxed) as usize % layout::MAX_POINTS;
+        let bytes = size_of::<Point>() as u64;
+        self.ensure(layout::POINTS + slot as u64 * bytes, bytes)
+    }
+
+    /// Appends a calibration point; the oldest one makes room when the list is full. Ask [`Self::has_room_for_point`]
+    /// before.
     pub fn push_point(&self, point: Point) {
         let count = &self.header().points;
         let index = count.load(Ordering::Relaxed);
@@ -411,23 +488,7 @@ impl Segment {
         }
         let _ = home.folder.remove(&format!("{}.lock", home.name));
         home.folder.remove_if_empty();
-    }
-}
-
-/// Takes this process's lock. A recoverer that looks for leftovers may hold it for the moment in which it is
-/// new and unlocked, so a lock that is held is tried again for a while.
-fn own_lock(folder: &Folder, name: &str) -> io::Result<File> {
-    let lock_name = format!("{name}.lock");
-    let deadline = Instant::now() + LOCK_PATIENCE;
-    loop {
-        if let Some(lock) = folder.take_lock(&lock_name)? {
-            return Ok(lock);
-        }
-        if Instant::now() >= deadline {
-            let text = "another process holds this process's segment name";
-            return Err(io::Error::new(io::ErrorKind::AddrInUse, text));
-        }
-        nap(LOCK_PAUSE);
+        home.folder.finish();
     }
 }
 
@@ -435,11 +496,6 @@ fn own_lock(folder: &Folder, name: &str) -> io::Result<File> {
 /// stays unused.
 fn give_back(end: &AtomicU64, start: u64, bytes: u64) {
     let _ = end.compare_exchange(start + bytes, start, Ordering::Relaxed, Ordering::Relaxed);
-}
-
-fn allocate(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
-    // SAFETY: a plain system call on a descriptor that is open.
-    check(unsafe { libc::fallocate(file.as_raw_fd(), 0, offset as i64, bytes as i64) })
 }
 
 fn map(file: Option<&File>, bytes: u64) -> io::Result<NonNull<u8>> {
@@ -453,13 +509,9 @@ fn map(file: Option<&File>, bytes: u64) -> io::Result<NonNull<u8>> {
     if base == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
     }
+    // Where the call is refused, forked children inherit the mapping; they never use it.
     // SAFETY: the range was just mapped.
-    if unsafe { libc::madvise(base, bytes as usize, libc::MADV_DONTFORK) } != 0 {
-        let error = io::Error::last_os_error();
-        // SAFETY: the range was just mapped and nobody knows it.
-        unsafe { libc::munmap(base, bytes as usize) };
-        return Err(error);
-    }
+    unsafe { libc::madvise(base, bytes as usize, libc::MADV_DONTFORK) };
     Ok(NonNull::new(base.cast()).expect("mmap never returns the null page without MAP_FIXED"))
 }
 
@@ -483,14 +535,6 @@ mod tests {
         assert_eq!(Some(Value::Int(6)), items.next());
         assert!(segment.definition(Table::Formats, 0).is_none());
         assert!(segment.definition(Table::Sites, 1).is_none());
-    }
-
-    #[test]
-    fn rings_end_at_the_cap() {
-        let segment = Segment::in_memory(Some(4 * FIRST_RING_BYTES)).unwrap();
-        let taken = std::iter::from_fn(|| segment.take_ring(FIRST_RING_BYTES)).count();
-
-        assert_eq!(4, taken);
     }
 
     #[test]

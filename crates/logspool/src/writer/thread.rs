@@ -13,6 +13,7 @@ use crate::chunk::Chunk;
 use crate::clock::{monotonic_ns, wall_ns};
 use crate::durable::Outcome;
 use crate::meters::{ErrorClass, WRITE_SECONDS};
+use crate::progress;
 use crate::sink::{Lines, Sink, SinkError};
 use crate::stats::DropReason;
 
@@ -60,6 +61,12 @@ impl Outlet {
         let wants = !waiting.thread_runs && !waiting.leave && self.has_work(&waiting);
         waiting.thread_runs |= wants;
         wants
+    }
+
+    /// The writer thread leaves. Under the lock under which it found that it may.
+    pub(super) fn count_as_gone(&self, waiting: &mut Waiting) {
+        waiting.thread_runs = false;
+        progress::note();
     }
 
     /// Whether a writer thread runs.
@@ -138,7 +145,7 @@ impl Outlet {
         let mut waiting = self.lock();
         loop {
             if waiting.leave || self.is_done(&waiting) {
-                waiting.thread_runs = false;
+                self.count_as_gone(&mut waiting);
                 return None;
             }
             let due = self.sync_due(&waiting, monotonic_ns());
@@ -314,7 +321,7 @@ impl Outlet {
             }
         }
         let emptied = if waiting.entries.overflow_bytes() == 0 { waiting.overflow.finish() } else { None };
-        self.publish_fronts(&waiting);
+        self.publish_fronts(&mut waiting);
         drop(waiting);
         // Not under the lock, which the collector wants: removing a file frees megabytes.
         drop(emptied);

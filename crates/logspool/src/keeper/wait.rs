@@ -1,0 +1,122 @@
+//! Waits for the program to end, and delivers what it left whenever it lets go of its queue before that.
+//!
+//! `execv` called from C replaces the program without any hook in it, and the process goes on. What tells is the lock of
+//! its queue, which the kernel frees with an exec as with an end. So the keeper waits for that lock, without a turn of
+//! its own; only before there is one it looks for it, ten times a second.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use super::check;
+use crate::clock;
+use crate::recover::{self, Options, Reason, Report, Undeliverable};
+use crate::segment::folder::{self, Folder, Times};
+use crate::segment::identity::ProcessIdentity;
+
+/// Between two looks for the lock, in milliseconds. Chosen: what such a program leaves is delivered within 200.
+const PAUSE_MS: libc::c_int = 100;
+
+/// Returns when the process of `pidfd` is gone, with all its threads and locks.
+///
+/// # Errors
+///
+/// What the system said about the descriptor.
+pub(super) fn await_end(pidfd: RawFd, folder: &Path) -> io::Result<()> {
+    let mut queue = Queue::of(pidfd);
+    while !has_ended(pidfd, if queue.is_some() { PAUSE_MS } else { -1 })? {
+        // What cannot be read is tried again, at last when the program has ended.
+        let _ = queue.as_mut().map(|queue| queue.await_release(folder));
+    }
+    Ok(())
+}
+
+/// Waits for the end of a process, at most so long.
+fn has_ended(pidfd: RawFd, milliseconds: libc::c_int) -> io::Result<bool> {
+    let mut poll = libc::pollfd { fd: pidfd, events: libc::POLLIN, revents: 0 };
+    // SAFETY: one valid pollfd.
+    match check(unsafe { libc::poll(&mut poll, 1, milliseconds) }) {
+        Ok(0) => Ok(false),
+        Ok(_) if poll.revents & libc::POLLIN != 0 => Ok(true),
+        Ok(_) => Err(io::Error::from(io::ErrorKind::InvalidInput)),
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// The queue of the program: the files in the folder that have its process id.
+struct Queue {
+    prefix: String,
+    /// Folder and its times at the last look, to pass over those at which nothing had changed.
+    seen: Option<((u64, u64), Times)>,
+    /// Names of what stays, whatever is tried.
+    stuck: HashSet<String>,
+}
+
+impl Queue {
+    /// `None`: the system does not tell the process id.
+    fn of(pidfd: RawFd) -> Option<Self> {
+        let told = std::fs::read_to_string(format!("/proc/self/fdinfo/{pidfd}")).ok()?;
+        let pid: u32 = told.lines().find_map(|line| line.strip_prefix("Pid:"))?.trim().parse().ok()?;
+        let prefix = format!("{}-{pid}-", ProcessIdentity::of_this().namespace);
+        Some(Self { prefix, seen: None, stuck: HashSet::new() })
+    }
+
+    /// Waits until the program lets go of its queue, where it has one, and delivers what is in it.
+    fn await_release(&mut self, path: &Path) -> io::Result<()> {
+        let Some((name, lock)) = self.find(path)? else { return Ok(()) };
+        await_lock(&lock)?;
+        let is_removed = lock.metadata()?.nlink() == 0;
+        // Closed before anything opens it again: that would drop the lock of a recovery.
+        drop(lock);
+        self.seen = None;
+        // Where the program has removed it, nothing was left.
+        if !is_removed {
+            let report = recover::recover(path, |_| true, Options { undeliverable: Undeliverable::Keep })?;
+            if is_stuck(&report, &name) {
+                self.stuck.insert(name);
+            }
+        }
+        Ok(())
+    }
+
+    /// Name and lock file of a queue of the program.
+    fn find(&mut self, path: &Path) -> io::Result<Option<(String, File)>> {
+        let folder = Folder::open_existing(path)?;
+        let now = (folder.device_and_inode(), folder.times()?);
+        if self.seen.is_some_and(|(which, times)| which == now.0 && times.modified == now.1.modified) {
+            return Ok(None);
+        }
+        for name in folder.names()? {
+            let Some(owner) = name.strip_suffix(".seg").filter(|owner| owner.starts_with(&self.prefix)) else {
+                continue;
+            };
+            if !self.stuck.contains(owner) {
+                // A segment is made under its lock: one that is free now was let go.
+                return Ok(Some((owner.to_owned(), folder.open_file(&format!("{owner}.lock"))?)));
+            }
+        }
+        // A change within the tick of the kernel's clock has the same time.
+        self.seen = Some(now).filter(|(_, times)| clock::wall_ns() > times.modified + folder::CLOCK_TICK_NS);
+        Ok(None)
+    }
+}
+
+/// Takes the lock of a file when its holder lets go of it.
+fn await_lock(lock: &File) -> io::Result<()> {
+    let whole = folder::whole_file();
+    loop {
+        // SAFETY: the descriptor is open and `whole` lives through the call.
+        match check(unsafe { libc::fcntl(lock.as_raw_fd(), libc::F_SETLKW, &whole) }) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return done.map(|_| ()),
+        }
+    }
+}
+
+fn is_stuck(report: &Report, name: &str) -> bool {
+    report.kept.iter().any(|kept| kept.name == name && !kept.reasons.contains(&Reason::InWork))
+}

@@ -1,0 +1,284 @@
+//! Which system calls that the promises rest on work here. Each is tried once per process.
+//!
+//! An emulator, a sandbox or a container's filter may refuse a call that the processor's own kernel has. Each such call has
+//! a weaker replacement; [`missing`] lists what is weaker because of it, for `health()` and `doctor`.
+//!
+//! Atomics outside `queue` and `stats`: one word for each call with the result of its probe. Two threads that probe at the
+//! same time find the same result, and a forked child keeps it.
+
+use std::fs::File;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::sync::atomic::{AtomicI32, Ordering};
+
+/// A system call that a promise rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Call {
+    /// `fcntl` with `F_SETLK` and `F_GETLK`: tells whether the process that made a queue lives.
+    RecordLocks,
+    /// `membarrier` with `MEMBARRIER_CMD_PRIVATE_EXPEDITED`: the rare side of a barrier, see `barrier.rs`.
+    Membarrier,
+    /// `madvise` with `MADV_WIPEONFORK`: tells a forked child from its parent, see `generation.rs`.
+    WipeOnFork,
+    /// `madvise` with `MADV_DONTFORK`: keeps the queue out of forked children.
+    DontFork,
+    /// `futex` on a word of this process: the collector sleeps on it.
+    Futex,
+    /// `memfd_create`: memory that is a file without a name.
+    Memfd,
+}
+
+/// One that does not work here.
+#[derive(Debug, Clone, Copy)]
+pub struct Missing {
+    /// Which.
+    pub call: Call,
+    /// The call with its arguments, as a person looks it up.
+    pub name: &'static str,
+    /// What is weaker because of it.
+    pub weaker: &'static str,
+    /// What to do about it.
+    pub mend: &'static str,
+    /// Whether a killed program may lose records because of it.
+    pub costs_records: bool,
+    /// The error of the call.
+    pub errno: i32,
+}
+
+const CALLS: [Call; 6] =
+    [Call::RecordLocks, Call::Membarrier, Call::WipeOnFork, Call::DontFork, Call::Futex, Call::Memfd];
+
+/// Results by call: not yet probed, works, or the error number.
+static RESULTS: [AtomicI32; CALLS.len()] = [const { AtomicI32::new(UNKNOWN) }; CALLS.len()];
+const UNKNOWN: i32 = -1;
+const WORKS: i32 = 0;
+
+/// Bytes of a page; a mapping of a part of one is a whole one.
+const PAGE: usize = 4096;
+
+/// Whether record locks work.
+pub fn has_record_locks() -> bool {
+    errno_of(Call::RecordLocks) == WORKS
+}
+
+/// Whether membarrier(2) works.
+pub fn has_membarrier() -> bool {
+    errno_of(Call::Membarrier) == WORKS
+}
+
+/// Whether MADV_WIPEONFORK works.
+pub fn has_wipe_on_fork() -> bool {
+    errno_of(Call::WipeOnFork) == WORKS
+}
+
+/// Whether MADV_DONTFORK works.
+pub fn has_dont_fork() -> bool {
+    errno_of(Call::DontFork) == WORKS
+}
+
+/// Whether a thread can sleep on a word.
+pub fn has_futex() -> bool {
+    errno_of(Call::Futex) == WORKS
+}
+
+/// Whether memfd_create(2) works.
+pub fn has_memfd() -> bool {
+    errno_of(Call::Memfd) == WORKS
+}
+
+/// The calls that do not work here, each with what is weaker because of it.
+pub fn missing() -> Vec<Missing> {
+    let missing = |call: &Call| Some(describe(*call, errno_of(*call))).filter(|missing| missing.errno != WORKS);
+    CALLS.iter().filter_map(missing).collect()
+}
+
+/// Looks in a child of its own whether MADV_WIPEONFORK does what it promises: user-mode emulators accept it without doing
+/// it. For a small program only: a fork of a large one takes its time.
+pub fn try_wipe_on_fork() {
+    if has_wipe_on_fork() && !is_wiped_in_child() {
+        RESULTS[Call::WipeOnFork as usize].store(libc::EOPNOTSUPP, Ordering::Relaxed);
+    }
+}
+
+fn is_wiped_in_child() -> bool {
+    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: a fresh mapping that nobody else knows, unmapped at the end. The child reads it and
+    // ends by `_exit`.
+    unsafe {
+        let page = libc::mmap(std::ptr::null_mut(), PAGE, protection, flags, -1, 0);
+        if page == libc::MAP_FAILED {
+            return true;
+        }
+        libc::madvise(page, PAGE, libc::MADV_WIPEONFORK);
+        page.cast::<u8>().write_volatile(1);
+        let child = libc::fork();
+        if child == 0 {
+            libc::_exit(page.cast::<u8>().read_volatile().into());
+        }
+        let mut status = 0;
+        let is_wiped = libc::waitpid(child, &mut status, 0) != child || status == 0;
+        libc::munmap(page, PAGE);
+        is_wiped
+    }
+}
+
+fn errno_of(call: Call) -> i32 {
+    let result = &RESULTS[call as usize];
+    let known = result.load(Ordering::Relaxed);
+    if known != UNKNOWN {
+        return known;
+    }
+    let found = probe(call);
+    result.store(found, Ordering::Relaxed);
+    found
+}
+
+fn probe(call: Call) -> i32 {
+    match call {
+        Call::RecordLocks => probe_record_locks(),
+        Call::Membarrier => probe_membarrier(),
+        Call::WipeOnFork => probe_advice(libc::MADV_WIPEONFORK),
+        Call::DontFork => probe_advice(libc::MADV_DONTFORK),
+        Call::Futex => probe_futex(),
+        Call::Memfd => probe_memfd(),
+    }
+}
+
+fn describe(call: Call, errno: i32) -> Missing {
+    let allow = "let the container's filter (seccomp) or sandbox allow the call, or use a kernel that has it";
+    let (name, weaker, costs_records) = match call {
+        Call::RecordLocks => (
+            "fcntl(F_SETLK)",
+            "nobody can tell whether a program lives: its queue is in memory, and a killed program loses what is \
+             queued; nothing is recovered, and programs that share a log file do not take turns",
+            true,
+        ),
+        Call::Membarrier => (
+            "membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)",
+            "the end of the process and the close of an output wait 1 ms instead; nothing is lost",
+            false,
+        ),
+        Call::WipeOnFork => (
+            "madvise(MADV_WIPEONFORK)",
+            "a child is noticed only where fork() of the C library made it; one that a program makes by the system \
+             call itself must not log",
+            false,
+        ),
+        Call::DontFork => (
+            "madvise(MADV_DONTFORK)",
+            "forked children inherit the mapping of their parent's queue, which they never use; nothing is lost",
+            false,
+        ),
+        Call::Futex => (
+            "futex(FUTEX_WAIT)",
+            "the queue is looked at every millisecond while nothing is logged, which takes processor time; nothing is \
+             lost",
+            false,
+        ),
+        Call::Memfd => (
+            "memfd_create",
+            "a queue in memory has no room for records of an output that stalls, beyond what its threads' queues hold; \
+             a queue on tmpfs does not need it",
+            false,
+        ),
+    };
+    Missing { call, name, weaker, mend: allow, costs_records, errno }
+}
+
+/// The error of a system call, [`WORKS`] where it succeeded.
+fn errno(result: libc::c_long) -> i32 {
+    // Some sandboxes fail without an error number; that is still no success.
+    if result >= 0 { WORKS } else { std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::ENOSYS).max(1) }
+}
+
+fn probe_memfd() -> i32 {
+    make_memfd().map_or_else(|errno| errno, |_| WORKS)
+}
+
+fn make_memfd() -> Result<File, i32> {
+    // SAFETY: a valid C string.
+    let descriptor = unsafe { libc::memfd_create(c"logspool-probe".as_ptr(), libc::MFD_CLOEXEC) };
+    match errno(descriptor.into()) {
+        // SAFETY: the descriptor is new and belongs to nobody else.
+        WORKS => Ok(unsafe { File::from_raw_fd(descriptor) }),
+        errno => Err(errno),
+    }
+}
+
+fn probe_record_locks() -> i32 {
+    // A file of this process alone: closing it drops no lock that something else here has.
+    let file = make_memfd().ok().or_else(|| File::open("/proc/self/exe").ok());
+    let Some(file) = file else { return WORKS };
+    let whole = |kind: libc::c_int| libc::flock {
+        l_type: kind as i16,
+        l_whence: libc::SEEK_SET as i16,
+        l_start: 0,
+        l_len: 0,
+        l_pid: 0,
+    };
+    let (taken, mut asked) = (whole(libc::F_RDLCK), whole(libc::F_RDLCK));
+    // SAFETY: the descriptor is open, and both locks live through the calls.
+    unsafe {
+        match errno(libc::fcntl(file.as_raw_fd(), libc::F_SETLK, &taken).into()) {
+            WORKS => errno(libc::fcntl(file.as_raw_fd(), libc::F_GETLK, &mut asked).into()),
+            refused => refused,
+        }
+    }
+}
+
+fn probe_membarrier() -> i32 {
+    // SAFETY: a plain system call without pointers.
+    let commands = unsafe { libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_QUERY, 0, 0) };
+    match errno(commands) {
+        WORKS if commands & libc::c_long::from(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0 => libc::EINVAL,
+        result => result,
+    }
+}
+
+fn probe_advice(advice: libc::c_int) -> i32 {
+    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: a fresh mapping that nobody else knows, unmapped at the end.
+    unsafe {
+        let page = libc::mmap(std::ptr::null_mut(), PAGE, protection, flags, -1, 0);
+        if page == libc::MAP_FAILED {
+            return WORKS;
+        }
+        let result = errno(libc::madvise(page, PAGE, advice).into());
+        libc::munmap(page, PAGE);
+        result
+    }
+}
+
+fn probe_futex() -> i32 {
+    let word = 0_u32;
+    let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: the word lives through the call, which returns at once: the word is not 1.
+    let result = unsafe { libc::syscall(libc::SYS_futex, &raw const word, operation, 1, std::ptr::null::<u8>()) };
+    match errno(result) {
+        libc::EAGAIN => WORKS,
+        result => result,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_works_is_not_listed_as_missing() {
+        try_wipe_on_fork();
+        for call in CALLS {
+            assert_eq!(call, CALLS[call as usize]);
+            let listed = missing().iter().any(|missing| missing.call == call);
+            assert_eq!(errno_of(call) != WORKS, listed, "{call:?}");
+        }
+    }
+
+    #[test]
+    fn every_missing_call_is_described() {
+        for call in CALLS {
+            let missing = describe(call, libc::ENOSYS);
+            assert!(!missing.name.is_empty() && !missing.weaker.is_empty() && !missing.mend.is_empty());
+            assert_eq!((call, libc::ENOSYS), (missing.call, missing.errno));
+        }
+    }
+}

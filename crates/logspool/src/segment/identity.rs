@@ -1,0 +1,138 @@
+//! Which process made a segment: the parts of the NAME in the names of its files.
+//!
+//! NAME is `<pid namespace>-<pid>-<process start>-<image>`. The process id differs in each forked child; the image is a
+//! hash of random bytes that the kernel gives a program when it is executed, so it differs after exec. The start tells
+//! two forked children with the same process id apart.
+
+use std::fmt;
+
+use crate::gate::PerProcess;
+
+/// A process, as the names of its files tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProcessIdentity {
+    /// Inode of its pid namespace.
+    pub namespace: u64,
+    /// Its process id in that namespace.
+    pub pid: u32,
+    /// When it started, in clock ticks since boot.
+    pub start: u64,
+    /// What changes with exec.
+    pub image: u64,
+}
+
+impl ProcessIdentity {
+    /// This process. Looked up once: an emulator may give each thread another start time.
+    pub fn of_this() -> Self {
+        static THIS: PerProcess<Option<ProcessIdentity>> = PerProcess::new();
+        THIS.with(|this| *this.get_or_insert_with(Self::look_up))
+    }
+
+    fn look_up() -> Self {
+        use std::os::unix::fs::MetadataExt;
+        let pid = std::process::id();
+        Self {
+            namespace: std::fs::metadata("/proc/self/ns/pid").map_or(0, |status| status.ino()),
+            pid,
+            start: start_in(&format!("/proc/self/task/{pid}/stat"))
+                .or_else(|| start_in("/proc/self/stat"))
+                .unwrap_or(0),
+            image: program_image(),
+        }
+    }
+
+    /// The process with this NAME. `None`: it is no NAME.
+    pub fn parse(name: &str) -> Option<Self> {
+        let mut parts = name.split('-');
+        let (namespace, pid) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        let (start, image) = (parts.next()?.parse().ok()?, u64::from_str_radix(parts.next()?, 16).ok()?);
+        parts.next().is_none().then_some(Self { namespace, pid, start, image })
+    }
+
+    /// Whether it is this process. The start is not compared: another copy of the library in this process may have read
+    /// another one. So this process also spares what an earlier child of its parent with the same process id left.
+    pub fn is_this(&self) -> bool {
+        let this = Self::of_this();
+        (self.namespace, self.pid, self.image) == (this.namespace, this.pid, this.image)
+    }
+
+    /// Whether a process with this id and start is there, in the pid namespace of this one.
+    pub fn is_there(&self) -> bool {
+        let pid = self.pid;
+        // Not /proc/PID/stat: user-mode emulators answer that one themselves, for their own process only.
+        let start =
+            start_in(&format!("/proc/{pid}/task/{pid}/stat")).or_else(|| start_in(&format!("/proc/{pid}/stat")));
+        start == Some(self.start)
+    }
+}
+
+impl fmt::Display for ProcessIdentity {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}-{}-{}-{:016x}", self.namespace, self.pid, self.start, self.image)
+    }
+}
+
+/// The start time in a `stat` file of /proc, its field 22. `None`: there is no such process.
+fn start_in(path: &str) -> Option<u64> {
+    let stat = std::fs::read_to_string(path).ok()?;
+    // The second field is the program's name in parentheses and may hold anything.
+    let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    after_name.split_whitespace().nth(19)?.parse().ok()
+}
+
+/// A hash of the 16 random bytes that the kernel gives each program image.
+fn program_image() -> u64 {
+    // SAFETY: getauxval has no preconditions.
+    let address = unsafe { libc::getauxval(libc::AT_RANDOM) } as *const [u8; 16];
+    if address.is_null() {
+        return 0;
+    }
+    // SAFETY: AT_RANDOM points at 16 bytes that live as long as the program image.
+    let bytes = unsafe { *address };
+    // FNV-1a: the bytes seed the stack protector, so they must not be in a file name themselves.
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_tells_the_process() {
+        let this = ProcessIdentity::of_this();
+        assert_eq!(Some(this), ProcessIdentity::parse(&this.to_string()));
+        assert_eq!(std::process::id(), this.pid);
+        assert!(this.is_this() && this.is_there());
+        for foreign in ["a-b", "1-2-3", "1-2-3-xyz", "1-2-3-4-5", ""] {
+            assert!(ProcessIdentity::parse(foreign).is_none(), "{foreign}");
+        }
+    }
+
+    #[test]
+    fn a_segment_of_this_process_is_its_own_whatever_start_its_name_tells() {
+        let this = ProcessIdentity::of_this();
+        assert!(ProcessIdentity { start: this.start + 1, ..this }.is_this());
+        assert!(!ProcessIdentity { image: this.image ^ 1, ..this }.is_this(), "a program that was here before exec");
+        assert!(!ProcessIdentity { pid: this.pid + 1, ..this }.is_this(), "a forked child");
+        assert!(!ProcessIdentity { namespace: this.namespace + 1, ..this }.is_this());
+    }
+
+    #[test]
+    fn a_forked_child_is_another_process() {
+        let this = ProcessIdentity::of_this();
+        // SAFETY: the child allocates, reads /proc and ends by `_exit`; no lock of another thread is waited for but the
+        // allocator's, which the C library makes usable in children.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let child = ProcessIdentity::of_this();
+            let is_right = child.pid == std::process::id() && child.pid != this.pid && !this.is_this();
+            // SAFETY: no preconditions.
+            unsafe { libc::_exit(i32::from(!is_right)) };
+        }
+        let mut status = -1;
+        // SAFETY: a child of ours and a local.
+        unsafe { libc::waitpid(child, &mut status, 0) };
+
+        assert_eq!(0, status);
+    }
+}

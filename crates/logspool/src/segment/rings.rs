@@ -1,0 +1,140 @@
+//! Lanes and rings of a segment: who gets the next one, and when it has memory.
+//!
+//! The first rings are those of the shared lanes. Only the first of these has memory from the start, so that a thread
+//! always finds a lane; the others get theirs when they are needed. All have their place from the start, because the
+//! rings of other lanes may use up the bound.
+
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+use super::layout::{self, LaneHead};
+use super::{FIRST_RING_BYTES, Segment, give_back, punch};
+use crate::queue::cursor::state;
+
+/// Lanes that threads share when no more lanes can be made.
+pub const SHARED_LANES: usize = 4;
+
+/// Makes the pages of a range present and writable (since Linux 5.14).
+const MADV_POPULATE_WRITE: i32 = 23;
+
+impl Segment {
+    /// Most bytes that rings may take.
+    pub fn ring_limit(&self) -> u64 {
+        self.ring_limit
+    }
+
+    /// Bytes of rings that have memory.
+    pub fn ring_bytes(&self) -> u64 {
+        self.ring_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Takes `bytes` (a power of two) for a ring. `None`: the cap is reached or tmpfs is full.
+    pub fn take_ring(&self, bytes: u64) -> Option<u64> {
+        let offset = self.reserve_ring(bytes)?;
+        if !self.allocate_ring(offset, bytes) {
+            give_back(&self.header().ring_end, offset, bytes);
+            return None;
+        }
+        Some(offset)
+    }
+
+    fn reserve_ring(&self, bytes: u64) -> Option<u64> {
+        let end = layout::RINGS + self.ring_limit;
+        let taken = self.header().ring_end.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |offset| {
+            (offset + bytes <= end).then_some(offset + bytes)
+        });
+        taken.ok()
+    }
+
+    fn allocate_ring(&self, offset: u64, bytes: u64) -> bool {
+        if let Some(home) = &self.home
+            && self.pages.take_ring(&home.file, offset, bytes).is_err()
+        {
+            return false;
+        }
+        // SAFETY: the range lies inside the mapping. It only saves page faults later; where it is unknown nothing is
+        // lost.
+        unsafe { libc::madvise(self.at(offset).cast(), bytes as usize, MADV_POPULATE_WRITE) };
+        self.ring_bytes.fetch_add(bytes, Ordering::Relaxed);
+        true
+    }
+
+    /// Frees a ring that no lane uses.
+    fn give_ring_back(&self, offset: u64, bytes: u64) {
+        if let Some(home) = &self.home {
+            punch(&home.file, offset, bytes);
+        }
+        self.ring_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        give_back(&self.header().ring_end, offset, bytes);
+    }
+
+    /// Gives the shared lanes of a new segment their places, and opens the first of them.
+    pub fn prepare_shared_lanes(&self) {
+        for index in 0..SHARED_LANES {
+            if let Some(offset) = self.reserve_ring(FIRST_RING_BYTES) {
+                self.lane(index).give_ring(offset, FIRST_RING_BYTES);
+            }
+        }
+        self.header().lanes.store(SHARED_LANES as u32, Ordering::Release);
+        self.open_shared_lane(0);
+    }
+
+    /// Makes sure that shared lane `index` can be used. `false`: it has no place, or there is no memory for it.
+    pub fn open_shared_lane(&self, index: usize) -> bool {
+        let lane = self.lane(index);
+        let is_open = || lane.state.word.load(Ordering::Acquire) == state::SHARED;
+        if is_open() {
+            return true;
+        }
+        // One at a time: a call that fails would free pages that another thread has taken and not yet written.
+        let _opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        let offset = lane.first_offset.load(Ordering::Relaxed);
+        if !is_open() {
+            if offset == 0 || !self.allocate_ring(offset, FIRST_RING_BYTES) {
+                return false;
+            }
+            lane.state.word.store(state::SHARED, Ordering::Release);
+        }
+        true
+    }
+
+    /// Takes a new lane with its first ring. `None`: there is no lane, no room for its ring, or no memory.
+    pub fn take_lane(&self) -> Option<usize> {
+        // Memory first: the collector looks at every head below the count.
+        let has_head = |index: usize| {
+            index < layout::MAX_LANES && self.ensure(layout::lane_offset(index), size_of::<LaneHead>() as u64)
+        };
+        let lanes = &self.header().lanes;
+        let mut index = lanes.load(Ordering::Relaxed) as usize;
+        if !has_head(index) {
+            return None;
+        }
+        let offset = self.take_ring(FIRST_RING_BYTES)?;
+        while let Err(now) =
+            lanes.compare_exchange_weak(index as u32, index as u32 + 1, Ordering::AcqRel, Ordering::Relaxed)
+        {
+            index = now as usize;
+            if !has_head(index) {
+                self.give_ring_back(offset, FIRST_RING_BYTES);
+                return None;
+            }
+        }
+        let lane = self.lane(index);
+        lane.give_ring(offset, FIRST_RING_BYTES);
+        lane.state.make_owned();
+        Some(index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rings_end_at_the_cap() {
+        let segment = Segment::in_memory(Some(4 * FIRST_RING_BYTES)).unwrap();
+        let taken = std::iter::from_fn(|| segment.take_ring(FIRST_RING_BYTES)).count();
+
+        assert_eq!(4, taken);
+    }
+}
