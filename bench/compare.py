@@ -18,6 +18,7 @@ from pathlib import Path
 import machine
 import process_costs
 import report
+import thawed_pipe
 from case import BURST, DISABLED, LATENCY, PACED, THREADS, THROUGHPUT, Case
 from cases import CASES
 from results import Results
@@ -107,7 +108,7 @@ def run(cases: Iterable[Case], modes: Iterable[str], rounds: int, quick: bool) -
     if find_spec("logspool") and not {"logspool"}.isdisjoint(case.name for case in chosen):
         _progress(total, total, began, "idle and import")
         try:
-            results.process = process_costs.measure(quick)
+            results.process = {**process_costs.measure(quick), **thawed_pipe.measure(quick)}
         except subprocess.CalledProcessError as error:
             _progress_end(paint(f"idle and import: {error.stderr.strip().splitlines()[-1:]}", "yellow"))
     _progress_end(f"{total} measurements in {time.monotonic() - began:.0f} s")

@@ -92,7 +92,12 @@ def _disabled(results: Results) -> Table:
         row = [case.title, missing or _figure(results, case, DISABLED, "disabled_ns")]
         ratio = results.ratio((case.name, DISABLED, "disabled_ns"), ("stdlib-file", DISABLED, "disabled_ns"))
         rows.append([*row, "" if missing or ratio is None else f"{ratio:.2f}"])
-    for what, name, unit in (("idle, installed", "idle_percent", "% of a core"), ("import", "import_ms", "ms")):
+    for what, name, unit in (
+        ("idle, installed", "idle_percent", "% of a core"),
+        ("import", "import_ms", "ms"),
+        ("longest call while a stalled pipe is read again", "thaw_ms", "ms"),
+        ("longest empty call beside it", "thaw_empty_ms", "ms"),
+    ):
         value = results.process.get(name)
         rows.append([f"logspool, {what}", "not measured" if value is None else f"{value:.2f} {unit}", ""])
     return Table("Calls below the level (ns, loop subtracted), idle and import", ["case", "cost", "of stdlib"], rows)

@@ -99,6 +99,7 @@ TARGETS = [
 PROCESS_TARGETS = [
     ("idle CPU, installed", "idle_percent", 0.5, "% of a core"),
     ("import logspool after import logging", "import_ms", 6.0, "ms"),
+    ("longest call while a stalled pipe is read again", "thaw_ms", 1.0, "ms"),
 ]
 
 

@@ -160,9 +160,9 @@ impl Overflow {
         Ok(file)
     }
 
-    /// Lets go of the current file once everything in it is written.
-    pub fn finish(&mut self) {
-        self.current = None;
+    /// Lets go of the current file once everything in it is written. It is removed when the caller drops it.
+    pub fn finish(&mut self) -> Option<Arc<OverflowFile>> {
+        self.current.take()
     }
 }
 

@@ -9,6 +9,7 @@ use super::Pipeline;
 use super::door::wait_for_death;
 use super::life::{current, existing, options};
 use crate::blob::NoRoom;
+use crate::clock::monotonic_ns;
 use crate::copies;
 use crate::durable::Undurable;
 use crate::generation;
@@ -17,6 +18,7 @@ use crate::queue::producer::{ERROR, Obstacle, Producer, RESERVED_SHARE, wake_col
 use crate::record::{HEAD_BYTES, Head, advance};
 use crate::segment::SHARED_LANES;
 use crate::segment::layout::level_class;
+use crate::writer::NONE;
 
 /// Why a record was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -78,6 +80,30 @@ struct Wait {
     /// Why the record is refused at its end.
     reason: Refusal,
 }
+
+/// How far sinks have come with what keeps large records waiting.
+#[derive(Debug, Clone, Copy)]
+struct Progress {
+    /// Large records that were removed.
+    removed: u64,
+    /// Bytes that the sinks took which are the last to pass the oldest records.
+    bytes: u64,
+    /// Whether the collector or each of them is at a large record, for no longer than that takes.
+    is_at_large: bool,
+}
+
+impl Progress {
+    /// Whether sinks have come further than they were.
+    fn is_beyond(&self, before: &Self) -> bool {
+        self.is_at_large || self.removed != before.removed || self.bytes.abs_diff(before.bytes) >= PROGRESS_BYTES
+    }
+}
+
+/// Sinks that take fewer bytes than these while a call is patient count as stalled.
+///
+/// Chosen: what a pipe holds. A healthy disk takes it in a tenth of a millisecond; a reader that takes a few lines a
+/// second must not keep calls waiting.
+const PROGRESS_BYTES: u64 = 64 * 1024;
 
 /// Bytes that large records may take at least. With more room for overflow it is as much as that: both are for sinks that
 /// take nothing.
@@ -232,7 +258,8 @@ pub fn make_room(level: u16, value_bytes: usize, waiter: Waiter, waited: &mut Du
             Err(NoRoom::Ever) => return refused(pipeline, level, Refusal::NoBlob),
             Err(NoRoom::Now) => {
                 let limit = pipeline.blob_limit(level);
-                let full = || (!pipeline.blobs.has_room(value_bytes, limit)).then_some(Obstacle::Full);
+                let has_room = || pipeline.blobs.has_room(&pipeline.segment, value_bytes, limit);
+                let full = || (!has_room()).then_some(Obstacle::Full);
                 let wait = Wait { level, waiter, reason: Refusal::NoBlob };
                 return pipeline.wait_for_room(producer, wait, waited, |_| full());
             }
@@ -398,6 +425,21 @@ impl Pipeline {
         }
     }
 
+    /// How far the sinks have come that hold the oldest records back.
+    fn progress(&self) -> Progress {
+        let now = monotonic_ns();
+        let outlets = self.outlets();
+        let outlets = || outlets.iter().flatten();
+        let oldest = outlets().map(|outlet| outlet.unspilled_batch()).min().unwrap_or(NONE);
+        let last = || outlets().filter(|outlet| outlet.unspilled_batch() == oldest);
+        Progress {
+            removed: self.blobs.removed(),
+            bytes: last().map(|outlet| outlet.bytes_taken()).sum(),
+            is_at_large: self.blobs.is_formatted(now)
+                || oldest != NONE && last().all(|outlet| outlet.is_at_large_chunk(now)),
+        }
+    }
+
     /// Waits while there is an obstacle, and counts the time.
     fn wait_for_room(
         &self,
@@ -406,10 +448,11 @@ impl Pipeline {
         waited: &mut Duration,
         obstacle: impl Fn(&mut Producer) -> Option<Obstacle>,
     ) -> Room {
-        let before = *waited;
+        let is_first = waited.is_zero();
+        let start = Instant::now();
         let room = self.wait_while(producer, wait, waited, obstacle);
-        self.waits.calls.fetch_add(u64::from(before.is_zero()), Ordering::Relaxed);
-        self.waits.nanoseconds.fetch_add((*waited - before).as_nanos() as u64, Ordering::Relaxed);
+        self.waits.calls.fetch_add(u64::from(is_first), Ordering::Relaxed);
+        self.waits.nanoseconds.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
         room
     }
 
@@ -422,14 +465,15 @@ impl Pipeline {
     ) -> Room {
         let header = self.segment.header();
         let start = Instant::now();
-        let before = *waited;
+        let (mut before, mut counted_from) = (*waited, start);
+        let mut progress = None;
         let mut pause = Duration::from_micros(20);
         let first_turn = header.heartbeat.load(Ordering::Relaxed);
         loop {
             wake_collector(&header.sleeping);
             nap(pause);
             pause = (pause * 2).min(Duration::from_micros(500));
-            *waited = before + start.elapsed();
+            *waited = before + counted_from.elapsed();
             if generation::turn() != producer.turn {
                 // Another thread forks: its pause is not the sinks' fault, and the push goes on after it.
                 return Room::Retry;
@@ -439,8 +483,18 @@ impl Pipeline {
                 Some(Obstacle::Contended) => continue,
                 Some(_) => {}
             }
+            if wait.reason == Refusal::NoBlob && wait.waiter == Waiter::Thread {
+                let now = self.progress();
+                let before_it = progress.get_or_insert(now);
+                if now.is_beyond(before_it) {
+                    *before_it = now;
+                    // Sinks take what they hold: patience begins anew. Not zero, which is a call that has not waited.
+                    (before, counted_from) = (Duration::from_nanos(1), Instant::now());
+                    *waited = before;
+                }
+            }
             let turns = header.heartbeat.load(Ordering::Relaxed) - first_turn;
-            let share = *waited - before;
+            let share = start.elapsed();
             if *waited >= self.patience(wait.level, wait.waiter, self.base_patience(turns)) {
                 if turns == 0 && share >= STARVED_PATIENCE {
                     self.standstill.store(true, Ordering::Relaxed);

@@ -142,6 +142,11 @@ impl Entries {
         self.rest.get(self.stored)
     }
 
+    /// Whether chunks that lie elsewhere come before the oldest that only lanes and heap hold.
+    pub fn follows_stored(&self) -> bool {
+        self.stored > 0 || self.backlog.chunks > 0 || !self.front.is_empty()
+    }
+
     /// When the oldest chunk came that lies in an overflow file and not in the spool. 0: there is none; 1: there is
     /// none, but some lie in the spool.
     pub fn overflowing_since(&self) -> u64 {

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use super::delivery::error_number;
 use super::syncing::Due;
-use super::{Outlet, TEXT, Waiting, count};
+use super::{LARGE_BYTES, Outlet, TEXT, Waiting, count};
+use crate::blob::large_until;
 use crate::chunk::Chunk;
 use crate::clock::{monotonic_ns, wall_ns};
 use crate::durable::Outcome;
@@ -189,6 +190,8 @@ impl Outlet {
         if let Some(shared) = sink.shared() {
             shared.begin(chunk.batch, 0);
         }
+        let left = chunk.bytes.len() - written;
+        self.large_until.store(if left >= LARGE_BYTES { large_until(left) } else { 0 }, Ordering::Relaxed);
         let mut pause = FIRST_PAUSE;
         while written < chunk.bytes.len() {
             let first = chunk.marks.partition_point(|mark| mark.end as usize <= written);
@@ -317,11 +320,11 @@ impl Outlet {
                 waiting.spare.push(chunk);
             }
         }
-        if waiting.entries.overflow_bytes() == 0 {
-            waiting.overflow.finish();
-        }
+        let emptied = if waiting.entries.overflow_bytes() == 0 { waiting.overflow.finish() } else { None };
         self.publish_fronts(&mut waiting);
         drop(waiting);
+        // Not under the lock, which the collector wants: removing a file frees megabytes.
+        drop(emptied);
         if self.notify.load(Ordering::Relaxed) {
             crate::queue::producer::wake_collector(&self.segment.header().sleeping);
         }
