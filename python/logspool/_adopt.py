@@ -15,8 +15,11 @@ import stat
 import sys
 import threading
 import time
+from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
+
+Answer = TypeVar("Answer")
 
 #: Guards planning. Reentrant, because a signal handler may log while a plan is made; made anew in a forked child.
 lock = threading.RLock()
@@ -51,6 +54,17 @@ class Formatting(NamedTuple):
     level_names: list[tuple[int, str]] | None = None
 
 
+class Format(NamedTuple):
+    """How the lines of a handler are made, and what says so."""
+
+    #: Or why only Python can make them.
+    form: Formatting | str
+    #: Classes of formatter and style, each with what `_native.class_state` said of it before it was looked at.
+    types: tuple[tuple[type, int], ...]
+    #: Formatter and style, each with what `_native.watch_part` said of it before.
+    parts: tuple[tuple[Any, int], ...]
+
+
 class Adoption(NamedTuple):
     """A handler whose output can go through the queue."""
 
@@ -63,9 +77,7 @@ class Adoption(NamedTuple):
     buffer: Any
     errors: str
     interactive: bool
-    format: Formatting | str
-    types: tuple[type, ...]
-    parts: tuple[Any, ...]
+    format: Format
     watched: _streams.Watched
 
 
@@ -118,6 +130,31 @@ def native_method(cls: type, owner: str, name: str) -> tuple[Any, Any] | None:
     return known
 
 
+def kept_answer(ask: Callable[[type], Answer]) -> Callable[[type], Answer]:
+    """Let a question about a class be asked again only when the class, its bases or logspool's methods changed."""
+    answers: dict[int, tuple[int, Answer]] = {}
+
+    def answer(cls: type) -> Answer:
+        # Read first: a change from here on makes the answer stale, not wrong. No two classes have the same state.
+        state = _native.class_state(cls)
+        kept = answers.get(id(cls))
+        if kept is not None and kept[0] == state != 0:
+            return kept[1]
+        if len(answers) >= _MOST_CLASSES:
+            answers.clear()
+        found = ask(cls)
+        answers[id(cls)] = state, found
+        return found
+
+    return answer
+
+
+#: Classes whose answers are kept.
+#:
+#: Chosen: programs have a dozen; one that makes classes all the time must not fill the memory.
+_MOST_CLASSES = 256
+
+
 def changed_method(cls: type, base: type, names: tuple[str, ...]) -> str | None:
     """Return the first of `names` that `cls` does not take unchanged from `base` or its bases."""
     for name in names:
@@ -131,6 +168,11 @@ def changed_method(cls: type, base: type, names: tuple[str, ...]) -> str | None:
         if not is_stock(owner, name) and not _is_plain_slot(owner, name):
             return f"{owner.__qualname__}.{name} is patched"
     return None
+
+
+def first_in(attributes: dict[str, Any], names: tuple[str, ...]) -> str | None:
+    """Return the first of `names` that an object has of its own. Other threads may change its attributes meanwhile."""
+    return next(filter(attributes.__contains__, names), None)
 
 
 def _is_plain_slot(owner: type, name: str) -> bool:
@@ -166,6 +208,7 @@ _LOGGER_READ = ("name", "level", "parent", "propagate", "handlers", "disabled", 
 logger_methods = ["_log", "findCaller", "makeRecord", "handle", "filter", "callHandlers", "isEnabledFor"]
 
 
+@kept_answer
 def classify_logger(cls: type) -> str:
     """Return why calls of loggers of this class must stay on the stock path, or an empty string."""
     reason = changed_method(cls, logging.RootLogger, _LOGGER_CALLED)
@@ -238,6 +281,30 @@ def describe(handler: Any) -> Adoption | Refusal | str:
 
 def _describe(handler: Any, watched: _streams.Watched) -> Adoption | Refusal | str:
     cls = type(handler)
+    of_class = _handler_class(cls)
+    if isinstance(of_class, str):
+        return of_class
+    known, turning, called = of_class
+    if not issubclass(known, logging.StreamHandler):
+        return sys.modules["logspool._service"].describe(handler, known)  # type: ignore[no-any-return]
+    name = first_in(vars(handler), called)
+    if name is not None:
+        return f"{name} is replaced on the handler"
+    # Another lock may guard the output against somebody else. Before 3.13 a handler may have none.
+    if type(handler.lock) is not _Lock and not (handler.lock is None and sys.version_info < (3, 13)):
+        return f"its lock is a {type(handler.lock).__qualname__}"
+    terminator = handler.terminator
+    if type(terminator) is not str or not _encodes(terminator):
+        return "its terminator is no plain text"
+    if handler.stream is None and issubclass(cls, logging.FileHandler):
+        opens = handler.mode != "w" or not handler._closed
+        return Refusal("unopened" if opens else "foreign", "its stream is not open yet", ())
+    return _describe_stream(handler, cls, known, terminator, turning, watched)
+
+
+@kept_answer
+def _handler_class(cls: type) -> tuple[type, str | None, tuple[str, ...]] | str:
+    """Return the known class of a handler's class, the kind of its rotation, and the methods that run; or a reason."""
     if cls is logging.NullHandler and is_stock(cls, "handle"):
         return "null"
     turning = _rotation.known_class(cls)
@@ -251,7 +318,7 @@ def _describe(handler: Any, watched: _streams.Watched) -> Adoption | Refusal | s
     if known is None:
         return f"{cls.__qualname__} is no known handler class"
     if not issubclass(known, logging.StreamHandler):
-        return sys.modules["logspool._service"].describe(handler, known)  # type: ignore[no-any-return]
+        return known, None, ()
     reason = changed_method(cls, known, called)
     if reason is not None:
         return reason
@@ -263,20 +330,7 @@ def _describe(handler: Any, watched: _streams.Watched) -> Adoption | Refusal | s
         for name in read:
             if name in owner.__dict__:
                 return f"{owner.__qualname__}.{name} is defined on the class"
-    attributes = vars(handler)
-    for name in called:
-        if name in attributes:
-            return f"{name} is replaced on the handler"
-    # Another lock may guard the output against somebody else. Before 3.13 a handler may have none.
-    if type(handler.lock) is not _Lock and not (handler.lock is None and sys.version_info < (3, 13)):
-        return f"its lock is a {type(handler.lock).__qualname__}"
-    terminator = handler.terminator
-    if type(terminator) is not str or not _encodes(terminator):
-        return "its terminator is no plain text"
-    if handler.stream is None and issubclass(cls, logging.FileHandler):
-        opens = handler.mode != "w" or not handler._closed
-        return Refusal("unopened" if opens else "foreign", "its stream is not open yet", ())
-    return _describe_stream(handler, cls, known, terminator, None if turning is None else turning[1], watched)
+    return known, None if turning is None else turning[1], called
 
 
 def _encodes(text: str) -> bool:
@@ -351,13 +405,6 @@ def _describe_stream(
             kind, options = turning, described
         elif turning != "rotating":
             return "its path is no regular file"
-    formatter = handler.formatter or _formatter_without_one(handler, known)
-    form = describe_formatter(formatter)
-    parts = (handler, formatter, getattr(formatter, "_style", None))
-    types: tuple[type, ...] = (cls, type(formatter))
-    style = getattr(formatter, "_style", None)
-    if style is not None:
-        types += (type(style),)
     return Adoption(
         kind=kind,
         options=options,
@@ -368,11 +415,26 @@ def _describe_stream(
         buffer=None if buffer is raw or type(buffer) is not io.BufferedWriter else buffer,
         errors=errors or "strict",
         interactive=interactive,
-        format=form,
-        types=types,
-        parts=parts,
+        format=_describe_format(handler, known),
         watched=watched,
     )
+
+
+def describe_format(handler: Any) -> Format:
+    """Describe how the lines of an adopted handler are made that is no service."""
+    return _describe_format(handler, _handler_class(type(handler))[0])
+
+
+def _describe_format(handler: Any, known: Any) -> Format:
+    formatter = handler.formatter or _formatter_without_one(handler, known)
+    # Each is watched before it is looked at: a change from then on makes the answer stale, not wrong.
+    parts: tuple[tuple[Any, int], ...] = ((formatter, _native.watch_part(formatter)),)
+    types: tuple[tuple[type, int], ...] = ((type(formatter), _native.class_state(type(formatter))),)
+    style = getattr(formatter, "_style", None)
+    if style is not None:
+        parts += ((style, _native.watch_part(style)),)
+        types += ((type(style), _native.class_state(type(style))),)
+    return Format(describe_formatter(formatter), types, parts)
 
 
 def _formatter_without_one(handler: Any, known: type) -> Any:
@@ -410,9 +472,10 @@ _FORMATTER_CALLED = (
     "__delattr__",
 )
 
-_FORMATTER_READ = ("_style", "_fmt", "datefmt")
-
 _STYLE_CALLED = ("usesTime", "_format", "format", "__getattribute__", "__getattr__", "__setattr__", "__delattr__")
+
+#: Attributes that no style of ours may have of its own.
+_STYLE_OWN = (*_STYLE_CALLED, "asctime_format", "asctime_search")
 
 _STYLES = {
     logging.PercentStyle: ("%", "%(asctime)s", "%(asctime)"),
@@ -423,20 +486,12 @@ _STYLES = {
 
 def describe_formatter(formatter: Any) -> Formatting | str:
     """Describe a formatter, or say why only Python can run it."""
-    cls = type(formatter)
-    if not issubclass(cls, logging.Formatter):
-        return f"{cls.__qualname__} is no logging.Formatter"
-    base: type = logging.Formatter
-    for module, name in (("logspool._json", "JSONFormatter"), ("logspool._pretty", "TerminalFormatter")):
-        if module in sys.modules and issubclass(cls, getattr(sys.modules[module], name)):
-            base = getattr(sys.modules[module], name)
-    reason = changed_method(cls, base, _FORMATTER_CALLED)
-    if reason is not None:
-        return reason
-    attributes = vars(formatter)
-    for name in _FORMATTER_CALLED:
-        if name in attributes:
-            return f"{name} is replaced on the formatter"
+    base = _formatter_class(type(formatter))
+    if isinstance(base, str):
+        return base
+    name = first_in(vars(formatter), _FORMATTER_CALLED)
+    if name is not None:
+        return f"{name} is replaced on the formatter"
     zone = _zone(formatter)
     if isinstance(zone, str):
         return zone
@@ -452,6 +507,23 @@ def describe_formatter(formatter: Any) -> Formatting | str:
     return _describe_style(formatter, datefmt, time_format, msec_format, zone)
 
 
+@kept_answer
+def _formatter_class(cls: type) -> type | str:
+    """Return the known class that a formatter's class is or derives from, or a reason."""
+    if not issubclass(cls, logging.Formatter):
+        return f"{cls.__qualname__} is no logging.Formatter"
+    base: type = logging.Formatter
+    for module, name in (("logspool._json", "JSONFormatter"), ("logspool._pretty", "TerminalFormatter")):
+        if module in sys.modules and issubclass(cls, getattr(sys.modules[module], name)):
+            base = getattr(sys.modules[module], name)
+    return changed_method(cls, base, _FORMATTER_CALLED) or base
+
+
+@kept_answer
+def _style_class(cls: type) -> str | None:
+    return changed_method(cls, cls, _STYLE_CALLED)
+
+
 def _describe_style(
     formatter: Any, datefmt: str | None, time_format: str, msec_format: str | None, utc: bool
 ) -> Formatting | str:
@@ -460,11 +532,11 @@ def _describe_style(
     known = _STYLES.get(cls)
     if known is None:
         return f"{cls.__qualname__} is no known style"
-    reason = changed_method(cls, cls, _STYLE_CALLED)
+    reason = _style_class(cls)
     if reason is not None:
         return reason
     sign, asctime_format, asctime_search = known
-    if any(name in vars(style) for name in (*_STYLE_CALLED, "asctime_format", "asctime_search")):
+    if first_in(vars(style), _STYLE_OWN) is not None:
         return "a method of its style is replaced"
     if style.asctime_format != asctime_format or style.asctime_search != asctime_search:
         return "the way its style finds asctime is patched"

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-#: Free bytes of tmpfs below which the queue may fall back to memory. Chosen: what a process takes that logs little.
-FREE_BYTES = 128 * 1024
-
 #: A write that takes longer hangs. Chosen: a hundred times what a busy disk takes.
 HANGS_SECONDS = 1.0
 
@@ -52,7 +49,8 @@ def main(arguments: Sequence[str]) -> int:
     folder = arguments[0] if arguments else queue_dir()
     if arguments and not os.path.isdir(folder):
         return _messages.usage("doctor", f"cannot look into {folder!r}: no such folder (mend: name the queue folder)")
-    found = [*_machine(folder), *_leftovers(folder), *_sidecars(folder)]
+    named = bool(arguments) or _is_named()
+    found = [*_machine(folder, named), *_missing_calls(forks=True), *_leftovers(folder), *_sidecars(folder)]
     for finding in found:
         print(_messages.coloured(finding.place, "bold", sys.stdout))
         print(f"  {_messages.coloured('found', 'yellow', sys.stdout)}  {finding.text}")
@@ -60,53 +58,118 @@ def main(arguments: Sequence[str]) -> int:
             print(f"  {_messages.coloured('mend', 'green', sys.stdout)}   {finding.mend}")
     if not found:
         print(f"{_messages.coloured('ok', 'green', sys.stdout)}: nothing found in {folder} that would hurt")
-    keepers = [f"process {keeper} for process {program}" for keeper, program in _keeper.running(folder)]
-    print(f"{_messages.coloured('keepers', 'bold', sys.stdout)}: {', '.join(keepers) or 'none'}")
+    print(f"{_messages.coloured('queue', 'bold', sys.stdout)}: {_where(folder, named)}")
+    if of_memory := _keepers(_keeper.IN_MEMORY):
+        print(f"{_messages.coloured('keepers of queues in memory', 'bold', sys.stdout)}: {of_memory}")
+    print(f"{_messages.coloured('keepers', 'bold', sys.stdout)}: {_keepers(folder) or 'none'}")
     return 1 if found else 0
+
+
+def _keepers(folder: str) -> str:
+    return ", ".join(f"process {keeper} for process {program}" for keeper, program in _keeper.running(folder))
 
 
 def findings() -> list[Finding]:
     """Return what would hurt this process."""
     folder = queue_dir()
-    return [*_machine(folder), *_leftovers(folder), *_sidecars(folder), *_memory(), *_handlers(), *_paths()]
+    return [
+        *_machine(folder, _is_named()),
+        *_missing_calls(),
+        *_leftovers(folder),
+        *_sidecars(folder),
+        *_memory(),
+        *_handlers(),
+        *_paths(),
+    ]
 
 
 def queue_dir() -> str:
     """Return the queue folder of this process, or that which it would have."""
+    return str(_chosen() or _options.default_queue_dir())
+
+
+def _chosen() -> str | None:
     options = _stats.options_in_force()
-    chosen = options["queue_dir"] if options is not None else os.environ.get("LOGSPOOL_QUEUE_DIR")
-    return str(chosen or _options.default_queue_dir())
+    return options["queue_dir"] if options is not None else os.environ.get("LOGSPOOL_QUEUE_DIR")
 
 
-def _machine(folder: str) -> Iterator[Finding]:
+def _is_named() -> bool:
+    """Tell whether the user named the queue folder."""
+    return bool(_chosen())
+
+
+def _machine(folder: str, named: bool) -> Iterator[Finding]:
     if os.environ.get("LOGSPOOL") == "off":
         yield Finding("LOGSPOOL=off", "install() and run do nothing", "unset LOGSPOOL")
-    parent = folder if os.path.isdir(folder) else os.path.dirname(os.path.abspath(folder))
-    try:
-        status = os.statvfs(parent)
-    except OSError as error:
+    obstacle = _obstacle(folder, named)
+    if obstacle is not None:
+        yield Finding(obstacle.place, f"{obstacle.text}: the queue is {_instead()}", obstacle.mend)
+    elif (kind := _filesystem(_existing(folder))) not in _IN_MEMORY:
         yield Finding(
-            parent,
-            f"{error.strerror}: the queue would be in memory and die with the process",
-            "mount a tmpfs there, or set LOGSPOOL_QUEUE_DIR to a folder on one",
-        )
-        return
-    free = status.f_bavail * status.f_frsize
-    if free < FREE_BYTES:
-        yield Finding(
-            parent,
-            f"{_messages.size(free)} are free, {_messages.size(FREE_BYTES)} are wanted: the queue would be in memory "
-            "and die with the process",
-            "enlarge it (docker run --shm-size), or set LOGSPOOL_QUEUE_DIR to a folder on another tmpfs",
-        )
-    if not os.access(parent, os.W_OK | os.X_OK):
-        yield Finding(parent, "this user cannot write there", "set LOGSPOOL_QUEUE_DIR to a folder of this user")
-    if _filesystem(parent) not in ("tmpfs", "ramfs", ""):
-        yield Finding(
-            parent,
-            f"is on {_filesystem(parent)}, not on tmpfs: a call may wait for the disk",
+            folder,
+            f"is on {kind}, not on tmpfs: a call may wait for the disk",
             "set LOGSPOOL_QUEUE_DIR to a folder on tmpfs",
         )
+
+
+def _missing_calls(*, forks: bool = False) -> Iterator[Finding]:
+    for call in _native.missing_calls(forks=forks):
+        yield Finding(call["name"], f"is refused here ({os.strerror(call['errno'])}): {call['weaker']}", call["mend"])
+
+
+def _obstacle(folder: str, named: bool) -> Finding | None:
+    """Return why a program that starts now cannot have its queue in this folder, or None."""
+    parent = _existing(folder)
+    try:
+        status = os.statvfs(parent)
+        owner = os.lstat(parent)
+    except OSError as error:
+        return Finding(parent, f"{error.strerror}", "mount a tmpfs there, or set LOGSPOOL_QUEUE_DIR to a folder on one")
+    if parent == folder and (owner.st_uid != os.geteuid() or owner.st_mode & 0o077 or not os.path.isdir(folder)):
+        return Finding(
+            folder,
+            f"belongs to user {owner.st_uid} with mode {owner.st_mode & 0o7777:04o}; it must be a folder of user "
+            f"{os.geteuid()} with mode 0700",
+            f"remove it as its owner or as root (rm -r {folder}), or set LOGSPOOL_QUEUE_DIR to a folder of this user",
+        )
+    if not os.access(parent, os.W_OK | os.X_OK):
+        return Finding(parent, "this user cannot write there", "set LOGSPOOL_QUEUE_DIR to a folder of this user")
+    if not named and (kind := _filesystem(parent)) not in _IN_MEMORY:
+        return Finding(
+            parent, f"is on {kind}, not on tmpfs", "mount a tmpfs there, or set LOGSPOOL_QUEUE_DIR to a folder on one"
+        )
+    free = status.f_bavail * status.f_frsize
+    least = _native.counter_names()["least_free_bytes"]
+    if free < least:
+        return Finding(
+            parent,
+            f"{_messages.size(free)} are free, {_messages.size(least)} are wanted",
+            "enlarge it (docker run --shm-size), or set LOGSPOOL_QUEUE_DIR to a folder on another tmpfs",
+        )
+    return None
+
+
+def _existing(folder: str) -> str:
+    return folder if os.path.lexists(folder) else os.path.dirname(os.path.abspath(folder))
+
+
+#: File systems that a disk never holds up; an empty string where the kernel does not tell.
+_IN_MEMORY = ("tmpfs", "ramfs", "")
+
+
+def _instead() -> str:
+    """Say where the queue is when it cannot be in its folder."""
+    command, why = _keeper.command()
+    if command is not None:
+        return "in memory that a keeper process holds, which delivers it when the program dies"
+    return f"in plain memory and dies with the process, because it has no keeper ({why})"
+
+
+def _where(folder: str, named: bool) -> str:
+    """Say where a program that starts now has its queue."""
+    if _obstacle(folder, named) is not None:
+        return _instead()
+    return f"in {folder}, on {_filesystem(_existing(folder)) or 'a file system of unknown kind'}"
 
 
 def _filesystem(path: str) -> str:
@@ -130,6 +193,9 @@ def _leftovers(folder: str) -> Iterator[Finding]:
         return
     try:
         orphans = _native.orphans(folder)
+    except PermissionError:
+        # Said by `_machine`.
+        return
     except OSError as error:
         yield Finding(folder, f"cannot be read: {error}", f"chmod 700 {folder}, owned by the user of the program")
         return
@@ -183,8 +249,16 @@ def _sidecars(folder: str) -> Iterator[Finding]:
 def _memory() -> Iterator[Finding]:
     from logspool import _health
 
-    for reason in _health._memory(_stats.stats()):
+    stats = _stats.stats()
+    for reason in _health._memory(stats):
         yield Finding("queue", reason)
+    if stats.queue.place == "memfd" and stats.queue.survives:
+        yield Finding(
+            "queue",
+            "is in memory that a keeper process holds, which delivers it when this one dies: "
+            f"{stats.queue.place_reason}",
+            "make the folder usable and start the program again",
+        )
 
 
 def _all_handlers() -> list[tuple[str, logging.Handler]]:

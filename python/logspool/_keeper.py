@@ -1,5 +1,8 @@
 """Start the keeper: a process beside this one that delivers what this one leaves when it is killed.
 
+A queue in a folder has one if the program wants it. A queue in memory always has one, which the core starts with the
+first record, by `command()`.
+
 An interpreter is executed for it that loads nothing but the native module, which then makes itself independent of this
 process (`keeper.rs`). The first process ends at once; so this one has no child, and nobody waits for the keeper.
 """
@@ -27,8 +30,14 @@ import _frozen_importlib as f, _frozen_importlib_external as x, sys
 loader = x.ExtensionFileLoader("logspool._native", sys.argv[1])
 native = f.module_from_spec(f.ModuleSpec("logspool._native", loader, origin=sys.argv[1]))
 loader.exec_module(native)
-native.keep(3, sys.argv[2])
 """
+
+#: For a queue in a folder, and for one in memory.
+_KEEP = "native.keep(3, sys.argv[2])\n"
+_KEEP_MEMORY = "native.keep_memory(int(sys.argv[3]))\n"
+
+#: Stands for the folder in the command line of a keeper of a queue in memory.
+IN_MEMORY = "memfd"
 
 #: Words that this process's keepers have been started under.
 _started: set[str] = set()
@@ -63,6 +72,25 @@ def note(environment: dict[str, str], folder: str) -> None:
     environment[VARIABLE] = f"{_identity()}:{os.path.abspath(folder)}"
 
 
+def command() -> tuple[tuple[list[bytes], list[bytes]] | None, str]:
+    """Return how a keeper for a queue in memory is started, or None and why there is none.
+
+    That is its command line, less the process id that comes last, and its environment.
+    """
+    if is_off():
+        return None, f"{VARIABLE}=off"
+    try:
+        words = [*_words(_interpreter(), _KEEP_MEMORY), IN_MEMORY]
+    except OSError as error:
+        return None, str(error.strerror)
+    environment = [name + b"=" + value for name, value in os.environb.items()]
+    return ([os.fsencode(word) for word in words], environment), ""
+
+
+def _words(interpreter: str, then: str) -> list[str]:
+    return [interpreter, "-I", "-S", "-c", _PROGRAM + then, os.path.abspath(_native.__file__)]
+
+
 def _identity() -> str:
     """Return what names this process: another one may have its id later."""
     return f"{os.getpid()}-{_start_ticks('self')}"
@@ -80,7 +108,8 @@ def _interpreter() -> str:
     own = sys.executable or ""
     beside = os.path.join(sys.base_exec_prefix, "bin", version)
     for path in (own if os.path.basename(own).startswith("python") else "", beside):
-        if path and os.access(path, os.X_OK):
+        # Whether it can be executed depends on what the process may now, not on who started it.
+        if path and os.access(path, os.X_OK, effective_ids=True):
             return path
     raise OSError(0, f"neither sys.executable, {own!r}, nor {beside!r} is an interpreter")
 
@@ -91,12 +120,12 @@ def _start(folder: str) -> None:
         raise OSError(0, "this interpreter was built without pidfd_open (Linux 5.3)")
     watched = os.pidfd_open(os.getpid())
     try:
-        words = ["-I", "-S", "-c", _PROGRAM, os.path.abspath(_native.__file__), folder, str(os.getpid())]
+        words = [*_words(interpreter, _KEEP), folder, str(os.getpid())]
         # Whoever reads the other end of what this process writes must not wait for the keeper.
         actions = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in (0, 1, 2)]
         child = os.posix_spawn(
             interpreter,
-            [interpreter, *words],
+            words,
             os.environ,
             file_actions=[(os.POSIX_SPAWN_DUP2, watched, 3), *actions],
             # Before its first instruction, so that no signal for this group ends it.
@@ -115,7 +144,7 @@ def _start(folder: str) -> None:
 
 
 def running(folder: str) -> Iterator[tuple[int, int]]:
-    """Yield the process ids of the keepers for a queue folder, each with that of its program."""
+    """Yield the process ids of the keepers for a queue folder, or `IN_MEMORY`, each with that of its program."""
     for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
         if not name.isdigit():
             continue
@@ -125,7 +154,7 @@ def running(folder: str) -> Iterator[tuple[int, int]]:
                     continue
             with open(f"/proc/{name}/cmdline", "rb") as file:
                 words = file.read().split(b"\0")
-            if os.fsdecode(words[-3]) == os.path.abspath(folder):
+            if os.fsdecode(words[-3]) == (folder if folder == IN_MEMORY else os.path.abspath(folder)):
                 yield int(name), int(words[-2])
         except (OSError, IndexError, ValueError):
             # It ended meanwhile, or is no keeper of ours.

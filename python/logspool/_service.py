@@ -12,7 +12,7 @@ import struct
 import sys
 from typing import Any
 
-from logspool import _adopt
+from logspool import _adopt, _native
 
 #: Deepest nesting and most values of all fields that are taken apart; beyond, the text of a field is sent.
 #:
@@ -61,6 +61,8 @@ def file(name: str, path: Any) -> str | None:
 def describe(handler: Any, known: type) -> _adopt.Adoption:
     """Describe a `ServiceHandler`. Whatever is changed about it, its records go through the queue."""
     formatter = handler.formatter or logging._defaultFormatter  # type: ignore[attr-defined]
+    types = ((type(formatter), _native.class_state(type(formatter))),)
+    parts = ((formatter, _native.watch_part(formatter)),)
     form: _adopt.Formatting | str | None = _reason(handler, known, formatter)
     if form is None:
         form = _adopt.Formatting("entry", "", None, "", None, False, [], True)
@@ -74,9 +76,7 @@ def describe(handler: Any, known: type) -> _adopt.Adoption:
         buffer=None,
         errors="strict",
         interactive=False,
-        format=form,
-        types=(type(handler), type(formatter)),
-        parts=(handler, formatter),
+        format=_adopt.Format(form, types, parts),
         watched=(),
     )
 

@@ -33,7 +33,8 @@ class LevelCount:
     Attributes:
         offered: calls that reached the queue.
         accepted: records in the queue or beyond.
-        refused: records turned away at the call, by reason: "queue_full", "reentrant", "no_lane", "no_blob".
+        refused: records turned away at the call, by reason: "queue_full", "reentrant", "no_lane", "no_blob",
+            "stale_ids".
         not_durable: calls that had to wait until their record was durable, and returned without: it took longer than
             durability_timeout, or its file could not be synced. The records are accepted.
     """
@@ -134,7 +135,11 @@ class QueueStats:
         overflow_limit_bytes: their bound.
         blocked_calls: calls that waited for room.
         blocked_seconds: time that they waited, in seconds.
-        survives: whether records in the queue survive a kill of the process; false in memory.
+        survives: whether records in the queue survive a kill of the process.
+        place: where the queue is: "tmpfs", in its folder; "disk", in a folder on disk that was named; "memfd", in
+            memory that a keeper process holds too; "memory", in memory of this process alone; "" before the first
+            record.
+        place_reason: why it is not in its folder; empty where it is, or where durability="memory" asks for it.
     """
 
     lanes: int = 0
@@ -146,6 +151,8 @@ class QueueStats:
     blocked_calls: int = 0
     blocked_seconds: float = 0.0
     survives: bool = True
+    place: str = ""
+    place_reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -158,6 +165,8 @@ class Stats:
         installed: whether `logspool.install()` is in force.
         paths: enabled calls of all loggers that took the "native" and the "stock" path.
         loggers: the same by name of the logger, with the reason.
+        plans: how often a call had to look at its logger, the parents and handlers: at the first call of a logger and
+            after a change of what it depends on.
         levels: records by name of the level ("NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"; a number
             between two of them counts for the lower one).
         sinks: files and consoles by name.
@@ -170,6 +179,7 @@ class Stats:
     installed: bool
     paths: Mapping[str, int]
     loggers: Mapping[str, LoggerPath]
+    plans: int
     levels: Mapping[str, LevelCount]
     sinks: Mapping[str, SinkStats]
     queue: QueueStats
@@ -180,6 +190,8 @@ class Stats:
     def __str__(self) -> str:
         rows = [f"logspool: {'installed' if self.installed else 'not installed'}"]
         rows += [f"calls: {self.paths['native']} native, {self.paths['stock']} stock"]
+        if self.queue.place_reason:
+            rows.append(f"queue: {self.queue.place}, not in its folder: {self.queue.place_reason}")
         for name, count in self.levels.items():
             if count.offered:
                 rows.append(f"level {name}: {count.accepted} accepted of {count.offered}{_listed(count.refused)}")
@@ -276,6 +288,8 @@ def stats() -> Stats:
             blocked_calls=snapshot["blocked_calls"],
             blocked_seconds=snapshot["blocked_seconds"],
             survives=snapshot["survives"],
+            place=snapshot["place"],
+            place_reason=snapshot["place_reason"],
         )
     return Stats(
         installed=options_in_force() is not None,
@@ -284,6 +298,7 @@ def stats() -> Stats:
             "stock": sum(path.stock for path in loggers.values()),
         },
         loggers=loggers,
+        plans=_native.plans_made(),
         levels=levels,
         sinks=sinks,
         queue=queue,

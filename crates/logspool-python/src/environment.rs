@@ -8,6 +8,7 @@
 //!
 //! Atomics outside `queue`: epoch and recorded versions are read without a lock by every logging call.
 
+use std::cell::Cell;
 use std::sync::Mutex;
 use std::sync::atomic::{
     AtomicPtr, AtomicU64, AtomicUsize,
@@ -28,9 +29,54 @@ pub fn epoch() -> u64 {
     EPOCH.load(Acquire)
 }
 
-/// Makes every plan stale.
+/// Makes every plan stale, but no description: loggers, handlers or sinks changed.
+pub fn move_plans() {
+    let epoch = EPOCH.fetch_add(1, Release) + 1;
+    let _ = OWN_EPOCH.try_with(|own| own.set(epoch));
+}
+
+thread_local! {
+    /// The last epoch that this thread began.
+    static OWN_EPOCH: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Whether this thread has begun no epoch after that one: what changed since was changed by others, at the same time.
+pub fn only_others_moved(epoch: u64) -> bool {
+    OWN_EPOCH.try_with(Cell::get).is_ok_and(|own| own <= epoch)
+}
+
+/// Moves whenever something changed that descriptions of all handlers and classes may depend on: the module globals
+/// and what logspool put in place of stock methods. Changes of one handler or formatter are seen by [`crate::hooks`].
+static DESCRIPTIONS: AtomicU64 = AtomicU64::new(1);
+
+/// What descriptions are made under. Read it before the thing that is described.
+#[inline(always)]
+pub fn descriptions() -> u64 {
+    // Acquire pairs with the Release in `bump`.
+    DESCRIPTIONS.load(Acquire)
+}
+
+/// Makes every plan and every description stale, and what was made ready to be pushed.
 pub fn bump() {
-    EPOCH.fetch_add(1, Release);
+    DESCRIPTIONS.fetch_add(1, Release);
+    stop_pushes();
+}
+
+/// Moves whenever what was made ready before must not be pushed: a sink was taken from its handler and is about to be
+/// closed, or `install()` is not in force any more.
+static STOPS: AtomicU64 = AtomicU64::new(0);
+
+/// What is pushed was made ready under the same number.
+#[inline(always)]
+pub fn stops() -> u64 {
+    // Acquire pairs with the Release in `stop_pushes`.
+    STOPS.load(Acquire)
+}
+
+/// Makes stale every plan, and what was made ready to be pushed.
+pub fn stop_pushes() {
+    STOPS.fetch_add(1, Release);
+    move_plans();
 }
 
 /// Most dicts that can be watched: logging, time, threading, `_levelToName`, with room for two more.

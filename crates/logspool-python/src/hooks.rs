@@ -5,8 +5,12 @@
 //! `__delattr__` that move the epoch when such an assignment matters, and then do what `object`'s do. Reading stays
 //! as fast as it was.
 
-use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
+use std::collections::HashMap;
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{Acquire, Release},
+};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
@@ -18,59 +22,191 @@ use crate::object;
 use crate::options;
 use crate::plans;
 
-/// Addresses of the objects that plans depend on. One that died stays in: another object at its address only
-/// moves the epoch needlessly.
-static WATCHED: Mutex<Option<HashSet<usize>>> = Mutex::new(None);
-
-/// Adds objects to those that plans depend on.
-pub fn watch(objects: impl IntoIterator<Item = usize>) {
-    WATCHED.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default().extend(objects);
+/// An object that plans depend on.
+#[derive(Clone)]
+enum Watched {
+    Logger,
+    /// A handler, a formatter or its style.
+    Part(Arc<Changes>),
 }
 
-/// Forgets them all.
-pub fn forget_all() {
-    *WATCHED.lock().unwrap_or_else(PoisonError::into_inner) = None;
+/// How often a handler, a formatter or a style has changed.
+#[derive(Default)]
+struct Changes {
+    /// In all but `formatter`.
+    itself: AtomicU64,
+    /// In `formatter`, which handlers have.
+    formatter: AtomicU64,
 }
 
-fn watched(object: *mut PyObject) -> bool {
-    let watched = WATCHED.lock().unwrap_or_else(PoisonError::into_inner);
-    watched.as_ref().is_some_and(|watched| watched.contains(&(object as usize)))
+/// Objects that plans depend on, by address. One that died stays in: another object at its address only makes plans
+/// stale needlessly.
+static WATCHED: Mutex<Option<HashMap<usize, Watched>>> = Mutex::new(None);
+
+fn with_watched<T>(act: impl FnOnce(&mut HashMap<usize, Watched>) -> T) -> T {
+    act(WATCHED.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default())
 }
 
-/// What an assignment to an attribute does to the plans.
-#[derive(PartialEq, Eq)]
-enum Effect {
-    /// Nothing that a plan looks at.
-    Nothing,
-    /// Plans are stale.
-    Stale,
-    /// Plans are stale and keep something alive that may have to go.
-    Release,
+/// Adds loggers to the objects that plans depend on.
+pub fn watch_loggers(loggers: impl IntoIterator<Item = usize>) {
+    with_watched(|watched| watched.extend(loggers.into_iter().map(|logger| (logger, Watched::Logger))));
 }
 
-/// Instance attributes that plans look at. Others matter only where they hide an attribute of the class.
-fn effect(object: *mut PyObject, name: *mut PyObject) -> Effect {
-    // SAFETY: a live object; `name` is checked to be a str.
-    let text = unsafe { if ffi::PyUnicode_Check(name) == 0 { None } else { object::text(name) } };
-    match text {
-        Some("handlers" | "parent" | "filters" | "__class__" | "__dict__") => return Effect::Release,
-        Some(
-            "level" | "propagate" | "disabled" | "name" | "_cache" | "manager" | "formatter" | "stream" | "terminator"
-            | "lock" | "mode" | "encoding" | "errors" | "delay" | "baseFilename" | "_closed" | "_style" | "_fmt"
-            | "datefmt" | "_defaults" | "_tpl" | "maxBytes" | "backupCount" | "when" | "interval" | "utc" | "atTime"
-            | "rolloverAt" | "suffix" | "extMatch" | "dayOfWeek" | "dev" | "ino" | "_builtin_open",
-        ) => return Effect::Stale,
-        _ => {}
+/// A handler, a formatter or its style that a description was made from.
+#[derive(Clone)]
+pub struct Part {
+    changes: Arc<Changes>,
+    counter: fn(&Changes) -> &AtomicU64,
+    seen: u64,
+}
+
+impl Part {
+    /// Starts to watch the object at that address, before it is looked at.
+    pub fn watch(object: usize) -> Self {
+        Self::watch_counter(object, |changes| &changes.itself)
     }
+
+    /// Starts to watch which formatter the handler at that address has.
+    pub fn watch_formatter_of(handler: usize) -> Self {
+        Self::watch_counter(handler, |changes| &changes.formatter)
+    }
+
+    fn watch_counter(object: usize, counter: fn(&Changes) -> &AtomicU64) -> Self {
+        let changes = with_watched(|watched| match watched.get(&object) {
+            Some(Watched::Part(changes)) => changes.clone(),
+            _ => {
+                let changes = Arc::new(Changes::default());
+                watched.insert(object, Watched::Part(changes.clone()));
+                changes
+            }
+        });
+        let seen = counter(&changes).load(Acquire);
+        Self { changes, counter, seen }
+    }
+
+    /// The part, as it was after `seen` changes.
+    pub fn as_seen(self, seen: u64) -> Self {
+        Self { seen, ..self }
+    }
+
+    /// How often the object had changed when it began to be looked at.
+    pub fn seen(&self) -> u64 {
+        self.seen
+    }
+
+    /// Whether it has not changed since.
+    pub fn holds(&self) -> bool {
+        // Acquire pairs with the Release in `make_stale`.
+        (self.counter)(&self.changes).load(Acquire) == self.seen
+    }
+}
+
+/// Forgets all objects. What was described before holds no longer.
+pub fn forget_all() {
+    let gone = WATCHED.lock().unwrap_or_else(PoisonError::into_inner).take();
+    for object in gone.into_iter().flat_map(HashMap::into_values) {
+        make_stale(&object, Effect::Changed);
+        make_stale(&object, Effect::Formatter);
+    }
+}
+
+fn watched(object: *mut PyObject) -> Option<Watched> {
+    with_watched(|watched| watched.get(&(object as usize)).cloned())
+}
+
+/// What an assignment to an attribute makes stale.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    /// Nothing.
+    Nothing,
+    /// Plans.
+    Plans,
+    /// Plans, which keep something alive that may have to go.
+    Release,
+    /// Plans, and the description of the handler or formatter.
+    Changed,
+    /// Plans, and what is known of a handler's formatter.
+    Formatter,
+    /// All of this.
+    All,
+}
+
+/// Makes stale what an assignment to the object affects.
+fn make_stale(object: &Watched, effect: Effect) {
+    if let Watched::Part(changes) = object {
+        match effect {
+            Effect::Changed | Effect::All => changes.itself.fetch_add(1, Release),
+            Effect::Formatter => changes.formatter.fetch_add(1, Release),
+            Effect::Nothing | Effect::Plans | Effect::Release => 0,
+        };
+    }
+    environment::move_plans();
+}
+
+fn effect(watched: &Watched, object: *mut PyObject, name: *mut PyObject) -> Effect {
+    // SAFETY: a live object that is checked to be a str.
+    let Some(text) = (unsafe { if ffi::PyUnicode_Check(name) == 0 { None } else { object::text(name) } }) else {
+        return Effect::Nothing;
+    };
+    let (effect, of_hidden) = match watched {
+        Watched::Logger => (effect_on_logger(text), Effect::Plans),
+        Watched::Part(_) => (effect_on_part(text), Effect::Changed),
+    };
+    effect.unwrap_or_else(|| if hides_attribute(object, name) { of_hidden } else { Effect::Nothing })
+}
+
+/// What plans look at of a logger. Other attributes matter only where they hide one of the class.
+fn effect_on_logger(name: &str) -> Option<Effect> {
+    match name {
+        "handlers" | "parent" | "filters" | "__class__" | "__dict__" => Some(Effect::Release),
+        // `setLevel` empties the loggers' caches of enabled levels, which plans look into; until then the level itself
+        // decides nothing in stock logging either.
+        "level" => Some(Effect::Nothing),
+        "propagate" | "disabled" | "name" | "_cache" | "manager" => Some(Effect::Plans),
+        _ => None,
+    }
+}
+
+/// What plans and descriptions look at of a handler, a formatter or a style. Other attributes matter only where they
+/// hide one of the class.
+fn effect_on_part(name: &str) -> Option<Effect> {
+    match name {
+        "level" => Some(Effect::Plans),
+        "filters" => Some(Effect::Release),
+        "__class__" | "__dict__" => Some(Effect::All),
+        "formatter" => Some(Effect::Formatter),
+        "stream" | "terminator" | "lock" | "mode" | "encoding" | "errors" | "delay" | "baseFilename" | "_closed"
+        | "_style" | "_fmt" | "datefmt" | "_defaults" | "_tpl" | "maxBytes" | "backupCount" | "when" | "interval"
+        | "utc" | "atTime" | "rolloverAt" | "suffix" | "extMatch" | "dayOfWeek" | "dev" | "ino" | "_builtin_open" => {
+            Some(Effect::Changed)
+        }
+        _ => None,
+    }
+}
+
+/// Whether an attribute of the object itself already has that value.
+fn is_same(object: *mut PyObject, name: *mut PyObject, value: *mut PyObject) -> bool {
+    if value.is_null() || hides_attribute(object, name) {
+        return false;
+    }
+    // SAFETY: live objects, attached. The class has nothing of that name: only the object's own attributes are looked
+    // into.
+    unsafe {
+        let _error = object::ErrorKept::take();
+        let now = object::Owned::steal(ffi::PyObject_GenericGetAttr(object, name));
+        if now.is_none() {
+            ffi::PyErr_Clear();
+        }
+        now.is_some_and(|now| now.as_ptr() == value)
+    }
+}
+
+fn hides_attribute(object: *mut PyObject, name: *mut PyObject) -> bool {
     unsafe extern "C" {
         fn _PyType_Lookup(class: *mut ffi::PyTypeObject, name: *mut PyObject) -> *mut PyObject;
     }
     // SAFETY: a live type and str; the result is only compared with null.
-    if text.is_some() && !unsafe { _PyType_Lookup(ffi::Py_TYPE(object), name) }.is_null() {
-        Effect::Stale
-    } else {
-        Effect::Nothing
-    }
+    unsafe { !_PyType_Lookup(ffi::Py_TYPE(object), name).is_null() }
 }
 
 /// `__setattr__(self, name, value)`.
@@ -112,22 +248,24 @@ pub unsafe extern "C" fn delete_attribute(
 }
 
 unsafe fn change(object: *mut PyObject, name: *mut PyObject, value: *mut PyObject) -> *mut PyObject {
-    let effect = if watched(object) { effect(object, name) } else { Effect::Nothing };
-    if effect != Effect::Nothing {
+    let watched = watched(object);
+    let effect = watched.as_ref().map_or(Effect::Nothing, |watched| effect(watched, object, name));
+    let watched = watched.filter(|_| effect != Effect::Nothing && !is_same(object, name, value));
+    if let Some(watched) = &watched {
         // SAFETY: attached; live objects.
         if !unsafe { methods::passed(before(object, name, value)) } {
             return std::ptr::null_mut();
         }
-        environment::bump();
+        make_stale(watched, effect);
     }
     // SAFETY: live objects; null deletes.
     if unsafe { ffi::PyObject_GenericSetAttr(object, name, value) } != 0 {
         return std::ptr::null_mut();
     }
-    if effect != Effect::Nothing {
+    if let Some(watched) = &watched {
         // Once more: on free-threaded builds a plan may have been made between the first and the assignment.
-        environment::bump();
-        if effect == Effect::Release {
+        make_stale(watched, effect);
+        if matches!(effect, Effect::Release | Effect::All) {
             // SAFETY: attached.
             unsafe { plans::forget_all() };
         }

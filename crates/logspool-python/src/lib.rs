@@ -39,6 +39,7 @@ mod report;
 mod site;
 mod stream;
 mod template;
+mod tries;
 mod values;
 mod waiting;
 mod world;

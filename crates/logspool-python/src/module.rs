@@ -1,12 +1,14 @@
 //! The functions of `logspool._native` that `python/logspool/` calls. None of them is on the hot path.
 
 use std::collections::HashMap;
+use std::ffi::CString;
 use std::path::PathBuf;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use logspool::address::{ServiceAddress, TlsIdentity};
+use logspool::keeper::Command;
 use logspool::pipeline;
 use pyo3::exceptions::{PyImportError, PyRuntimeError, PyValueError};
 use pyo3::ffi::{self, PyObject};
@@ -18,8 +20,11 @@ use crate::object::Owned;
 use crate::planning::Adopt;
 use crate::{
     adoption, context, environment, flushing, frame, hooks, keywords, leaving, message, methods, names, options, plan,
-    planning, plans, pool, report, site, stream,
+    planning, plans, pool, report, site, stream, tries,
 };
+
+/// Words of a command line or an environment, as the system has them.
+type Words = Vec<Vec<u8>>;
 
 /// Native part of logspool. Use `logspool`.
 #[pymodule(name = "_native", gil_used = false)]
@@ -121,15 +126,33 @@ mod native {
         born.duration_since(std::time::UNIX_EPOCH).ok().map(|since| since.as_secs())
     }
 
+    /// Make this copy of the library the one that has the queue of the process.
+    #[pyfunction]
+    fn claim() -> PyResult<()> {
+        logspool::copies::claim().map_err(|other| PyRuntimeError::new_err(other.to_string()))
+    }
+
+    /// Return the system calls that do not work here, one dict each, with what is weaker because of it. `forks`: look
+    /// also in a forked child.
+    #[pyfunction]
+    #[pyo3(signature = (*, forks=false))]
+    fn missing_calls(py: Python<'_>, forks: bool) -> PyResult<Bound<'_, PyList>> {
+        if forks {
+            logspool::kernel::try_wipe_on_fork();
+        }
+        report::missing_calls(py)
+    }
+
     /// Hand over the Python half: functions of `_adopt.py` and the objects that stock logging reads.
     #[pyfunction]
-    #[pyo3(signature = (*, describe, classify_logger, open_streams, world, logger_methods, lock, record_class, source_file,
+    #[pyo3(signature = (*, describe, describe_format, classify_logger, open_streams, world, logger_methods, lock, record_class, source_file,
         mapping, active_threads, current_thread, thread_class, modules, bound_fields, exception_text, stack_text,
-        record_names))]
+        made_text, record_names))]
     #[allow(clippy::too_many_arguments)]
     fn connect(
         py: Python<'_>,
         describe: Py<PyAny>,
+        describe_format: Py<PyAny>,
         classify_logger: Py<PyAny>,
         open_streams: Py<PyAny>,
         world: Py<PyAny>,
@@ -145,6 +168,7 @@ mod native {
         bound_fields: &Bound<'_, PyAny>,
         exception_text: &Bound<'_, PyAny>,
         stack_text: &Bound<'_, PyAny>,
+        made_text: &Bound<'_, PyAny>,
         record_names: &Bound<'_, PyFrozenSet>,
     ) -> PyResult<()> {
         // SAFETY: attached.
@@ -154,6 +178,7 @@ mod native {
         }
         site::set_source_file(source_file);
         message::set_mapping(Owned::of(mapping));
+        message::set_made_text(Owned::of(made_text));
         keywords::set_makers(keywords::Makers {
             exception_text: Owned::of(exception_text),
             stack_text: Owned::of(stack_text),
@@ -171,6 +196,7 @@ mod native {
         let forget = wrap_pyfunction!(forget_dead, py)?.into_any().unbind();
         planning::set_adopt(Adopt {
             describe,
+            describe_format,
             classify_logger,
             open_streams,
             world,
@@ -264,7 +290,26 @@ mod native {
         hooks::forget_all();
     }
 
-    /// Make every plan stale.
+    /// Watch a part of a handler that is about to be looked at. Return how often it has changed.
+    #[pyfunction]
+    fn watch_part(part: &Bound<'_, PyAny>) -> u64 {
+        hooks::Part::watch(part.as_ptr() as usize).seen()
+    }
+
+    /// Return a number that stays the same while a class, its bases, and what logspool knows of all classes do.
+    ///
+    /// Read it before the class is looked at. 0 where CPython has no number to give.
+    #[pyfunction]
+    fn class_state(class: &Bound<'_, PyType>) -> u64 {
+        let descriptions = environment::descriptions();
+        // SAFETY: a live type, attached.
+        match unsafe { plan::assigned_tag(class.as_ptr()) } {
+            0 => 0,
+            tag => descriptions << 32 | u64::from(tag),
+        }
+    }
+
+    /// Make every plan and description stale.
     #[pyfunction]
     fn bump() {
         environment::bump();
@@ -480,6 +525,31 @@ mod native {
         unsafe { libc::_exit(code) }
     }
 
+    /// Become the keeper of a process whose queue is in memory: descriptor 3 is a pidfd of it, 4 the socket by which it
+    /// hands over its files. Ends this process.
+    #[pyfunction]
+    #[pyo3(signature = (program, /))]
+    fn keep_memory(program: u32) {
+        let code = i32::from(logspool::keeper::keep_memory(program).is_err());
+        // SAFETY: as in `keep`.
+        unsafe { libc::_exit(code) }
+    }
+
+    /// Say by which command line and environment a keeper is started for a queue in memory, or why there is to be none.
+    #[pyfunction]
+    #[pyo3(signature = (command, why, /))]
+    fn set_keeper_command(command: Option<(Words, Words)>, why: String) -> PyResult<()> {
+        let c_strings = |words: Words| words.into_iter().map(CString::new).collect::<Result<Vec<_>, _>>();
+        let command = match command {
+            Some((arguments, environment)) => {
+                Ok(Command { arguments: c_strings(arguments)?, environment: c_strings(environment)? })
+            }
+            None => Err(why),
+        };
+        logspool::keeper::set_command(command);
+        Ok(())
+    }
+
     /// Return what dead processes left in `folder`, one dict each. Changes nothing.
     #[pyfunction]
     #[pyo3(signature = (folder=None))]
@@ -492,6 +562,12 @@ mod native {
     #[pyo3(signature = (folder=None))]
     fn sidecars(py: Python<'_>, folder: Option<PathBuf>) -> PyResult<Bound<'_, PyList>> {
         report::sidecars(py, folder)
+    }
+
+    /// Return how many plans were made.
+    #[pyfunction]
+    fn plans_made() -> u64 {
+        tries::made()
     }
 
     /// Return, per logger name, calls on the native path, calls on the stock path, and why the latter.

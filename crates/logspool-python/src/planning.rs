@@ -26,12 +26,15 @@ use crate::plans;
 use crate::queueing::MadeUnder;
 use crate::record::{Matters, Reading};
 use crate::stream::Word;
+use crate::tries;
 use crate::world::{World, world};
 
 /// What `python/logspool/_adopt.py` offers.
 pub struct Adopt {
     /// `describe(handler) -> str | Adoption`
     pub describe: Py<PyAny>,
+    /// `describe_format(handler) -> Format`
+    pub describe_format: Py<PyAny>,
     /// `classify_logger(cls) -> str`: why calls of its loggers must stay stock, or "".
     pub classify_logger: Py<PyAny>,
     /// `open_streams(logger, level)`
@@ -106,13 +109,13 @@ fn plain_weak_reference(object: &Bound<'_, PyAny>) -> Option<Owned> {
     reference
 }
 
-/// Makes the plan of `logger`.
+/// Makes the plan of `logger` for a call that began in the epoch `since`.
 ///
 /// # Safety
 ///
 /// `logger` is a live instance of `logging.Logger`; attached.
-pub unsafe fn make(logger: *mut PyObject) -> Made {
-    if !installed() {
+pub unsafe fn make(logger: *mut PyObject, since: u64) -> Made {
+    if !installed() || tries::given_up() {
         return Made::NotNow;
     }
     let Some(adopt) = ADOPT.get() else { return Made::NotNow };
@@ -123,13 +126,35 @@ pub unsafe fn make(logger: *mut PyObject) -> Made {
     // SAFETY: a live object, as the caller says.
     let logger = unsafe { Bound::from_borrowed_ptr(py, logger) };
     let made = aside(|| {
+        // Mostly all handlers are known, and nobody has to wait.
+        if let Some(made) = caught(|| make_once(adopt, &logger, Lock::Free))? {
+            return Ok(made);
+        }
         adoption::await_orphans(py).map_err(|error| Failure::interrupted(py, error))?;
         under_lock(adopt, py, || {
-            let made = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| make_locked(adopt, &logger)));
-            made.unwrap_or(Ok(Made::NotNow))
+            // Another thread may have made it while this one waited for the lock.
+            // SAFETY: attached.
+            if unsafe { plans::serves(logger.as_ptr(), since) } {
+                return Ok(Made::Plan);
+            }
+            caught(|| make_locked(adopt, &logger)).map(|made| made.unwrap_or(Made::NotNow))
         })
     });
     made.unwrap_or_else(Made::from)
+}
+
+/// Runs what makes a plan. A panic must not cross into the interpreter: then none is made.
+fn caught(make: impl FnOnce() -> Result<Option<Made>, Failure>) -> Result<Option<Made>, Failure> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(make)).unwrap_or(Ok(Some(Made::NotNow)))
+}
+
+/// Whether a plan is made under the planning lock.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lock {
+    /// It is: handlers are described, and sinks opened.
+    Held,
+    /// It is not: all of that has to be done already.
+    Free,
 }
 
 /// Runs what may raise beside the error that is set, which a logging call must not lose.
@@ -149,10 +174,13 @@ fn aside<T>(act: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
 ///
 /// As `act`, or a signal's handler raised while the lock was waited for.
 fn under_lock<T>(adopt: &Adopt, py: Python<'_>, act: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
-    let lock = adopt.lock.bind(py);
-    lock.call_method0("acquire").map_err(|error| Failure::interrupted(py, error))?;
+    adopt.lock.bind(py).call_method0("acquire").map_err(|error| Failure::interrupted(py, error))?;
+    then_unlock(adopt, py, act)
+}
+
+fn then_unlock<T>(adopt: &Adopt, py: Python<'_>, act: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     let result = act();
-    aside(|| Ok(lock.call_method0("release")?))?;
+    aside(|| Ok(adopt.lock.bind(py).call_method0("release")?))?;
     result
 }
 
@@ -162,7 +190,7 @@ fn under_lock<T>(adopt: &Adopt, py: Python<'_>, act: impl FnOnce() -> Result<T, 
 /// # Safety
 ///
 /// As for [`make`].
-pub unsafe fn open_streams(logger: *mut PyObject, level: u16) -> Made {
+pub unsafe fn open_streams(logger: *mut PyObject, level: u16, since: u64) -> Made {
     let Some(adopt) = ADOPT.get() else { return Made::NotNow };
     // SAFETY: attached, a live object.
     let (py, logger_object) = unsafe { (Python::assume_attached(), Owned::borrow(logger)) };
@@ -171,34 +199,39 @@ pub unsafe fn open_streams(logger: *mut PyObject, level: u16) -> Made {
     // Without the planning lock: `_open` may run code of others.
     match aside(|| Ok(adopt.open_streams.bind(py).call1((argument, level))?)) {
         // SAFETY: passed on.
-        Ok(_) => unsafe { make(logger) },
+        Ok(_) => unsafe { make(logger, since) },
         Err(failure) => failure.into(),
     }
 }
 
-fn make_locked(adopt: &Adopt, logger: &Bound<'_, PyAny>) -> Result<Made, Failure> {
+fn make_locked(adopt: &Adopt, logger: &Bound<'_, PyAny>) -> Result<Option<Made>, Failure> {
     for _ in 0..3 {
-        // Read first: a change from here on makes the plan stale, not wrong.
-        let under = MadeUnder { epoch: environment::epoch(), generation: pipeline::generation() };
-        // Asked again, after the epoch: `uninstall()` may have come while the lock was waited for.
-        if !installed() {
-            return Ok(Made::NotNow);
-        }
-        let made = make_once(adopt, logger, under);
+        let now = MadeUnder::now();
+        let made = make_once(adopt, logger, Lock::Held)?;
         // Defining the first id begins the pipeline (again, in a forked child), and giving up the sink that a handler
         // had makes what was known of it void.
-        if under.holds() || made.is_err() {
-            return made;
+        if now.serves_call() || !matches!(made, Some(Made::Plan)) {
+            return Ok(made);
         }
+        tries::in_vain();
     }
-    Ok(Made::NotNow)
+    Ok(None)
 }
 
-fn make_once(adopt: &Adopt, logger: &Bound<'_, PyAny>, under: MadeUnder) -> Result<Made, Failure> {
+/// Makes a plan once; `None` where that needs the lock.
+fn make_once(adopt: &Adopt, logger: &Bound<'_, PyAny>, lock: Lock) -> Result<Option<Made>, Failure> {
     let py = logger.py();
-    let world = world(adopt, py, under.epoch)?;
+    // Read first: a change from here on makes the plan stale, not wrong.
+    let under = MadeUnder::now();
+    // Asked after the epoch: `uninstall()` may have come while the lock was waited for.
+    if !installed() {
+        return Ok(Some(Made::NotNow));
+    }
+    tries::count();
+    let world = world(adopt, py, environment::descriptions())?;
     let mut builder = Builder {
         adopt,
+        lock,
         world: &world,
         types: Vec::new(),
         lists: Vec::new(),
@@ -216,19 +249,23 @@ fn make_once(adopt: &Adopt, logger: &Bound<'_, PyAny>, under: MadeUnder) -> Resu
         kept: Vec::new(),
         held: Vec::new(),
     };
+    // Before it is looked at: a change from here on moves the epoch.
+    hooks::watch_loggers([logger.as_ptr() as usize]);
     builder.class(&logger.get_type())?;
     let class_reason: String = adopt.classify_logger.bind(py).call1((logger.get_type(),))?.extract()?;
     builder.note(u32::from(!class_reason.is_empty()), &class_reason);
     builder.note(u32::from(!world.reason.is_empty()), &world.reason);
     builder.class(adopt.record_class.bind(py).cast::<PyType>().map_err(PyErr::from)?)?;
     builder.instance(logger)?;
-    builder.chain(logger)?;
+    if !builder.chain(logger)? {
+        return Ok(None);
+    }
     if builder.handlers == 0 {
         builder.note(1, "no handler: stock logging uses logging.lastResort");
     }
     let name = logger.getattr("name")?;
     let name = name.cast::<PyString>().ok().and_then(|name| name.to_str().ok().map(str::to_owned));
-    let Some(name) = name else { return Ok(Made::NotNow) };
+    let Some(name) = name else { return Ok(Some(Made::NotNow)) };
     let disabled = logger.getattr("disabled")?.is_truthy()?;
     let gate_open = builder.gate_is_stock && !class_reason.contains(names::IS_ENABLED_FOR);
     let level_cache = logger.getattr("_cache").ok().filter(|cache| cache.is_exact_instance_of::<PyDict>());
@@ -240,15 +277,13 @@ fn make_once(adopt: &Adopt, logger: &Bound<'_, PyAny>, under: MadeUnder) -> Resu
     let route = builder.route(&name, under, StreamList::of(&streams));
     let counts = plans::counts(&name);
     *counts.reason.lock().unwrap_or_else(PoisonError::into_inner) = builder.reason.clone();
-    hooks::watch(builder.kept.iter().map(|kept| kept.as_ptr() as usize));
-    hooks::watch([logger.as_ptr() as usize]);
     // The logger itself is not kept: its plan goes with it.
     let own = logger.as_ptr();
     builder.kept.retain(|kept| kept.as_ptr() != own);
     builder.kept.append(&mut builder.held);
     let plan = Plan {
         logger: own as usize,
-        epoch: under.epoch,
+        made_under: under,
         disabled: disabled && gate_open,
         level_cache: level_cache.filter(|_| gate_open).map(|cache| own_reference(&cache)),
         gates_version: AtomicU64::new(0),
@@ -267,7 +302,7 @@ fn make_once(adopt: &Adopt, logger: &Bound<'_, PyAny>, under: MadeUnder) -> Resu
     let reference = weak_reference(logger)?;
     // SAFETY: attached.
     unsafe { plans::put(plan, reference) };
-    Ok(Made::Plan)
+    Ok(Some(Made::Plan))
 }
 
 fn own_reference(object: &Bound<'_, PyAny>) -> Owned {
@@ -277,6 +312,7 @@ fn own_reference(object: &Bound<'_, PyAny>) -> Owned {
 
 struct Builder<'a> {
     adopt: &'a Adopt,
+    lock: Lock,
     world: &'a World,
     types: Vec<(Owned, u32)>,
     lists: Vec<ListShape>,
@@ -329,11 +365,18 @@ impl Builder<'_> {
         }
         // SAFETY: a live type, attached.
         let tag = unsafe { plan::assigned_tag(class.as_ptr()) };
+        self.class_as_seen(own_reference(class), tag);
+        Ok(())
+    }
+
+    /// Records a class with the version that it had when it was looked at.
+    fn class_as_seen(&mut self, class: Owned, tag: u32) {
         if tag == 0 {
             self.stock_above(0, "a class was changed so often that CPython gives it no version any more");
         }
-        self.types.push((own_reference(class), tag));
-        Ok(())
+        if !self.types.iter().any(|(known, seen)| known.as_ptr() == class.as_ptr() && *seen == tag) {
+            self.types.push((class, tag));
+        }
     }
 
     /// Attributes of the logger itself that would replace a method.
@@ -370,47 +413,55 @@ impl Builder<'_> {
         Ok(true)
     }
 
-    fn chain(&mut self, logger: &Bound<'_, PyAny>) -> Result<(), Failure> {
+    /// Walks the handlers of the logger and its parents; `false` where one needs the lock.
+    fn chain(&mut self, logger: &Bound<'_, PyAny>) -> Result<bool, Failure> {
         let py = logger.py();
         let names = names();
         let mut current = logger.clone();
         for _ in 0..MOST_PARENTS {
+            hooks::watch_loggers([current.as_ptr() as usize]);
             self.kept.push(own_reference(&current));
             self.class(&current.get_type())?;
             let handlers = current.getattr(text(py, &names.handlers))?;
             if !self.list(&handlers)? {
                 self.stock_above(0, "logger.handlers is no plain list");
                 self.handlers += 1;
-                return Ok(());
+                return Ok(true);
             }
             for handler in handlers.cast::<PyList>().map_err(PyErr::from)?.iter() {
                 self.handlers += 1;
-                self.handler(&handler)?;
+                if !self.handler(&handler)? {
+                    return Ok(false);
+                }
             }
             if !current.getattr(text(py, &names.propagate))?.is_truthy()? {
-                return Ok(());
+                return Ok(true);
             }
             let parent = current.getattr(text(py, &names.parent))?;
             if parent.is_none() {
-                return Ok(());
+                return Ok(true);
             }
             current = parent;
         }
         self.stock_above(0, "the loggers' parents make a loop");
-        Ok(())
+        Ok(true)
     }
 
-    fn handler(&mut self, handler: &Bound<'_, PyAny>) -> Result<(), Failure> {
+    /// Looks at a handler; `false` where that needs the lock.
+    fn handler(&mut self, handler: &Bound<'_, PyAny>) -> Result<bool, Failure> {
         let py = handler.py();
-        let state = adoption::state(self.adopt.describe.bind(py), handler)?;
-        for (class, _) in &state.types {
-            // SAFETY: a live type kept by the state.
-            let class = unsafe { Bound::from_borrowed_ptr(py, class.as_ptr()) };
-            self.class(class.cast::<PyType>().map_err(PyErr::from)?)?;
+        let state = match self.lock {
+            Lock::Held => adoption::state(self.adopt, handler)?,
+            Lock::Free => match adoption::known(handler.as_ptr()).filter(|state| state.is_ready()) {
+                Some(state) => state,
+                None => return Ok(false),
+            },
+        };
+        for (class, tag) in state.types() {
+            // SAFETY: a live type kept by the state; attached.
+            self.class_as_seen(unsafe { Owned::borrow(class.as_ptr()) }, *tag);
         }
         self.class(&handler.get_type())?;
-        hooks::watch(state.parts.iter().copied());
-        hooks::watch([handler.as_ptr() as usize]);
         for word in &state.words {
             if !self.words.contains(word) {
                 self.words.push(*word);
@@ -419,27 +470,27 @@ impl Builder<'_> {
         // SAFETY: kept by the state; attached.
         self.held.extend(state.held.iter().map(|object| unsafe { Owned::borrow(object.as_ptr()) }));
         if let Verdict::Null = state.verdict {
-            return Ok(());
+            return Ok(true);
         }
         let level = handler.getattr(text(py, &names().level));
         let level = level.ok().filter(|level| level.is_exact_instance_of::<PyInt>());
         let Some(level) = level.and_then(|level| level.extract::<i64>().ok()) else {
             self.stock_above(0, &format!("the level of {} is no int", described(handler)));
-            return Ok(());
+            return Ok(true);
         };
         if level > i64::from(u16::MAX) {
-            return Ok(());
+            return Ok(true);
         }
         let level = level.max(0) as u16;
         if let Verdict::Unopened(_) = state.verdict {
             self.opens_from = self.opens_from.min(u32::from(level));
-            return Ok(());
+            return Ok(true);
         }
         if let Err(reason) = self.target(handler, &state, level) {
             let reason = format!("{}: {reason}", described(handler));
             self.stock_above(u32::from(level), &reason);
         }
-        Ok(())
+        Ok(true)
     }
 
     fn target(&mut self, handler: &Bound<'_, PyAny>, state: &Arc<State>, min_level: u16) -> Result<(), String> {
@@ -564,10 +615,10 @@ fn locked<T>(act: impl FnOnce(&Adopt, Python<'_>) -> PyResult<T>) -> Result<T, F
 /// # Errors
 ///
 /// `Stock` when its lines are made in the caller.
-pub fn reading(adoption: &adoption::Adoption, epoch: u64) -> Result<Reading, Failure> {
+pub fn reading(adoption: &adoption::Adoption, descriptions: u64) -> Result<Reading, Failure> {
     let parts = adoption.format.as_ref().map_err(|_| Failure::Stock)?;
     let generation = pipeline::generation();
-    let world = locked(|adopt, py| world(adopt, py, epoch))?;
+    let world = locked(|adopt, py| world(adopt, py, descriptions))?;
     // A record does not keep the nanoseconds from which `relativeCreated` came.
     if !world.reason.is_empty() || parts.mentions("relativeCreated") {
         return Err(Failure::Stock);
@@ -610,7 +661,7 @@ pub fn last_stop(handler: *mut PyObject, name: &str) -> Result<Option<Vec<ListSh
         let mut alone = add(&filters) && filters.is_empty()?;
         let mut found = 0;
         for _ in 0..MOST_PARENTS {
-            hooks::watch([logger.as_ptr() as usize]);
+            hooks::watch_loggers([logger.as_ptr() as usize]);
             let (handlers, filters) = (logger.getattr("handlers")?, logger.getattr("filters")?);
             alone &= add(&handlers) && add(&filters) && filters.is_empty()?;
             for other in handlers.try_iter()? {
@@ -633,12 +684,10 @@ pub fn last_stop(handler: *mut PyObject, name: &str) -> Result<Option<Vec<ListSh
 ///
 /// `handler` is live; attached.
 pub unsafe fn handler_state(handler: *mut PyObject) -> Result<Option<Arc<State>>, ()> {
-    let epoch = environment::epoch();
-    if let Some(state) = adoption::known(handler) {
-        // At the end closing one handler makes all states stale, and this one keeps the order of its lines.
-        if state.holds(epoch) || leaving::another_ends() {
-            return Ok(Some(state));
-        }
+    let mut known = adoption::known(handler);
+    // Once another thread ends the interpreter no state is made, and this one keeps the order of its lines.
+    if known.as_ref().is_some_and(|state| state.holds() || leaving::another_ends()) {
+        return Ok(known);
     }
     let Some(adopt) = ADOPT.get() else { return Ok(None) };
     // As in `make`.
@@ -648,18 +697,22 @@ pub unsafe fn handler_state(handler: *mut PyObject) -> Result<Option<Arc<State>>
     // SAFETY: a live object, as the caller says.
     let handler = unsafe { Bound::from_borrowed_ptr(py, handler) };
     let state = aside(|| {
-        adoption::await_orphans(py).map_err(|error| Failure::interrupted(py, error))?;
-        under_lock(adopt, py, || {
+        let describe = || {
             // Asked again: `uninstall()` may have come while the lock was waited for.
             // SAFETY: a live object, attached.
             if !installed() && !unsafe { stands_alone(handler.as_ptr()) } {
                 return Err(Failure::Stock);
             }
-            let state = adoption::state(adopt.describe.bind(py), &handler)?;
-            hooks::watch(state.parts.iter().copied());
-            hooks::watch([handler.as_ptr() as usize]);
-            Ok(state)
-        })
+            adoption::state(adopt, &handler)
+        };
+        // This thread holds the handler's lock, on which others wait. A line that is made here needs nothing of what is
+        // known of the formatter, so nobody waits for that.
+        if let Some(state) = known.take_if(|state| state.outlet_holds()) {
+            let locked = adopt.lock.bind(py).call_method1("acquire", (false,))?.is_truthy()?;
+            return if locked { then_unlock(adopt, py, describe) } else { Ok(state) };
+        }
+        adoption::await_orphans(py).map_err(|error| Failure::interrupted(py, error))?;
+        under_lock(adopt, py, describe)
     });
     message::unless_stock(state).map_err(|_| ())
 }

@@ -169,6 +169,16 @@ pub unsafe fn find(logger: *mut PyObject) -> Option<Reference> {
     }
 }
 
+/// Whether the logger has a plan that serves a call which began in the epoch `since`.
+///
+/// # Safety
+///
+/// Attached.
+pub unsafe fn serves(logger: *mut PyObject, since: u64) -> bool {
+    // SAFETY: attached; nothing foreign runs.
+    unsafe { find(logger).is_some_and(|plan| (*plan).serves(since)) }
+}
+
 #[cold]
 #[inline(never)]
 unsafe fn find_in_table(logger: usize) -> Option<Reference> {

@@ -19,7 +19,7 @@ use crate::pieces::Pieces;
 pub enum Queued {
     /// It is in the queue, or was refused and counted: the call is done.
     Done,
-    /// While the call waited, the process forked or a handler changed: the ids in the head are void.
+    /// While the call waited, the process forked or a sink was closed: the ids in the head are void.
     Stale,
     /// While it waited, a signal's handler raised: the error is set, and the record in the queue or counted as refused.
     Raised,
@@ -30,19 +30,38 @@ pub enum Queued {
 pub struct MadeUnder {
     /// [`environment::epoch`]
     pub epoch: u64,
+    /// [`environment::stops`]
+    pub stops: u64,
     /// [`pipeline::generation`]
     pub generation: u64,
 }
 
 impl MadeUnder {
-    /// Whether both are as they were.
+    /// As things are. Read before what is made from them.
+    pub fn now() -> Self {
+        Self { epoch: environment::epoch(), stops: environment::stops(), generation: pipeline::generation() }
+    }
+
+    /// Whether everything is as it was.
     #[inline(always)]
     pub fn holds(self) -> bool {
         self.epoch == environment::epoch() && self.generation == pipeline::generation()
     }
+
+    /// Whether it serves the call in which it was made or met: other threads may have changed something meanwhile, and
+    /// nobody can tell whether that was before the call. What this thread itself changed, it has to see.
+    pub fn serves_call(self) -> bool {
+        self.holds() || self.may_push() && environment::only_others_moved(self.epoch)
+    }
+
+    /// Whether what was made under it may still be pushed: the sinks are those that were open.
+    #[inline(always)]
+    pub fn may_push(self) -> bool {
+        self.stops == environment::stops() && self.generation == pipeline::generation()
+    }
 }
 
-/// Queues one record whose ids hold as long as nothing moves `epoch` or `generation`.
+/// Queues one record whose ids hold as long as no sink is closed and the generation is the same.
 ///
 /// # Safety
 ///
@@ -124,7 +143,7 @@ unsafe fn wait_and_queue(head: Head, made_under: MadeUnder, pieces: &Pieces) -> 
             return Queued::Done;
         }
         // A sink may have been closed meanwhile, once everything queued before was written.
-        if !made_under.holds() {
+        if !made_under.may_push() {
             return Queued::Stale;
         }
         // SAFETY: as in `queue`.

@@ -40,7 +40,7 @@ pub enum ByValue {
     Raised,
 }
 
-/// What is known about the records of one handler, under one epoch and generation.
+/// What is known about the records of one handler, under one generation.
 pub struct Reading {
     /// Pipeline generation of the ids.
     pub generation: u64,
@@ -65,9 +65,10 @@ pub struct Matters {
     pub attribute_names: bool,
 }
 
-/// One logger name.
+/// One logger name, under one epoch.
 struct Name {
     object: Owned,
+    epoch: u64,
     route: u32,
     /// Lists of handlers and filters under which this handler is the record's last stop; `None` when it is not.
     last_stop: Option<Vec<ListShape>>,
@@ -84,15 +85,22 @@ impl Reading {
         Self { generation, world, format, matters, names: Mutex::new(Vec::new()) }
     }
 
-    unsafe fn name(&self, handler: *mut PyObject, name: *mut PyObject, sink: u32) -> Result<Arc<Name>, Failure> {
+    unsafe fn name(
+        &self,
+        handler: *mut PyObject,
+        name: *mut PyObject,
+        sink: u32,
+        epoch: u64,
+    ) -> Result<Arc<Name>, Failure> {
         // SAFETY: live objects, attached. The lock is not held across Python code.
         unsafe {
             {
                 let known = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-                if let Some(found) = known.iter().find(|known| known.object.as_ptr() == name) {
+                let found = known.iter().find(|known| known.object.as_ptr() == name);
+                if let Some(found) = found.filter(|found| found.epoch == epoch) {
                     return Ok(found.clone());
                 }
-                if known.len() == MOST_NAMES {
+                if found.is_none() && known.len() == MOST_NAMES {
                     return Err(Failure::Stock);
                 }
             }
@@ -101,8 +109,19 @@ impl Reading {
             let definition =
                 RouteDefinition { logger, targets: vec![Target { sink, format: self.format.0, min_level: 0 }] };
             let route = crate::ids::route_id(definition).ok_or(Failure::Stock)?;
-            let made = Arc::new(Name { object: Owned::borrow(name), route, last_stop });
-            self.names.lock().unwrap_or_else(PoisonError::into_inner).push(made.clone());
+            let made = Arc::new(Name { object: Owned::borrow(name), epoch, route, last_stop });
+            let old = {
+                let mut known = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+                match known.iter_mut().find(|known| known.object.as_ptr() == name) {
+                    Some(old) => Some(std::mem::replace(old, made.clone())),
+                    None => {
+                        known.push(made.clone());
+                        None
+                    }
+                }
+            };
+            // Without the lock: it may be the last to hold a list of handlers.
+            drop(old);
             Ok(made)
         }
     }
@@ -161,7 +180,7 @@ unsafe fn read(
             }
         }
         let name = fields.exact_str(&names.name)?;
-        let name = reading.name(handler, name.as_ptr(), sink)?;
+        let name = reading.name(handler, name.as_ptr(), sink, made_under.epoch)?;
         if !name.last_stop.as_ref().is_some_and(|lists| lists.iter().all(|list| list.fresh())) {
             return Ok(ByValue::No);
         }

@@ -7,11 +7,14 @@ use std::sync::Once;
 use std::time::Duration;
 
 use logspool::definition::SinkKind;
+use logspool::kernel;
 use logspool::meters::HistogramCounts;
 use logspool::openmetrics;
-use logspool::pipeline;
+use logspool::pipeline::{self, LEAST_FREE_BYTES};
 use logspool::recover::{Condition, MAX_ORPHAN_BYTES, Place, Retention};
-use logspool::stats::{DROP_REASONS, DropReason, LEVEL_NAMES, PerLevel, REFUSAL_REASONS, SinkSnapshot, Snapshot, add};
+use logspool::stats::{
+    DROP_REASONS, DropReason, LEVEL_NAMES, PerLevel, QueuePlace, REFUSAL_REASONS, SinkSnapshot, Snapshot, add,
+};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -115,6 +118,8 @@ pub fn snapshot(py: Python<'_>) -> PyResult<Option<Bound<'_, PyDict>>> {
     dict.set_item("blocked_seconds", snapshot.blocked_seconds)?;
     dict.set_item("collector_runs", snapshot.collector_runs)?;
     dict.set_item("survives", snapshot.survives)?;
+    dict.set_item("place", snapshot.place.name())?;
+    dict.set_item("place_reason", &snapshot.place_reason)?;
     dict.set_item("sinks", sinks(py, &snapshot)?)?;
     Ok(Some(dict))
 }
@@ -203,7 +208,10 @@ pub fn tell_unwritten(left: u64, timeout: Duration) {
     }
     TOLD.call_once(|| {
         let seconds = timeout.as_secs_f64();
-        let kept = "they are kept, `python -m logspool recover` or the next start writes them";
+        let kept = match snapshot.place {
+            QueuePlace::Memfd => "they are kept, the keeper of this process writes them",
+            _ => "they are kept, `python -m logspool recover` or the next start writes them",
+        };
         let text = match (left, given_up) {
             (0, _) => format!("{given_up} records were not written within {seconds} s and are given up"),
             (_, 0) => format!("{left} records were not written within {seconds} s; {kept}"),
@@ -229,7 +237,23 @@ pub fn names<'py>(py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
     dict.set_item("refusals", REFUSAL_REASONS)?;
     dict.set_item("drops", DROP_REASONS)?;
     dict.set_item("orphan_limit_bytes", MAX_ORPHAN_BYTES)?;
+    dict.set_item("least_free_bytes", LEAST_FREE_BYTES)?;
     Ok(dict)
+}
+
+/// The system calls that do not work here, one dict each.
+pub fn missing_calls(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+    let list = PyList::empty(py);
+    for missing in kernel::missing() {
+        let dict = PyDict::new(py);
+        dict.set_item("name", missing.name)?;
+        dict.set_item("errno", missing.errno)?;
+        dict.set_item("weaker", missing.weaker)?;
+        dict.set_item("mend", missing.mend)?;
+        dict.set_item("costs_records", missing.costs_records)?;
+        list.append(dict)?;
+    }
+    Ok(list)
 }
 
 /// What dead processes left in `folder`, one dict each.

@@ -1,6 +1,6 @@
 //! What holds for all loggers: level names, clock arithmetic, and why no call may go the native way.
 //!
-//! Stop on the line: *capture*, its slow part. Asked of `python/logspool/_adopt.py` once per epoch.
+//! Stop on the line: *capture*, its slow part. Asked of `python/logspool/_adopt.py` whenever a watched module global changed.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,9 +11,10 @@ use pyo3::types::PyBool;
 use crate::plan;
 use crate::planning::Adopt;
 
-/// What holds for all loggers, as of one epoch.
+/// What holds for all loggers.
 pub struct World {
-    epoch: u64,
+    /// [`crate::environment::descriptions`] as it was before.
+    descriptions: u64,
     /// Version tag of `LogRecord`.
     pub record_tag: u32,
     /// Why no call may go the native way; empty when some may.
@@ -32,16 +33,16 @@ pub struct World {
 
 static WORLD: Mutex<Option<Arc<World>>> = Mutex::new(None);
 
-/// The world as of `epoch`.
+/// The world that holds for descriptions made under `descriptions`.
 ///
 /// # Errors
 ///
 /// What Python raised.
-pub fn world(adopt: &Adopt, py: Python<'_>, epoch: u64) -> PyResult<Arc<World>> {
+pub fn world(adopt: &Adopt, py: Python<'_>, descriptions: u64) -> PyResult<Arc<World>> {
     // SAFETY: a live type, attached.
     let record_tag = unsafe { plan::assigned_tag(adopt.record_class.as_ptr()) };
     if let Some(world) = &*WORLD.lock().unwrap_or_else(PoisonError::into_inner)
-        && world.epoch == epoch
+        && world.descriptions == descriptions
         && world.record_tag == record_tag
     {
         return Ok(world.clone());
@@ -50,7 +51,7 @@ pub fn world(adopt: &Adopt, py: Python<'_>, epoch: u64) -> PyResult<Arc<World>> 
     let get = |name: &str| answer.getattr(name);
     let arithmetic: String = get("arithmetic")?.extract()?;
     let world = Arc::new(World {
-        epoch,
+        descriptions,
         record_tag,
         reason: get("reason")?.extract()?,
         level_names: get("level_names")?.extract()?,

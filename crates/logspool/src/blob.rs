@@ -115,7 +115,7 @@ impl Blobs {
 
 fn make_file(segment: &Segment, number: u64, bytes: usize) -> io::Result<*mut u8> {
     let file = match segment.home() {
-        Some((folder, name)) => Some(folder.create(&format!("{name}.blob-{number}"))?),
+        Some((folder, name)) => Some(folder.create_once(&format!("{name}.blob-{number}"))?),
         None => None,
     };
     let mapped = map(file.as_ref(), bytes);

@@ -356,11 +356,13 @@ impl Collector {
         let batched =
             |&(lane, head): &(usize, u64)| self.segment.lane(lane).consumer.batched.load(Ordering::Relaxed) >= head;
         if pass.heads.iter().all(batched) {
-            self.tickets.push_back((pass.ticket, self.segment.header().batch.load(Ordering::Relaxed)));
+            let (ticket, batch) = (pass.ticket, self.segment.header().batch.load(Ordering::Relaxed));
+            self.tickets.push_back((ticket, batch));
             self.pass = None;
             self.filling.refresh(pipeline);
             for outlet in self.filling.outlets() {
                 outlet.set_notify(true);
+                outlet.answer_after(ticket, batch);
             }
         }
     }

@@ -10,6 +10,15 @@
 //! before its work, and nobody has to wait for it but that work itself.
 //!
 //! What it cannot deliver stays, and `doctor` tells why: it has nobody to tell.
+//!
+//! A queue in memory has a keeper of another kind ([`keep_memory`]): it holds the queue's files by their descriptors.
+//! The program itself starts it (`keeper/spawn.rs`), with its first record.
+
+mod memory;
+mod spawn;
+
+pub use memory::keep_memory;
+pub use spawn::{Command, set_command, start};
 
 mod wait;
 
@@ -24,6 +33,9 @@ use crate::segment::folder::Folder;
 
 /// Descriptor of the program behind the three of /dev/null.
 const WATCHED: RawFd = 3;
+
+/// Descriptor of the socket by which the program hands over its files, where the queue is in memory.
+const HANDOVER: RawFd = 4;
 
 /// How long it looks for more once the program is gone.
 ///
@@ -45,10 +57,7 @@ const PAUSES: std::ops::RangeInclusive<Duration> = Duration::from_millis(5)..=Du
 ///
 /// What the system said about the fork, /dev/null or the descriptor. Then there is no keeper.
 pub fn keep(watched: RawFd, folder: &Path) -> io::Result<()> {
-    let_go(watched)?;
-    // Before the fork: from then on who started it may look for it by its name.
-    // SAFETY: prctl has no preconditions, and the name ends with a NUL.
-    unsafe { libc::prctl(libc::PR_SET_NAME, c"logspool-keeper".as_ptr()) };
+    become_independent(watched, None)?;
     fork()?;
     wait::await_end(WATCHED, folder)?;
     look_after(folder);
@@ -59,21 +68,24 @@ fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// Keeps nothing of what was inherited but `watched`, at [`WATCHED`].
-fn let_go(watched: RawFd) -> io::Result<()> {
+/// Keeps nothing of what was inherited but `watched`, at [`WATCHED`], and a socket that is at [`HANDOVER`]. Takes the
+/// keeper's name: whoever started it may look for it by that.
+fn become_independent(watched: RawFd, socket: Option<RawFd>) -> io::Result<()> {
+    // SAFETY: prctl has no preconditions, and the name ends with a NUL.
+    unsafe { libc::prctl(libc::PR_SET_NAME, c"logspool-keeper".as_ptr()) };
     // SAFETY: system calls on local values; no descriptor that is closed here belongs to anything in this process.
     unsafe {
         let mut all = std::mem::zeroed();
         libc::sigfillset(&mut all);
         libc::sigprocmask(libc::SIG_SETMASK, &all, std::ptr::null_mut());
         // Above the three, wherever it is now, so that it is not overwritten.
-        let kept = check(libc::fcntl(watched, libc::F_DUPFD_CLOEXEC, WATCHED + 1))?;
+        let kept = check(libc::fcntl(watched, libc::F_DUPFD_CLOEXEC, HANDOVER + 1))?;
         let null = check(libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC))?;
         for descriptor in 0..WATCHED {
             check(libc::dup2(null, descriptor))?;
         }
         check(libc::dup2(kept, WATCHED))?;
-        let first = WATCHED + 1;
+        let first = socket.unwrap_or(WATCHED) + 1;
         if libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0) != 0 {
             // Before Linux 5.9.
             let most = libc::sysconf(libc::_SC_OPEN_MAX).clamp(0, 1 << 20) as RawFd;

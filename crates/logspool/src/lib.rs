@@ -6,7 +6,7 @@
 
 mod barrier;
 pub mod pool;
-pub mod queue;
+mod queue;
 mod sync;
 
 #[cfg(not(loom))]
@@ -19,6 +19,8 @@ mod chunk;
 pub mod clock;
 #[cfg(not(loom))]
 mod collector;
+#[cfg(not(loom))]
+pub mod copies;
 #[cfg(not(loom))]
 pub mod definition;
 #[cfg(not(loom))]
@@ -51,6 +53,8 @@ pub mod openmetrics;
 mod overflow;
 #[cfg(not(loom))]
 pub mod pipeline;
+#[cfg(not(loom))]
+mod progress;
 #[cfg(not(loom))]
 pub mod record;
 #[cfg(not(loom))]

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::chunk::{Chunk, ENTRY_HEAD_BYTES, decode_marks, entry_bytes};
 use crate::segment::Segment;
+use crate::segment::held::memory_file;
 use crate::segment::layout::{LEVEL_CLASSES, Table};
 use crate::sink::Mark;
 
@@ -142,11 +143,11 @@ impl Overflow {
         let (name, file) = match self.segment.home() {
             Some((folder, name)) => {
                 let name = format!("{name}.over-{}-{}", Table::Sinks.slot(self.sink), self.segment.next_overflow());
-                let file = folder.create(&name)?;
+                let file = folder.create_once(&name)?;
                 (name, file)
             }
             // Without tmpfs the overflow is memory all the same: a file that only this process knows.
-            None => (String::new(), anonymous_file()?),
+            None => (String::new(), memory_file()?),
         };
         let file = Arc::new(OverflowFile {
             file,
@@ -162,15 +163,6 @@ impl Overflow {
     /// Lets go of the current file once everything in it is written.
     pub fn finish(&mut self) {
         self.current = None;
-    }
-}
-
-fn anonymous_file() -> io::Result<File> {
-    use std::os::fd::FromRawFd;
-    // SAFETY: a valid C string; the descriptor is new and belongs to nobody else.
-    unsafe {
-        let descriptor = libc::memfd_create(c"logspool-overflow".as_ptr(), libc::MFD_CLOEXEC);
-        if descriptor < 0 { Err(io::Error::last_os_error()) } else { Ok(File::from_raw_fd(descriptor)) }
     }
 }
 

@@ -13,6 +13,7 @@ mod flushing;
 mod life;
 mod options;
 mod outlets;
+mod place;
 mod recovery;
 mod refused;
 mod relief;
@@ -33,6 +34,7 @@ pub use life::{
 };
 pub use options::{Durability, Fallback, Options, OptionsError, QUEUE_BYTES};
 pub use outlets::{close_sink, define_format, define_route, define_site, open_sink, retire_sink, snapshot, turns};
+pub use place::LEAST_FREE_BYTES;
 pub use recovery::{
     RecoveryCounts, opened_anew, orphans, program_begins, recover, recover_targets, recovery_counts, sidecars,
 };
@@ -48,6 +50,7 @@ use crate::collector::Collector;
 use crate::lateness::Lateness;
 use crate::meters::WaitMeters;
 use crate::overflow::Budget;
+use crate::progress;
 use crate::segment::Segment;
 use crate::segment::layout::Table;
 use crate::writer::{Outlet, Syncs};
@@ -59,6 +62,7 @@ use watch::Watcher;
 #[derive(Debug)]
 pub struct Pipeline {
     segment: Arc<Segment>,
+    place: place::Chosen,
     budget: Arc<Budget>,
     blobs: Blobs,
     outlets: Mutex<Vec<Option<Arc<Outlet>>>>,
@@ -131,6 +135,7 @@ impl Pipeline {
     /// Everything before a flush is written everywhere.
     pub(crate) fn answer_ticket(&self, ticket: u64) {
         self.answered.fetch_max(ticket, Ordering::Release);
+        progress::note();
     }
 
     /// Tells callers whether waiting makes sense.

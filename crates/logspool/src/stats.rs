@@ -30,7 +30,7 @@ pub enum DropReason {
 pub const DROP_REASONS: [&str; DROPS] =
     ["sink_closed", "rejected", "overflow_full", "unrenderable", "unreadable", "deadline"];
 /// Names of the refusal reasons, in the order of `pipeline::Refusal`.
-pub const REFUSAL_REASONS: [&str; REFUSALS] = ["queue_full", "reentrant", "no_lane", "no_blob"];
+pub const REFUSAL_REASONS: [&str; REFUSALS + 1] = ["queue_full", "reentrant", "no_lane", "no_blob", "stale_ids"];
 /// Names of the level classes.
 pub const LEVEL_NAMES: [&str; LEVEL_CLASSES] = ["NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"];
 
@@ -97,15 +97,41 @@ impl SinkCounts {
     }
 }
 
+/// Where the queue of a process is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum QueuePlace {
+    /// In its folder, on a tmpfs.
+    Tmpfs,
+    /// In its folder, on a disk: the user named that one.
+    Disk,
+    /// In memory that a keeper holds too.
+    Memfd,
+    /// In memory of this process alone, or nowhere.
+    #[default]
+    Memory,
+}
+
+impl QueuePlace {
+    /// Its name in statistics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tmpfs => "tmpfs",
+            Self::Disk => "disk",
+            Self::Memfd => "memfd",
+            Self::Memory => "memory",
+        }
+    }
+}
+
 /// The whole process at one moment.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Snapshot {
     /// Calls that reached the queue: `accepted + refused`.
     pub offered: PerLevel,
     /// In the queue or beyond.
     pub accepted: PerLevel,
     /// Turned away, per `pipeline::Refusal`.
-    pub refused: [PerLevel; REFUSALS],
+    pub refused: [PerLevel; REFUSAL_REASONS.len()],
     /// Accepted and not yet batched: still in lanes.
     pub in_lanes: PerLevel,
     /// Calls that returned although their record was not durable, where they had to wait for that.
@@ -130,8 +156,12 @@ pub struct Snapshot {
     pub blocked_seconds: f64,
     /// Whether the collector thread runs; it starts with the first record.
     pub collector_runs: bool,
-    /// Where the queue lives: `process` on tmpfs, `memory` on the heap.
+    /// Whether what is queued survives a kill of the process.
     pub survives: bool,
+    /// Where the queue is.
+    pub place: QueuePlace,
+    /// Why it is not in its folder; empty where it is, or where the user wants it in plain memory.
+    pub place_reason: String,
     /// Per sink: id, definition, counts, last error.
     pub sinks: Vec<SinkSnapshot>,
 }

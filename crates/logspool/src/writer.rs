@@ -24,6 +24,7 @@ mod spooling;
 mod syncing;
 mod thread;
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -109,6 +110,8 @@ struct Waiting {
     dead: bool,
     /// When the writer was last done with an entry.
     finished_at: u64,
+    /// Flushes by their ticket, each with the last batch that has to be written before it is answered.
+    asked: VecDeque<(u64, u64)>,
     /// The sink was closed; once this flush is answered and nothing is queued, it is released.
     closing: Option<u64>,
     thread_runs: bool,
@@ -217,6 +220,7 @@ impl Outlet {
                 leave: false,
                 dead: false,
                 finished_at: 0,
+                asked: VecDeque::new(),
                 closing: None,
                 thread_runs: false,
                 spare: Vec::new(),
@@ -289,7 +293,9 @@ impl Outlet {
         since != 0 && now.saturating_sub(since) > nanoseconds
     }
 
-    fn publish_fronts(&self, waiting: &Waiting) {
+    /// Tells the collector, and the callers of flushes, how far the sink has come. Call it after every change of
+    /// the entries, when the counters are as the change left them.
+    fn publish_fronts(&self, waiting: &mut Waiting) {
         let front = waiting.entries.first_batch().unwrap_or(NONE);
         let unspilled = waiting.entries.unstored().map_or(NONE, |entry| entry.batch);
         // Release: the collector frees lane space by these; the chunk's bytes were read or stored before.
@@ -298,6 +304,7 @@ impl Outlet {
         if self.bell.is_some() {
             self.overflowing_since.store(waiting.entries.overflowing_since(), Ordering::Relaxed);
         }
+        self.answer_flushes(waiting, front);
     }
 
     /// A chunk to fill, with buffers that were used before where there are some.
@@ -332,7 +339,7 @@ impl Outlet {
             is_loaded: false,
             order,
         });
-        self.publish_fronts(&waiting);
+        self.publish_fronts(&mut waiting);
         let start = !waiting.thread_runs;
         waiting.thread_runs = true;
         drop(waiting);
@@ -386,7 +393,7 @@ impl Outlet {
             self.head().overflowed_batch.store(chunk.batch, Ordering::Relaxed);
             Some(place)
         });
-        self.publish_fronts(&waiting);
+        self.publish_fronts(&mut waiting);
         let is_full = waiting.entries.heap_bytes() >= HEAP_BYTES || waiting.entries.unstored().is_some();
         match (is_full, self.bell.is_some() && waiting.spool.is_making_room(is_full, now)) {
             (false, _) => Capacity::Free,

@@ -1,5 +1,4 @@
-//! A flush that is asked for while another thread forks: the native threads are away, and nothing is queued for which they
-//! come back by themselves.
+//! A flush that is asked for while another thread forks: the native threads are away.
 
 mod line;
 
@@ -17,6 +16,8 @@ fn a_flush_that_is_asked_for_while_the_threads_are_away_is_answered() {
     assert!(pipeline::flush(None, Some(DEADLINE)));
 
     pipeline::before_fork();
+    assert!(Flush::begin(None).is_none(), "nothing is queued, so nobody has to answer");
+    assert!(log(route, 20, "logged during the fork"));
     let flush = Flush::begin(None).unwrap();
     assert!(!flush.wait(Duration::from_millis(1)), "nobody is there to answer");
     pipeline::after_fork_in_parent();

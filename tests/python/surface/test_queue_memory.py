@@ -93,3 +93,68 @@ def test_processes_that_fill_their_tmpfs_lose_no_record_and_none_dies(run_progra
         assert count.other == [b"first"]
         assert [count.missing(f"t{thread}", range(500)) for thread in range(4)] == [[]] * 4
         assert count.doubled() == count.out_of_order() == {}
+
+
+#: Every table of the queue grows beyond its first page after its tmpfs is full.
+GROWS_WHILE_FULL = """\
+import logging, os, threading
+import logspool
+
+logspool.install(blocking_levels={logging.INFO}, blocking_timeout=float("inf"), queue_total_bytes=1 << 20)
+queue_dir = os.environ["LOGSPOOL_QUEUE_DIR"]
+
+def logger_to(file, name):
+    logger = logging.Logger(name)
+    logger.addHandler(file)
+    return logger
+
+first = logging.FileHandler("sites.log")
+logger = logger_to(first, "first")
+logger.info("before")
+with open(queue_dir + "/filler", "wb", buffering=0) as filler:
+    try:
+        while filler.write(b"x" * 4096):
+            pass
+    except OSError:
+        pass
+
+lines = "\\n".join(f"    logger.info('s {line} end')" for line in range(1500))
+scope = {"logger": logger}
+exec("def many_sites():\\n" + lines, scope)
+scope["many_sites"]()
+
+for number in range(1200):
+    logger_to(first, f"logger {number}").info("l %d end", number)
+
+files = [logging.FileHandler(f"file{number}.log") for number in range(20)]
+for number, file in enumerate(files):
+    logger_to(file, "files").info("f %d end", number)
+
+def log(thread):
+    for number in range(200):
+        logger.info("t%d %d end", thread, number)
+    together.wait()
+
+together = threading.Barrier(12)
+threads = [threading.Thread(target=log, args=(thread,)) for thread in range(together.parties)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(logspool.stats().queue.lanes)
+logging.shutdown()
+"""
+
+
+def test_tables_that_grow_while_the_tmpfs_is_full_cost_no_record(run_program, tmp_path):
+    with mounts.small(tmp_path / "shm", "256k") as shm:
+        outcome, folder = run_program(GROWS_WHILE_FULL, side="stock", LOGSPOOL_QUEUE_DIR=str(shm))
+        lanes = int(outcome.expect_success().out)
+
+    count = lines.count(folder / "sites.log")
+    wanted = {"s": 1500, "l": 1200} | {f"t{thread}": 200 for thread in range(12)}
+    assert {who: count.missing(who, range(number)) for who, number in wanted.items()} == {who: [] for who in wanted}
+    assert count.other == [b"before"]
+    assert count.doubled() == count.out_of_order() == {}
+    assert [(folder / f"file{n}.log").read_bytes() for n in range(20)] == [b"f %d end\n" % n for n in range(20)]
+    assert lanes == 5, "four that threads share, and that of the first thread"

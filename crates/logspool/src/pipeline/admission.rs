@@ -9,6 +9,7 @@ use super::Pipeline;
 use super::door::wait_for_death;
 use super::life::{current, existing, options};
 use crate::blob::NoRoom;
+use crate::copies;
 use crate::durable::Undurable;
 use crate::generation;
 use crate::nap::nap;
@@ -30,6 +31,9 @@ pub enum Refusal {
     /// A large record found no place for its own file, or others took all that they may for as long as the record's level
     /// may wait.
     NoBlob = 3,
+    /// Its ids were made under another [`super::generation`]: by the parent of a forked child, or before the queue was
+    /// given up. Define them again.
+    StaleIds = 4,
 }
 
 /// Outcome of [`push`].
@@ -142,7 +146,8 @@ fn give_back(producer: &mut Producer) {
 /// Tries to queue one record; never waits, makes no system call but a wake-up, runs no foreign code but `fill`.
 ///
 /// `value_bytes` is the exact number of bytes that `fill` writes at the pointer it gets; it may only store.
-/// `head.len` and `head.ticks` are set here, inside the lane's window.
+/// `head.len` and `head.ticks` are set here, inside the lane's window. Its ids must be of this [`super::generation`]: a
+/// record with others finds no room, and [`make_room`] refuses it.
 #[inline]
 pub fn push(head: Head, value_bytes: usize, fill: impl FnOnce(*mut u8)) -> Push {
     let producer = PRODUCER.get();
@@ -199,7 +204,7 @@ pub(super) fn last_push() -> Option<(&'static Pipeline, usize, u64)> {
 /// `waited` is the time this record has waited so far, kept by the caller between retries.
 pub fn make_room(level: u16, value_bytes: usize, waiter: Waiter, waited: &mut Duration) -> Room {
     let (pipeline, mut producer) = loop {
-        let Some(pipeline) = current() else { return Room::Refused(Refusal::NoLane) };
+        let Some(pipeline) = current() else { return refused_without_queue(level) };
         pipeline.ensure_threads();
         let Some(producer) = renew(pipeline) else { return refused(pipeline, level, Refusal::NoLane) };
         // Behind `renew`: a producer that took over the turn of a dying process must not push in it. Acquire pairs with
@@ -213,6 +218,9 @@ pub fn make_room(level: u16, value_bytes: usize, waiter: Waiter, waited: &mut Du
     };
     // SAFETY: owned by this thread alone, and nothing below reaches `PRODUCER`.
     let producer = unsafe { producer.as_mut() };
+    if producer.take_stale_ids() {
+        return refused(pipeline, level, Refusal::StaleIds);
+    }
     let needed = advance(HEAD_BYTES + value_bytes) as u64;
     let grown = |producer: &mut Producer| pipeline.grow(producer);
     let mut needed_here = needed;
@@ -247,7 +255,10 @@ pub fn make_room(level: u16, value_bytes: usize, waiter: Waiter, waited: &mut Du
 
 /// Counts a record that the caller gave up while it waited for room.
 pub fn refuse(level: u16, reason: Refusal) {
-    let Some(pipeline) = current() else { return };
+    let Some(pipeline) = current() else {
+        let _ = refused_without_queue(level);
+        return;
+    };
     if let Some(mut producer) = NonNull::new(PRODUCER.get()) {
         // SAFETY: only this thread has the pointer.
         let producer = unsafe { producer.as_mut() };
@@ -258,8 +269,16 @@ pub fn refuse(level: u16, reason: Refusal) {
     let _ = refused(pipeline, level, reason);
 }
 
+/// Counts a record of a copy of the library that may have no queue in this process, or for which there is no memory.
+fn refused_without_queue(level: u16) -> Room {
+    copies::count_refusal(level);
+    Room::Refused(Refusal::NoLane)
+}
+
 fn refused(pipeline: &Pipeline, level: u16, reason: Refusal) -> Room {
-    pipeline.segment.header().refused[reason as usize][level_class(level)].fetch_add(1, Ordering::Relaxed);
+    let header = pipeline.segment.header();
+    let counters = header.refused.get(reason as usize).unwrap_or(&header.stale_ids);
+    counters[level_class(level)].fetch_add(1, Ordering::Relaxed);
     Room::Refused(reason)
 }
 

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use super::Pipeline;
 use super::life::{deadline, existing};
 use crate::definition::SinkKind;
-use crate::writer::Outlet;
+use crate::queue::reader::LaneReader;
+use crate::writer::{NONE, Outlet};
 
 /// What a flush waits for.
 #[derive(Debug, Clone)]
@@ -31,7 +32,7 @@ pub struct Flush {
 }
 
 impl Flush {
-    /// Asks for what is queued to be written: to one sink, or with `None` to all. `None`: nothing is queued.
+    /// Asks for what is queued to be written: to one sink, or with `None` to all. `None`: all of it is written.
     ///
     /// Waits for nothing itself.
     pub fn begin(sink: Option<u32>) -> Option<Self> {
@@ -40,12 +41,12 @@ impl Flush {
             Some(sink) => Awaited::Sink(pipeline.outlet(sink)?),
             None => Awaited::All,
         };
-        Some(pipeline.begin_flush(awaited))
+        pipeline.begin_flush(awaited)
     }
 
     /// As [`Self::begin`] for all sinks, but services are not waited for.
     pub fn begin_local() -> Option<Self> {
-        existing().map(|pipeline| pipeline.begin_flush(Awaited::Local))
+        existing()?.begin_flush(Awaited::Local)
     }
 
     /// Waits at most for `share`. Returns whether everything queued before is written. Call without an interpreter lock.
@@ -98,8 +99,26 @@ impl Pipeline {
         self.process != std::process::id()
     }
 
-    pub(super) fn begin_flush(&'static self, awaited: Awaited) -> Flush {
+    /// Asks for a flush. `None`: everything queued before is written already.
+    pub(super) fn begin_flush(&'static self, awaited: Awaited) -> Option<Flush> {
+        if self.is_written(&awaited) {
+            return None;
+        }
         self.ensure_threads();
-        Flush { pipeline: self, awaited, ticket: self.request() }
+        Some(Flush { pipeline: self, awaited, ticket: self.request() })
+    }
+
+    /// Whether the lanes are empty and no batch waits for what is awaited. `false` also while a batch is being made,
+    /// which lies neither in a lane nor in an outlet.
+    fn is_written(&self, awaited: &Awaited) -> bool {
+        let Ok(_guard) = self.batching.try_lock() else { return false };
+        let lanes = self.segment.header().lanes.load(Ordering::Acquire) as usize;
+        (0..lanes).all(|lane| LaneReader::new(&self.segment, lane).is_none())
+            && match awaited {
+                Awaited::Sink(outlet) => outlet.front_batch() == NONE,
+                Awaited::All | Awaited::Local => {
+                    self.outlets().iter().flatten().all(|outlet| outlet.front_batch() == NONE)
+                }
+            }
     }
 }

@@ -9,18 +9,19 @@ use std::time::{Duration, Instant};
 
 use super::Pipeline;
 use super::flushing::{Awaited, Flush};
-use super::options::{Durability, Options, OptionsError};
+use super::options::{Options, OptionsError};
 use super::spooling::Spooler;
 use super::watch;
 use crate::clock;
 use crate::collector::{Collector, Turn};
+use crate::copies;
 use crate::gate::Gate;
 use crate::generation;
 use crate::lateness::Lateness;
-use crate::nap::nap;
 use crate::overflow::Budget;
+use crate::progress;
 use crate::queue::producer::{sleep_until_woken, wake_collector};
-use crate::segment::{Segment, folder};
+use crate::segment::folder;
 use crate::sidecar;
 use crate::writer::Outlet;
 
@@ -43,6 +44,11 @@ const SLEEP_NS: std::ops::RangeInclusive<u64> = 500_000..=5_000_000;
 /// A program that logged nothing for so long is looked at less often: then the collector uses some 0.3 % of a core.
 const QUIET_NS: u64 = 1_000_000_000;
 const QUIET_SLEEP_NS: u64 = 20_000_000;
+/// A caller that waits looks again after so long, where nothing wakes it before; then after twice as long.
+///
+/// Chosen: what it waits for mostly wakes it. A sync and a spool do not, and take longer than the first pause.
+const FIRST_PAUSE: Duration = Duration::from_micros(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 /// Free tmpfs over this share is the default overflow budget.
 const OVERFLOW_SHARE: u64 = 4;
 const MAX_OVERFLOW_BYTES: u64 = 256 * 1024 * 1024;
@@ -101,10 +107,14 @@ pub fn is_running() -> bool {
     existing().is_some()
 }
 
-/// The pipeline of this process, begun now if there is none. `None`: not even memory for it could be had.
+/// The pipeline of this process, begun now if there is none. `None`: not even memory for it could be had, or another copy
+/// of this library has the queue of the process.
 pub(super) fn current() -> Option<&'static Pipeline> {
     if let Some(pipeline) = existing() {
         return Some(pipeline);
+    }
+    if copies::other().is_some() {
+        return None;
     }
     let _beginning = BEGINNING.hold();
     if let Some(pipeline) = existing() {
@@ -122,31 +132,21 @@ pub(super) fn current() -> Option<&'static Pipeline> {
 }
 
 fn begin() -> Option<Pipeline> {
-    let options = options();
-    let ring_limit = options.queue_total_bytes.map(|bytes| bytes as u64);
-    let path = queue_folder();
-    if options.durability != Durability::Memory {
-        super::relief::relieve(&path);
+    if copies::claim().is_err() {
+        copies::tell();
+        return None;
     }
-    let segment = match options.durability {
-        Durability::Memory => Segment::in_memory(ring_limit).ok()?,
-        Durability::Process | Durability::Interval | Durability::Checkpoint | Durability::Sync => {
-            match Segment::create(&path, ring_limit) {
-                Ok(segment) => segment,
-                Err(error) => {
-                    warn_of_memory(&path, &error);
-                    Segment::in_memory(ring_limit).ok()?
-                }
-            }
-        }
-    };
+    let options = options();
+    let (mut segment, place) = super::place::begin(options, &queue_folder())?;
     let free = segment.home().and_then(|(folder, _)| folder.free_bytes().ok()).unwrap_or(u64::MAX);
     let overflow_bytes = options.overflow_bytes.unwrap_or((free / OVERFLOW_SHARE).min(MAX_OVERFLOW_BYTES));
+    segment.begin_ids();
     let segment = Arc::new(segment);
     segment.prepare_shared_lanes();
     let spooler = |folder: &PathBuf| Spooler::new(folder.clone(), options.spool_bytes, &segment);
     let spooler = options.spool_dir.as_ref().and_then(spooler);
     Some(Pipeline {
+        place,
         spooler,
         collector: Mutex::new(Some(Box::new(Collector::new(segment.clone())))),
         segment,
@@ -173,15 +173,6 @@ fn begin() -> Option<Pipeline> {
         number: NUMBER.load(Ordering::Relaxed),
         process: std::process::id(),
     })
-}
-
-fn warn_of_memory(path: &Path, error: &std::io::Error) {
-    let text = format!(
-        "logspool: cannot keep the queue in {}: {error}; it is in memory now, so a killed process loses what is \
-         queued (mend: give queue_dir or LOGSPOOL_QUEUE_DIR a folder on tmpfs with free space)\n",
-        path.display()
-    );
-    crate::fallback::tell(&text);
 }
 
 /// Starts a native thread with all signals blocked: they are for the program's own threads.
@@ -268,6 +259,7 @@ impl Pipeline {
             // round, and all four are SeqCst: either that one finds no collector and starts it, or this one finds
             // that it may stay. Else a record that came in between would lie there until the next flush.
             self.collector_runs.store(false, Ordering::SeqCst);
+            progress::note();
             if self.leave.load(Ordering::SeqCst) || self.collector_runs.swap(true, Ordering::SeqCst) {
                 return;
             }
@@ -329,8 +321,10 @@ impl Pipeline {
     }
 
     pub(super) fn wait(&self, deadline: Option<Instant>, done: impl Fn() -> bool) -> bool {
-        let mut pause = Duration::from_micros(20);
+        let mut pause = FIRST_PAUSE;
         loop {
+            // Before the look, so that a step between the look and the sleep ends the sleep.
+            let seen = progress::steps();
             // Everything in a pipeline that was put aside is written, and nobody is left to say so.
             if done() || self.is_past.load(Ordering::Acquire) {
                 return true;
@@ -338,8 +332,8 @@ impl Pipeline {
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return false;
             }
-            nap(pause);
-            pause = (pause * 2).min(Duration::from_millis(1));
+            progress::sleep(seen, pause);
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 
@@ -412,8 +406,8 @@ pub fn before_fork() {
     }
     let deadline = Instant::now() + LEAVE_DEADLINE;
     // What is queued goes out first, so that nothing waits for threads that come back with the next record.
-    if collects {
-        pipeline.begin_flush(Awaited::Local).wait_until(Some(deadline));
+    if collects && let Some(flush) = pipeline.begin_flush(Awaited::Local) {
+        flush.wait_until(Some(deadline));
     }
     pipeline.have_threads_leave(deadline + LEAVE_DEADLINE);
     await_thread_exit();
@@ -457,8 +451,10 @@ pub fn after_fork_in_parent() {
 /// backup that the parent is compressing, duplicates of pipes whose readers wait for the end, and signals that end a
 /// child though they do not end its parent.
 pub fn after_fork_in_child() {
+    progress::forget_sleepers();
     crate::sinks::compress::forget();
     crate::sinks::lent::close_inherited();
+    crate::segment::handover::close_inherited();
     super::signals::install_in_child();
 }
 
@@ -512,7 +508,7 @@ impl Pipeline {
         // The pipeline that has taken its place has files of the same names.
         if !self.is_past.load(Ordering::Acquire) {
             self.segment.remove_files();
-            self.removed.store(self.segment.survives(), Ordering::Release);
+            self.removed.store(self.segment.home().is_some(), Ordering::Release);
         }
     }
 

@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 
 use super::flushing::Awaited;
 use super::life::{current, existing};
-use super::{Pipeline, door};
+use super::{Pipeline, Refusal, door};
 use crate::clock;
+use crate::copies;
 use crate::definition::{RouteDefinition, SinkDefinition, SinkKind, SiteDefinition};
 use crate::fallback;
 use crate::format::{Format, FormatSpec};
-use crate::nap::nap;
 use crate::queue::reader::LaneReader;
-use crate::segment::layout::{MAX_SINKS, REFUSALS, Table, level_class};
+use crate::segment::layout::{MAX_SINKS, Table, level_class};
 use crate::sidecar::Origin;
 use crate::sinks;
 use crate::stats::{self, DropReason, PerLevel, SinkSnapshot, Snapshot};
@@ -24,7 +24,7 @@ pub fn define_site(site: &SiteDefinition) -> Option<u32> {
     current()?.segment.define(Table::Sites, |encoder| site.encode(encoder))
 }
 
-/// Defines a route. `None`: the table is full, use the stock path.
+/// Defines a route. `None`: the table is full, or a target is not one of this process's queue; use the stock path.
 pub fn define_route(route: &RouteDefinition) -> Option<u32> {
     if route.targets.len() > crate::definition::MAX_TARGETS {
         return None;
@@ -47,7 +47,8 @@ pub fn define_format(spec: &FormatSpec) -> Option<u32> {
 ///
 /// When the path cannot be opened or the descriptor not be duplicated; when the sink table is full.
 pub fn open_sink(definition: &SinkDefinition) -> Result<u32, String> {
-    let pipeline = current().ok_or_else(|| "no memory for the queue".to_owned())?;
+    let no_queue = || copies::other().map_or_else(|| "no memory for the queue".to_owned(), ToString::to_string);
+    let pipeline = current().ok_or_else(no_queue)?;
     let place = definition.place();
     if let Some(place) = place {
         // One that is being closed takes no more users; an open one may stand behind it.
@@ -75,7 +76,7 @@ pub fn open_sink(definition: &SinkDefinition) -> Result<u32, String> {
         (sink.shared(), definition.kind.path(), pipeline.segment.home())
     {
         shared.attend(Origin {
-            folder: folder.path().to_owned(),
+            folder: folder.clone(),
             name: name.to_owned(),
             uuid: pipeline.segment.header().uuid,
             sink: id,
@@ -147,7 +148,8 @@ pub fn close_sink(sink: u32, timeout: Duration) -> bool {
     let Some(outlet) = pipeline.outlet(sink) else { return true };
     let deadline = Instant::now() + outlet.lateness.share(timeout);
     door::settle_pushes(pipeline);
-    let done = pipeline.begin_flush(Awaited::Sink(outlet.clone())).wait_until(Some(deadline));
+    let flush = pipeline.begin_flush(Awaited::Sink(outlet.clone()));
+    let done = flush.is_none_or(|flush| flush.wait_until(Some(deadline)));
     if !outlet.remove_user() {
         return done;
     }
@@ -169,8 +171,8 @@ pub fn close_sink(sink: u32, timeout: Duration) -> bool {
     pipeline.sync_promised(std::slice::from_ref(&outlet), Some(deadline));
     outlet.ask_to_leave();
     // A writer that sits in a stuck write keeps the descriptor until it comes back.
-    while done && outlet.thread_runs() && Instant::now() < deadline {
-        nap(Duration::from_micros(50));
+    if done {
+        pipeline.wait(Some(deadline), || !outlet.thread_runs());
     }
     outlet.release();
     pipeline.retire_routes(sink);
@@ -193,7 +195,15 @@ pub fn retire_sink(sink: u32) {
 
 /// Everything that is counted, at one moment. `None`: nothing was logged yet.
 pub fn snapshot() -> Option<Snapshot> {
-    existing().map(snapshot_of)
+    existing().map(snapshot_of).or_else(snapshot_without_queue)
+}
+
+/// What a copy of the library has counted that may have no queue in this process.
+fn snapshot_without_queue() -> Option<Snapshot> {
+    let offered = copies::refused();
+    let mut snapshot = Snapshot { offered, ..Snapshot::default() };
+    snapshot.refused[Refusal::NoLane as usize] = offered;
+    (offered != PerLevel::default()).then_some(snapshot)
 }
 
 pub(super) fn snapshot_of(pipeline: &Pipeline) -> Snapshot {
@@ -202,12 +212,15 @@ pub(super) fn snapshot_of(pipeline: &Pipeline) -> Snapshot {
     let outlets = pipeline.outlets();
     let _guard = pipeline.batching();
     let batched = stats::read(&header.batched);
-    let mut refused: [PerLevel; REFUSALS] = std::array::from_fn(|reason| stats::read(&header.refused[reason]));
+    let mut refused = [PerLevel::default(); stats::REFUSAL_REASONS.len()];
+    for (total, counters) in refused.iter_mut().zip(header.refused.iter().chain([&header.stale_ids])) {
+        *total = stats::read(counters);
+    }
     let mut in_lanes = PerLevel::default();
     let lanes = header.lanes.load(Ordering::Acquire);
     for index in 0..lanes as usize {
-        for (reason, total) in refused.iter_mut().enumerate() {
-            stats::add(total, stats::read(&segment.lane(index).refused[reason]));
+        for (total, counters) in refused.iter_mut().zip(&segment.lane(index).refused) {
+            stats::add(total, stats::read(counters));
         }
         let Some(mut reader) = LaneReader::new(segment, index) else { continue };
         while let Some(lying) = reader.peek() {
@@ -251,6 +264,8 @@ pub(super) fn snapshot_of(pipeline: &Pipeline) -> Snapshot {
         blocked_seconds: pipeline.waits.nanoseconds.load(Ordering::Relaxed) as f64 / 1e9,
         collector_runs: pipeline.collector_runs.load(Ordering::Relaxed),
         survives: segment.survives() && segment.is_linked(),
+        place: pipeline.place.place,
+        place_reason: pipeline.place.reason.clone(),
         sinks,
     }
 }

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use super::life::queue_folder;
 use crate::clock;
+use crate::copies;
 use crate::recover::{self, Deliver, Options, Orphan, Report, Retention, Undeliverable, Want};
 use crate::segment::folder::Folder;
 use crate::sidecar;
@@ -78,6 +79,8 @@ fn deliver_to(path: &Path) -> Want {
 }
 
 fn run(folder: &Path, want: impl Fn(&Path) -> bool, undeliverable: Undeliverable) -> io::Result<Report> {
+    // To close a file that another copy has locked would drop its lock.
+    copies::check()?;
     let want = |path: &Path| if want(path) { deliver_to(path) } else { Want::Leave };
     // A folder that is not this process's queue may be one of spools, which others may enter.
     let by_hand = Some(folder).filter(|folder| *folder != queue_folder());
@@ -128,7 +131,7 @@ pub(super) fn deliver_relatives(folder: &Folder, which: Deliver, stop: impl Fn()
 ///
 /// # Errors
 ///
-/// When the folder cannot be read or is not ours alone.
+/// When the folder cannot be read or is not ours alone; when another copy of this library has the queue of the process.
 pub fn recover(folder: Option<&Path>) -> io::Result<Report> {
     run(&folder.map_or_else(queue_folder, Path::to_owned), |_| true, Undeliverable::Discard)
 }
@@ -141,7 +144,7 @@ pub fn recover(folder: Option<&Path>) -> io::Result<Report> {
 ///
 /// # Errors
 ///
-/// When the folder cannot be read or is not ours alone.
+/// When the folder cannot be read or is not ours alone; when another copy of this library has the queue of the process.
 pub fn recover_targets(paths: &[PathBuf]) -> io::Result<Report> {
     super::relief::relieve(&queue_folder());
     run_capped(&queue_folder(), |path| paths.iter().any(|wanted| wanted == path))
@@ -163,8 +166,9 @@ pub(super) fn recover_target(folder: &Path, target: &Path) {
 ///
 /// # Errors
 ///
-/// When the folder cannot be read or is not ours alone.
+/// When the folder cannot be read or is not ours alone; when another copy of this library has the queue of the process.
 pub fn orphans(folder: Option<&Path>) -> io::Result<Vec<Orphan>> {
+    copies::check()?;
     recover::scan(&folder.map_or_else(queue_folder, Path::to_owned))
 }
 
@@ -173,7 +177,8 @@ pub fn orphans(folder: Option<&Path>) -> io::Result<Vec<Orphan>> {
 ///
 /// # Errors
 ///
-/// When the folder cannot be read or is not ours alone.
+/// When the folder cannot be read or is not ours alone; when another copy of this library has the queue of the process.
 pub fn sidecars(folder: Option<&Path>) -> io::Result<Vec<sidecar::Listed>> {
+    copies::check()?;
     sidecar::list(&folder.map_or_else(queue_folder, Path::to_owned))
 }

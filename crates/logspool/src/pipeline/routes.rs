@@ -8,7 +8,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use super::Pipeline;
-use crate::definition::RouteDefinition;
+use crate::definition::{RouteDefinition, Target};
 use crate::segment::Segment;
 use crate::segment::layout::Table;
 
@@ -37,6 +37,14 @@ impl Retired {
 
 impl Pipeline {
     pub(super) fn define_route(&self, route: &RouteDefinition) -> Option<u32> {
+        // Ids that a forked child has from its parent lead nowhere.
+        let is_known = |target: &Target| {
+            let format = || self.segment.definition(Table::Formats, target.format);
+            self.outlet(target.sink).is_some() && format().is_some()
+        };
+        if !route.targets.iter().all(is_known) {
+            return None;
+        }
         let new = self.segment.define(Table::Routes, |encoder| route.encode(encoder));
         let id = new.or_else(|| {
             // No batch reads definitions meanwhile. Taken before the lock on the routes.

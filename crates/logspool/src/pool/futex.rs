@@ -31,12 +31,15 @@ pub const HIGH_ONE: u64 = 1 << 32;
 
 impl WaitWord {
     /// A word with a first value.
+    #[cfg(not(loom))]
+    pub const fn new(word: u64) -> Self {
+        Self { word: AtomicU64::new(word) }
+    }
+
+    /// A word with a first value.
+    #[cfg(loom)]
     pub fn new(word: u64) -> Self {
-        Self {
-            word: AtomicU64::new(word),
-            #[cfg(loom)]
-            sleepers: Default::default(),
-        }
+        Self { word: AtomicU64::new(word), sleepers: Default::default() }
     }
 }
 

@@ -93,10 +93,8 @@ pub struct ConsumerCursor {
     pub batched: AtomicU64,
 }
 
-/// Life of a lane, in [`LaneState::word`].
+/// Life of a lane, in [`LaneState::word`]. 0: it has no ring yet, and nobody may take it.
 pub mod state {
-    /// Has no ring yet; nobody may take it.
-    pub const UNMADE: u32 = 0;
     /// One thread writes it.
     pub const OWNED: u32 = 1;
     /// Several threads write it under `shared_lock`.

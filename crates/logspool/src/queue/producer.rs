@@ -2,7 +2,8 @@
 //!
 //! From reserve to publish there are only stores; whatever can run foreign code, allocate or give the
 //! interpreter lock away happens before. A `Producer` belongs to one thread and one turn of the process
-//! (see `generation.rs`); it is never touched under another turn.
+//! (see `generation.rs`): under another turn it pushes nothing, and in a forked child, where the segment is not mapped,
+//! its methods do nothing.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -58,6 +59,12 @@ pub struct Producer {
     limit: u64,
     wake_at: u64,
     shared: bool,
+    /// Ids of this segment are larger.
+    first_id: u32,
+    /// The last push was refused for its ids.
+    stale_ids: bool,
+    /// [`generation::process`] that it was made in: the segment is mapped in no other one.
+    process: u64,
     large: Option<LargeRecord>,
     /// Index of the lane in its segment.
     pub index: usize,
@@ -76,6 +83,8 @@ pub enum Obstacle {
     Full,
     /// The record is too long for the ring as it is.
     TooLong,
+    /// The record's ids are of another segment.
+    StaleIds,
 }
 
 impl Producer {
@@ -96,6 +105,9 @@ impl Producer {
             limit: 0,
             wake_at: 0,
             shared,
+            first_id: segment.first_id(),
+            stale_ids: false,
+            process: generation::process(),
             large: None,
             index,
         };
@@ -103,14 +115,15 @@ impl Producer {
         producer
     }
 
-    fn lane(&self) -> &LaneHead {
-        // SAFETY: a segment stays mapped for as long as its turn lasts, and callers checked the turn.
-        unsafe { &*self.lane }
+    /// The lane. `None`: this is a forked child of the process that made the segment, where it is not mapped.
+    fn lane(&self) -> Option<&LaneHead> {
+        // SAFETY: a segment stays mapped for as long as its process lives, and in no other one.
+        (self.process == generation::process()).then(|| unsafe { &*self.lane })
     }
 
     /// Finds the ring that the next record goes to.
     fn look_up_ring(&mut self, segment: &Segment) {
-        let lane = self.lane();
+        let Some(lane) = self.lane() else { return };
         let switch = lane.producer.switch();
         let (start, offset, bytes) = if switch == NOT_GROWN {
             (0, lane.first_offset.load(Ordering::Relaxed), lane.first_bytes.load(Ordering::Relaxed))
@@ -124,9 +137,10 @@ impl Producer {
         self.wake_at = self.head + self.bytes / 2;
     }
 
-    /// Looks how far the collector has come. Returns the free bytes.
+    /// Looks how far the collector has come. Returns the free bytes; 0 in a forked child.
     pub fn refresh(&mut self) -> u64 {
-        let tail = self.lane().consumer.released().max(self.start);
+        let Some(lane) = self.lane() else { return 0 };
+        let tail = lane.consumer.released().max(self.start);
         self.limit = tail + self.bytes;
         self.limit - self.head
     }
@@ -149,12 +163,12 @@ impl Producer {
 
     /// What is in the way of a record of `needed` bytes, if anything.
     pub fn obstacle(&mut self, needed: u64, level: u16) -> Option<Obstacle> {
-        let lane = self.lane();
+        let Some(lane) = self.lane() else { return Some(Obstacle::Turn) };
         if self.shared {
             if lane.producer.shared_lock.load(Ordering::Relaxed) != 0 {
                 return Some(Obstacle::Contended);
             }
-            self.head = self.lane().producer.head.load(Ordering::Relaxed);
+            self.head = lane.producer.head.load(Ordering::Relaxed);
         } else if lane.producer.is_busy() {
             return Some(Obstacle::Reentrant);
         }
@@ -174,12 +188,12 @@ impl Producer {
 
     /// Whether the lane still has only its first ring.
     pub fn can_grow(&self) -> bool {
-        self.start == 0 && self.lane().producer.switch() == NOT_GROWN
+        self.start == 0 && self.lane().is_some_and(|lane| lane.producer.switch() == NOT_GROWN)
     }
 
     /// Continues in a second ring of `bytes` at `offset`.
     pub fn grow(&mut self, segment: &Segment, offset: u64, bytes: u64) {
-        let lane = self.lane();
+        let Some(lane) = self.lane() else { return };
         lane.second_offset.store(offset, Ordering::Relaxed);
         lane.second_bytes.store(bytes, Ordering::Relaxed);
         lane.producer.grow_at(self.head);
@@ -201,6 +215,11 @@ impl Producer {
         self.large = Some(large);
     }
 
+    /// Whether the last push was refused for its ids; says so once.
+    pub fn take_stale_ids(&mut self) -> bool {
+        std::mem::take(&mut self.stale_ids)
+    }
+
     /// The large record that was prepared and not pushed.
     pub fn take_large(&mut self) -> Option<LargeRecord> {
         self.large.take()
@@ -208,7 +227,9 @@ impl Producer {
 
     /// Counts a refused record in the lane.
     pub fn count_refusal(&self, reason: usize, level_class: usize) {
-        self.lane().refused[reason][level_class].fetch_add(1, Ordering::Relaxed);
+        if let Some(lane) = self.lane() {
+            lane.refused[reason][level_class].fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// Writes one record or says what is in the way.
@@ -222,6 +243,11 @@ impl Producer {
     pub fn push(&mut self, head: Head, value_bytes: usize, fill: impl FnOnce(*mut u8)) -> Result<(), Obstacle> {
         if !self.is_current() {
             return Err(Obstacle::Turn);
+        }
+        // Site 0, for none, is above all others here.
+        if head.route.min(head.site.wrapping_sub(1)) < self.first_id {
+            self.stale_ids = true;
+            return Err(Obstacle::StaleIds);
         }
         if advance(HEAD_BYTES + value_bytes) as u64 > self.bytes / INLINE_SHARE {
             return self.push_large(head, value_bytes, fill);
@@ -364,4 +390,37 @@ pub fn sleep_until_woken(sleeping: &AtomicU32, nanoseconds: u64) {
         }
     }
     sleeping.store(0, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_forked_child_may_ask_a_producer_of_its_parent_anything() {
+        let segment = Segment::in_memory(None).unwrap();
+        let offset = segment.take_ring(4096).unwrap();
+        segment.lane(0).give_ring(offset, 4096);
+        let mut producer = Producer::new(&segment, 0, false, 1);
+        assert!(producer.refresh() > 0 && producer.can_grow() && producer.obstacle(100, 20).is_none());
+
+        // SAFETY: the child does nothing but system calls, loads and stores, and ends by `_exit`.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            producer.count_refusal(0, 0);
+            producer.grow(&segment, offset, 4096);
+            let head = Head { len: 0, site: 0, route: 1, level: 20, flags: 0, ticks: 0 };
+            let is_void = producer.refresh() == 0
+                && !producer.can_grow()
+                && producer.obstacle(100, 20) == Some(Obstacle::Turn)
+                && producer.push(head, 0, |_| ()) == Err(Obstacle::Turn);
+            // SAFETY: no preconditions.
+            unsafe { libc::_exit(i32::from(!is_void)) };
+        }
+        let mut status = -1;
+        // SAFETY: a child of ours and a local.
+        unsafe { libc::waitpid(child, &mut status, 0) };
+
+        assert_eq!(0, status, "a signal, or a wrong answer");
+    }
 }

@@ -99,11 +99,6 @@ impl<'a> LaneReader<'a> {
         self.position
     }
 
-    /// Published head up to which this reader goes.
-    pub fn head(&self) -> u64 {
-        self.head
-    }
-
     /// The next record, without passing it. Filler is passed.
     #[inline]
     pub fn peek(&mut self) -> Option<Lying<'a>> {

@@ -60,6 +60,20 @@ impl<'a> Claim<'a> {
         }
     }
 
+    /// Sets the word at an offset of the segment, where it is lower.
+    ///
+    /// # Errors
+    ///
+    /// What the system said.
+    pub fn raise(&self, offset: u64, word: u64) -> io::Result<()> {
+        if self.word(offset as usize)? < word { self.set_word(offset, word) } else { Ok(()) }
+    }
+
+    /// See [`Work::alone`].
+    pub fn alone<R>(&self, work: impl FnOnce() -> R) -> Option<R> {
+        self.work.alone(work)
+    }
+
     /// Begins a generation of its own, one for all who share it. Call before anything is read that is delivered later.
     ///
     /// # Errors

@@ -121,8 +121,7 @@ impl Output {
 
     fn target(&mut self, folder: &Folder, claim: &Claim<'_>) -> io::Result<&mut Target> {
         if self.target.is_none() {
-            let folder = folder.path().to_owned();
-            let (name, path) = (claim.leftover.name.clone(), self.path.clone());
+            let (folder, name, path) = (folder.clone(), claim.leftover.name.clone(), self.path.clone());
             let origin = Origin { folder, name, uuid: claim.uuid()?, sink: self.id, path };
             let stream = self.numbering.map(|numbering| numbering.stream);
             self.target = Some(Target::open(&self.path, origin, stream)?);

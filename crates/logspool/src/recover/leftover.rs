@@ -147,6 +147,14 @@ impl Leftover {
         self.segment_bytes + self.overflow_bytes + self.blob_bytes
     }
 
+    /// The same at this moment: some of it may have been given back.
+    pub fn bytes_now(&self, folder: &Folder) -> u64 {
+        let overflow = self.overflow.iter().map(|(sink, number)| self.overflow_name(*sink, *number));
+        let blobs = self.blobs.iter().map(|number| self.blob_name(*number));
+        let names = overflow.chain(blobs).chain([self.segment_name()]);
+        names.filter_map(|name| folder.status(&name).ok()).map(|status| status.st_blocks as u64 * 512).sum()
+    }
+
     /// Process id, in the pid namespace of its process.
     pub fn pid(&self) -> u32 {
         ProcessIdentity::parse(&self.name).map_or(0, |identity| identity.pid)

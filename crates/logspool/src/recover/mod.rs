@@ -8,7 +8,7 @@
 //! folder -> leftovers (files by NAME) -> claim (lock, generation) -> image (copy, bounds)
 //!        -> sidecars (what it was about to append is finished) -> walk (batches of the manifests, then what was never
 //!        batched) -> survey (counts) or delivery (lines) -> target (appended under the sidecar's lock, noted in the
-//!        sink heads) -> files removed
+//!        sink heads) -> files removed, or memory given back that holds nothing undelivered
 //! ```
 //!
 //! Promised: **every accepted record of a wanted file gets into it once, on a line of its own, the lines of a thread in
@@ -43,6 +43,7 @@ mod progress;
 mod relatives;
 mod report;
 mod run;
+mod shrink;
 mod source;
 mod spilled;
 mod spools;
@@ -55,6 +56,7 @@ pub use adopt::{Adopter, Taken, adopt, check as check_adoption};
 pub use orphan::{Condition, MAX_ORPHAN_BYTES, Orphan, Pending, Place, Retention, scan};
 pub use relatives::{Deliver, Found, deliver_relatives};
 pub use report::{Delivered, Kept, Reason, Removed, Report};
+pub(crate) use run::recover_in;
 pub use run::{Options, Undeliverable, Want, recover, recover_as};
 pub use spools::{holds_spools, recover_spools};
 pub use walk::Damage;

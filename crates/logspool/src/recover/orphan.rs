@@ -114,7 +114,11 @@ pub fn scan(folder: &Path) -> io::Result<Vec<Orphan>> {
         let orphan = match work::owner(&folder, &leftover) {
             Owner::Alive => continue,
             Owner::Unknown => Orphan::of(&leftover, Condition::OwnerUnknown),
-            Owner::Dead => Orphan::look(&folder, &leftover),
+            Owner::Dead => match Orphan::look(&folder, &leftover) {
+                // A recoverer may have given memory back between two reads.
+                Orphan { condition: Condition::Damaged(_), .. } => Orphan::look(&folder, &leftover),
+                orphan => orphan,
+            },
         };
         if orphan.condition == Condition::Whole || !is_passing(&folder, &leftover)? {
             orphans.push(orphan);

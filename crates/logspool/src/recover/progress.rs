@@ -32,6 +32,11 @@ impl Progress {
         (Self { checkpoints: checkpoints.collect() }, damage)
     }
 
+    /// Whether nothing of a sink is left to deliver.
+    pub fn is_closed(&self, sink: usize) -> bool {
+        self.checkpoints[sink].closed
+    }
+
     /// Whether a sink lacks the records of a batch that lie in the lanes.
     pub fn lacks(&self, sink: usize, batch: u64, spilled: &Spilled) -> bool {
         let checkpoint = &self.checkpoints[sink];

@@ -12,6 +12,7 @@ use super::image::{Illegible, SinkPlace};
 use super::leftover::{self, Leftover, Owner};
 use super::orphan::{Pending, Place, Retention, cap, retention};
 use super::report::{Kept, Reason, Removed, Report};
+use super::shrink;
 use super::spilled::Spilled;
 use super::work;
 use crate::segment::folder::Folder;
@@ -75,6 +76,15 @@ pub fn recover_as(folder: &Path, want: impl Fn(&Path) -> Want, options: Options)
     }
 }
 
+/// Delivers everything that dead processes left in an open folder of this user.
+///
+/// # Errors
+///
+/// When the folder cannot be read.
+pub(crate) fn recover_in(folder: &Folder, options: Options) -> io::Result<Report> {
+    run(folder, |_| Want::Append, options, None)
+}
+
 /// A recovery of an open folder.
 pub(super) fn run(
     folder: &Folder,
@@ -125,11 +135,13 @@ struct Outcome {
     reasons: Vec<Reason>,
     /// Records that go with them.
     given_up: u64,
+    /// What was read of them, where nothing of it is damaged.
+    decoded: Option<Decoded>,
 }
 
 impl Outcome {
     fn stays(reason: Reason) -> Self {
-        Self { reasons: vec![reason], given_up: 0 }
+        Self { reasons: vec![reason], ..Self::default() }
     }
 }
 
@@ -167,8 +179,12 @@ impl<W: Fn(&Path) -> Want> Recovery<'_, W> {
     /// Deals with the files of one dead process. Returns why they stay; empty when they are gone.
     fn settle(&mut self, leftover: &Leftover) -> io::Result<Vec<Reason>> {
         let Some(mut claim) = Claim::take(self.folder, leftover)? else { return Ok(vec![Reason::InWork]) };
-        let Outcome { mut reasons, given_up } = self.deliver(&mut claim)?;
+        let Outcome { mut reasons, given_up, mut decoded } = self.deliver(&mut claim)?;
         while !reasons.is_empty() {
+            if let Some(decoded) = &mut decoded {
+                // A failure costs memory only, and the next recovery tries again.
+                let _ = shrink::give_back(self.folder, &claim, decoded);
+            }
             let Some(last) = claim.leave() else { return Ok(reasons) };
             claim = last;
             // Other threads may have delivered the rest meanwhile.
@@ -254,14 +270,16 @@ impl<W: Fn(&Path) -> Want> Recovery<'_, W> {
             claim.note_unreadable(more)?;
             self.close(claim, &decoded, outcome.outputs, &mut reasons)?;
         }
-        if damage.is_any() {
+        let is_whole = !damage.is_any();
+        if !is_whole {
             reasons.push(Reason::Damaged(damage));
         }
         if self.options.undeliverable == Undeliverable::Keep || !reasons.is_empty() {
             reasons.append(&mut gone);
         }
         let given_up = |reason: &Reason| if let Reason::Undeliverable { records, .. } = reason { *records } else { 0 };
-        Ok(Outcome { reasons, given_up: gone.iter().map(given_up).sum() })
+        let given_up = gone.iter().map(given_up).sum();
+        Ok(Outcome { reasons, given_up, decoded: is_whole.then_some(decoded) })
     }
 
     /// What becomes of what the dead process was about to append for a sink.
@@ -318,7 +336,7 @@ impl<W: Fn(&Path) -> Want> Recovery<'_, W> {
     }
 
     fn keep(&mut self, leftover: &Leftover, reasons: Vec<Reason>) {
-        let (name, pid, bytes) = (leftover.name.clone(), leftover.pid(), leftover.bytes());
+        let (name, pid, bytes) = (leftover.name.clone(), leftover.pid(), leftover.bytes_now(self.folder));
         self.report.kept.push(Kept { name, pid, bytes, reasons, retention: Retention::Stay });
     }
 }

@@ -8,6 +8,7 @@ use super::progress::Progress;
 use super::spilled::Spilled;
 use super::walk::{Damage, Plan, Visit};
 use crate::definition::{RouteDefinition, Target};
+use crate::durable::Sinks;
 use crate::queue::reader::Lying;
 use crate::record::flags;
 use crate::segment::layout::{MAX_SINKS, Table};
@@ -17,13 +18,15 @@ use crate::segment::layout::{MAX_SINKS, Table};
 pub struct Survey {
     /// Undelivered records per sink. The first of them may be out already, see the module's promise.
     pub pending: BTreeMap<usize, u64>,
+    /// Sinks that lack records of a batch which lie in the lanes, per batch.
+    pub lacking: BTreeMap<u64, Sinks>,
     /// What could not be read.
     pub damage: Damage,
 }
 
 /// Counts what is undelivered.
 pub fn count(image: &Image, plan: &Plan, spilled: &Spilled, progress: &Progress) -> Survey {
-    let survey = Survey { pending: BTreeMap::new(), damage: image.damage };
+    let survey = Survey { pending: BTreeMap::new(), lacking: BTreeMap::new(), damage: image.damage };
     let mut counter = Counter { image, spilled, progress, routes: HashMap::new(), batch: 0, survey };
     counter.survey.damage.add(plan.damage);
     counter.survey.damage.add(spilled.damage());
@@ -59,6 +62,7 @@ impl Counter<'_> {
             SinkPlace::Unknown => self.survey.damage.add(ONE_RECORD),
             SinkPlace::Own(place) if self.progress.lacks(place, self.batch, self.spilled) => {
                 *self.survey.pending.entry(place).or_default() += 1;
+                *self.survey.lacking.entry(self.batch).or_default() |= 1 << place;
             }
             SinkPlace::Own(_) | SinkPlace::Another => {}
         }

@@ -5,6 +5,7 @@
 //! left out: every sink has written it, or holds it in an overflow file. Where the manifests make no sense, what
 //! they no longer describe counts as never batched: rather twice than not at all.
 
+use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::mem::offset_of;
 use std::ops::ControlFlow;
@@ -81,6 +82,26 @@ pub trait Visit {
 struct Batch {
     number: u64,
     ranges: Vec<LaneRange>,
+    /// Position after its manifest; 0 for what was never batched.
+    end: u64,
+}
+
+/// What every sink has passed.
+#[derive(Debug, Default)]
+pub struct Passed {
+    /// The last such batch, which may be [`REST`], or 0.
+    pub batch: u64,
+    /// Position after the last manifest of such a batch, or 0.
+    pub manifests: u64,
+    /// Lanes that it and those before it reach, and how far.
+    pub lanes: BTreeMap<u32, u64>,
+}
+
+impl Passed {
+    /// Position of a lane up to which everything is passed.
+    pub fn position(&self, lane: u32) -> u64 {
+        self.lanes.get(&lane).copied().unwrap_or(0)
+    }
 }
 
 /// See the file head.
@@ -134,7 +155,7 @@ impl Plan {
             match read_manifest(image, place, to_end.min(head - position), reached) {
                 Some(batch) if batch.number > before && batch.number != REST => {
                     batch.ranges.iter().for_each(|range| reached[range.lane as usize] = range.to);
-                    self.batches.push(batch);
+                    self.batches.push(Batch { end: position + bytes, ..batch });
                 }
                 _ => return head - position,
             }
@@ -160,8 +181,19 @@ impl Plan {
             }
         }
         if !ranges.is_empty() {
-            self.batches.push(Batch { number: REST, ranges });
+            self.batches.push(Batch { number: REST, ranges, end: 0 });
         }
+    }
+
+    /// What is passed when some sink still lacks the batches for which `lacks` says so.
+    pub fn passed(&self, lacks: impl Fn(u64) -> bool) -> Passed {
+        let mut passed = Passed::default();
+        for batch in self.batches.iter().take_while(|batch| !lacks(batch.number)) {
+            passed.batch = batch.number;
+            passed.manifests = passed.manifests.max(batch.end);
+            passed.lanes.extend(batch.ranges.iter().map(|range| (range.lane, range.to)));
+        }
+        passed
     }
 
     /// Visits every record, or all up to the first break. Returns the bytes that make no records.
@@ -219,7 +251,7 @@ fn read_manifest(image: &Image, place: u64, room: u64, reached: &[u64; MAX_LANES
         }
         ranges.push(range);
     }
-    Some(Batch { number: image.word(field(offset_of!(ManifestHead, batch))), ranges })
+    Some(Batch { number: image.word(field(offset_of!(ManifestHead, batch))), ranges, end: 0 })
 }
 
 #[cfg(test)]

@@ -187,6 +187,14 @@ impl Work {
         self.with(|entry| entry.steps += 1);
     }
 
+    /// Does something while nobody else of this process is at work on the same, or can begin. `None`: somebody is, or was
+    /// since the last [`Self::leave`].
+    ///
+    /// All other threads that recover anything wait meanwhile, so it has to be short.
+    pub fn alone<R>(&self, work: impl FnOnce() -> R) -> Option<R> {
+        self.with(|entry| (entry.users == 1 && !entry.was_shared).then(work)).flatten()
+    }
+
     /// Leaves. The last one gets itself back, and nobody joins any more: what is there can be removed.
     pub fn close(self) -> Option<Self> {
         self.leave_unless(|entry| {

@@ -10,15 +10,30 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-/// An open folder of segments.
-#[derive(Debug)]
+use super::available::available_memory;
+use super::handover::Handover;
+use super::held::Held;
+
+/// An open folder of segments. A clone is the same open folder.
+#[derive(Debug, Clone)]
 pub struct Folder {
-    handle: File,
+    place: Place,
     path: PathBuf,
     made_here: bool,
     owner: u32,
     device_and_inode: (u64, u64),
+}
+
+/// Where its files are.
+#[derive(Debug, Clone)]
+enum Place {
+    /// In a folder of a file system.
+    Directory(Arc<File>),
+    /// In memory, held by descriptors.
+    Memory(Arc<Held>),
 }
 
 /// The folder when none is configured.
@@ -77,7 +92,44 @@ impl Folder {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
         }
         let device_and_inode = (status.dev(), status.ino());
-        Ok(Self { handle, path: path.to_owned(), made_here: false, owner: user, device_and_inode })
+        let place = Place::Directory(Arc::new(handle));
+        Ok(Self { place, path: path.to_owned(), made_here: false, owner: user, device_and_inode })
+    }
+
+    /// A folder of files in memory, which no other process finds by a path.
+    pub fn in_memory(held: Held) -> Self {
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: geteuid has no preconditions and cannot fail.
+        let owner = unsafe { libc::geteuid() };
+        // No device has the number 0, and no file this path.
+        Self {
+            place: Place::Memory(Arc::new(held)),
+            path: PathBuf::from(format!("memfd:{number}")),
+            made_here: false,
+            owner,
+            device_and_inode: (0, number),
+        }
+    }
+
+    /// The same folder, opened again by its path where it has one: somebody may have removed and made it anew.
+    ///
+    /// # Errors
+    ///
+    /// As [`Folder::open_existing`].
+    pub fn open_again(&self) -> io::Result<Self> {
+        match &self.place {
+            Place::Directory(_) => Self::open_existing(&self.path),
+            Place::Memory(_) => Ok(self.clone()),
+        }
+    }
+
+    /// Its files, where they are held by descriptors.
+    pub fn held(&self) -> Option<&Held> {
+        match &self.place {
+            Place::Directory(_) => None,
+            Place::Memory(held) => Some(held),
+        }
     }
 
     /// Opens the folder of any user, as far as this process may: only the superuser may open those of others.
@@ -111,7 +163,8 @@ impl Folder {
             ));
         }
         let device_and_inode = (status.dev(), status.ino());
-        Ok(Self { handle, path: path.to_owned(), made_here: false, owner, device_and_inode })
+        let place = Place::Directory(Arc::new(handle));
+        Ok(Self { place, path: path.to_owned(), made_here: false, owner, device_and_inode })
     }
 
     /// Which folder it is, whatever its path.
@@ -130,9 +183,12 @@ impl Folder {
         self.owner == unsafe { libc::geteuid() }
     }
 
-    /// Its descriptor, for calls in a signal handler.
+    /// Its descriptor, for calls in a signal handler; −1 for one in memory.
     pub fn descriptor(&self) -> RawFd {
-        self.handle.as_raw_fd()
+        match &self.place {
+            Place::Directory(handle) => handle.as_raw_fd(),
+            Place::Memory(_) => -1,
+        }
     }
 
     /// Where it is.
@@ -142,13 +198,19 @@ impl Folder {
 
     /// Whether it lies on memory (tmpfs or ramfs), which nothing ever writes back to a disk.
     pub fn is_memory(&self) -> io::Result<bool> {
+        if self.held().is_some() {
+            return Ok(true);
+        }
         let status = self.statfs()?;
         // f_type of tmpfs and ramfs, from statfs(2).
         Ok(matches!(status.f_type as u64, 0x0102_1994 | 0x8584_58f6))
     }
 
-    /// Bytes free on its file system.
+    /// Bytes free on its file system, or of the machine's memory.
     pub fn free_bytes(&self) -> io::Result<u64> {
+        if self.held().is_some() {
+            return Ok(available_memory());
+        }
         let status = self.statfs()?;
         Ok(status.f_bavail.saturating_mul(status.f_bsize as u64))
     }
@@ -163,7 +225,7 @@ impl Folder {
         // SAFETY: an all-zero statfs is a valid value of that plain struct.
         let mut status: libc::statfs = unsafe { std::mem::zeroed() };
         // SAFETY: the descriptor is open and `status` is a valid place for the result.
-        check(unsafe { libc::fstatfs(self.handle.as_raw_fd(), &mut status) })?;
+        check(unsafe { libc::fstatfs(self.descriptor(), &mut status) })?;
         Ok(status)
     }
 
@@ -171,7 +233,7 @@ impl Folder {
         let name = c_string(name)?;
         let flags = flags | libc::O_CLOEXEC | libc::O_NOFOLLOW;
         // SAFETY: the folder's descriptor is open and `name` is a valid C string.
-        let descriptor = check(unsafe { libc::openat(self.handle.as_raw_fd(), name.as_ptr(), flags, 0o600) })?;
+        let descriptor = check(unsafe { libc::openat(self.descriptor(), name.as_ptr(), flags, 0o600) })?;
         // SAFETY: the descriptor was just opened and belongs to nobody else.
         let file = unsafe { File::from_raw_fd(descriptor) };
         if !self.is_own() {
@@ -188,17 +250,34 @@ impl Folder {
 
     /// Makes a file that must not exist.
     pub fn create(&self, name: &str) -> io::Result<File> {
-        self.open_at(name, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL)
+        match self.held() {
+            Some(held) => held.create(name, true),
+            None => self.open_at(name, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL),
+        }
+    }
+
+    /// As [`Folder::create`], for a file that this process opens only now: in memory, nothing else keeps its descriptor.
+    pub fn create_once(&self, name: &str) -> io::Result<File> {
+        match self.held() {
+            Some(held) => held.create(name, false),
+            None => self.create(name),
+        }
     }
 
     /// Opens or makes a file.
     pub fn open_or_create(&self, name: &str) -> io::Result<File> {
-        self.open_at(name, libc::O_RDWR | libc::O_CREAT)
+        match self.held() {
+            Some(held) => held.open_or_create(name),
+            None => self.open_at(name, libc::O_RDWR | libc::O_CREAT),
+        }
     }
 
     /// Opens a file for reading and writing.
     pub fn open_file(&self, name: &str) -> io::Result<File> {
-        self.open_at(name, libc::O_RDWR)
+        match self.held() {
+            Some(held) => held.open_file(name),
+            None => self.open_at(name, libc::O_RDWR),
+        }
     }
 
     /// Takes the lock file `name`, making it where it is missing. `None`: another process has it.
@@ -230,19 +309,23 @@ impl Folder {
 
     /// What stat(2) says about a name, without following a link.
     pub fn status(&self, name: &str) -> io::Result<libc::stat> {
+        if let Some(held) = self.held() {
+            return held.status(name);
+        }
         let name = c_string(name)?;
         // SAFETY: an all-zero stat is a valid value of that plain struct.
         let mut status: libc::stat = unsafe { std::mem::zeroed() };
         let flags = libc::AT_SYMLINK_NOFOLLOW;
         // SAFETY: the folder's descriptor is open, `name` is a valid C string, `status` a valid place.
-        check(unsafe { libc::fstatat(self.handle.as_raw_fd(), name.as_ptr(), &mut status, flags) })?;
+        check(unsafe { libc::fstatat(self.descriptor(), name.as_ptr(), &mut status, flags) })?;
         Ok(status)
     }
 
     /// When names in it changed last and when it was read last, in nanoseconds since the epoch.
     pub fn times(&self) -> io::Result<Times> {
         use std::os::unix::fs::MetadataExt;
-        let status = self.handle.metadata()?;
+        let Place::Directory(handle) = &self.place else { return Ok(Times::default()) };
+        let status = handle.metadata()?;
         Ok(Times {
             modified: nanoseconds(status.mtime(), status.mtime_nsec()),
             accessed: nanoseconds(status.atime(), status.atime_nsec()),
@@ -254,7 +337,7 @@ impl Folder {
         let now = libc::timespec { tv_sec: 0, tv_nsec: libc::UTIME_NOW };
         let same = libc::timespec { tv_sec: 0, tv_nsec: libc::UTIME_OMIT };
         // SAFETY: the descriptor is open, and the kernel reads both times of the array.
-        check(unsafe { libc::futimens(self.handle.as_raw_fd(), [now, same].as_ptr()) }).map(|_| ())
+        check(unsafe { libc::futimens(self.descriptor(), [now, same].as_ptr()) }).map(|_| ())
     }
 
     /// Sets the times of a file.
@@ -265,16 +348,20 @@ impl Folder {
             tv_nsec: ns.rem_euclid(1_000_000_000) as libc::c_long,
         };
         let both = [time(times.accessed), time(times.modified)];
-        let (folder, flags) = (self.handle.as_raw_fd(), libc::AT_SYMLINK_NOFOLLOW);
+        let (folder, flags) = (self.descriptor(), libc::AT_SYMLINK_NOFOLLOW);
         // SAFETY: the folder's descriptor is open, `name` is a valid C string, and the kernel reads both times.
         check(unsafe { libc::utimensat(folder, name.as_ptr(), both.as_ptr(), flags) }).map(|_| ())
     }
 
     /// Removes a file; one that is gone already is no error.
     pub fn remove(&self, name: &str) -> io::Result<()> {
+        if let Some(held) = self.held() {
+            held.remove(name);
+            return Ok(());
+        }
         let name = c_string(name)?;
         // SAFETY: the folder's descriptor is open and `name` is a valid C string.
-        match check(unsafe { libc::unlinkat(self.handle.as_raw_fd(), name.as_ptr(), 0) }) {
+        match check(unsafe { libc::unlinkat(self.descriptor(), name.as_ptr(), 0) }) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
         }
@@ -283,26 +370,38 @@ impl Folder {
     /// Gives a file another name, in place of a file that has it.
     pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let (from, to) = (c_string(from)?, c_string(to)?);
-        let folder = self.handle.as_raw_fd();
+        let folder = self.descriptor();
         // SAFETY: the folder's descriptor is open and both names are valid C strings.
         check(unsafe { libc::renameat(folder, from.as_ptr(), folder, to.as_ptr()) }).map(|_| ())
     }
 
     /// Makes the names in it durable: fsync(2) of the folder.
     pub fn sync(&self) -> io::Result<()> {
-        self.handle.sync_all()
+        match &self.place {
+            Place::Directory(handle) => handle.sync_all(),
+            Place::Memory(_) => Ok(()),
+        }
     }
 
     /// Removes a file by C name: one system call, usable in a signal handler.
     pub fn unlink_c(&self, name: &std::ffi::CStr) {
+        if let Some(held) = self.held() {
+            if let Some(keeper) = held.keeper() {
+                keeper.remove_async_signal_safe(name);
+            }
+            return;
+        }
         // SAFETY: the folder's descriptor is open and `name` is a valid C string.
-        unsafe { libc::unlinkat(self.handle.as_raw_fd(), name.as_ptr(), 0) };
+        unsafe { libc::unlinkat(self.descriptor(), name.as_ptr(), 0) };
     }
 
     /// Names of the files in it.
     pub fn names(&self) -> io::Result<Vec<String>> {
+        if let Some(held) = self.held() {
+            return Ok(held.names());
+        }
         // The descriptor, not the path: the folder that was checked is the one that is read.
-        let path = format!("/proc/self/fd/{}", self.handle.as_raw_fd());
+        let path = format!("/proc/self/fd/{}", self.descriptor());
         let mut names = Vec::new();
         for entry in std::fs::read_dir(path)? {
             if let Ok(name) = entry?.file_name().into_string() {
@@ -311,6 +410,18 @@ impl Folder {
         }
         names.sort();
         Ok(names)
+    }
+
+    /// Whether what lies in it outlives this process: a keeper that holds files in memory may be gone.
+    pub fn outlives_process(&self) -> bool {
+        self.held().is_none_or(|held| held.keeper().is_some_and(Handover::is_kept))
+    }
+
+    /// Nothing will be made in it any more: lets the keeper of files in memory end.
+    pub fn finish(&self) {
+        if let Some(keeper) = self.held().and_then(Held::keeper) {
+            keeper.end();
+        }
     }
 
     /// Removes the folder if it is empty and nobody configured it.

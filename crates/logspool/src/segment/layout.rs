@@ -23,9 +23,7 @@
 //! A head of a sink whose service confirms what it got also tells how the records on their way to it are numbered, so
 //! that a recoverer can go on where the process was killed: see [`SinkHead::epoch`]. Segments of before have zeros there.
 //!
-//! Room is left for several cores (a wheel and a C++ library) in one process: they find the segment by its
-//! name, claim lanes and ids by compare-and-swap, and exactly one of them holds [`Header::collector`].
-//! A core that finds another [`Header::major`] makes a segment of its own.
+//! A process has one segment, and one copy of the library uses it: see `copies.rs`.
 
 use crate::queue::cursor::{ConsumerCursor, LaneState, NOT_GROWN, ProducerCursor};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
@@ -39,7 +37,7 @@ pub const MINOR: u32 = 0;
 
 /// Levels are counted in six classes: below DEBUG, DEBUG, INFO, WARNING, ERROR, CRITICAL.
 pub const LEVEL_CLASSES: usize = 6;
-/// Reasons for a refusal, see `pipeline::Refusal`.
+/// Reasons for a refusal that are counted in each lane, see `pipeline::Refusal`.
 pub const REFUSALS: usize = 4;
 /// Reasons for a drop at a sink, see `stats::DropReason`.
 pub const DROPS: usize = 6;
@@ -135,6 +133,8 @@ pub struct Header {
     pub recoverer: AtomicU64,
     /// Records and bytes that a recoverer could not read. A segment with any is kept for a person to look at.
     pub unreadable: AtomicU64,
+    /// Records refused because their ids were of another segment, per level class. Older segments have zeros there.
+    pub stale_ids: [AtomicU64; LEVEL_CLASSES],
 }
 
 /// Head of one lane.

@@ -6,11 +6,15 @@
 //! The mapping is not inherited by fork (MADV_DONTFORK): a child that touched it would die, so every hot
 //! path compares the process generation first (see `generation.rs`).
 
+mod available;
 pub mod folder;
+pub mod handover;
+pub mod held;
 pub mod identity;
 pub mod layout;
 #[cfg(test)]
 mod memory;
+mod own_files;
 mod pages;
 mod rings;
 
@@ -18,15 +22,14 @@ use std::ffi::CString;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+#[cfg(test)]
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
 use crate::clock::{self, Point};
 use crate::kernel;
-use crate::nap::nap;
 use crate::record::{Encoder, Value, Values};
 use folder::Folder;
 use identity::ProcessIdentity;
@@ -37,7 +40,7 @@ pub use rings::SHARED_LANES;
 
 /// A mapped segment.
 #[derive(Debug)]
-pub struct Segment {
+pub(crate) struct Segment {
     base: NonNull<u8>,
     bytes: u64,
     ring_limit: u64,
@@ -45,11 +48,18 @@ pub struct Segment {
     pages: Pages,
     /// Bytes of rings that have memory.
     ring_bytes: AtomicU64,
+    /// Held while a shared lane gets its ring.
+    opening: Mutex<()>,
     /// Offset and bytes of places of definitions that are used no more.
     spare: Mutex<Vec<(u64, u64)>>,
     /// Overflow files made so far.
     overflows: AtomicU32,
+    /// Every id is larger; a multiple of the capacity of each table.
+    first_id: u32,
 }
+
+/// The largest id that any segment of this process, or of its parents before they forked it, has given out.
+static LARGEST_ID: AtomicU32 = AtomicU32::new(0);
 
 /// The files of a segment on tmpfs.
 #[derive(Debug)]
@@ -78,10 +88,6 @@ pub const MAX_RING_TOTAL: u64 = 64 * 1024 * 1024;
 /// The lower half of a word: of an index, where the definition lies; of a definition, its length.
 const OFFSET_MASK: u64 = u32::MAX as u64;
 
-/// How long the own lock is tried for, and the pause between two tries. A recoverer needs microseconds.
-const LOCK_PATIENCE: Duration = Duration::from_millis(100);
-const LOCK_PAUSE: Duration = Duration::from_millis(1);
-
 fn check(result: i32) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
@@ -91,33 +97,36 @@ impl Segment {
     ///
     /// # Errors
     ///
-    /// When the folder cannot be used, is no tmpfs, or has no room for the first pages and the first shared lane.
+    /// When the folder cannot be used, or has no room for the first pages and the first shared lane.
+    /// `AlreadyExists`: another copy of this library in the process has its segment there.
+    #[cfg(test)]
     pub fn create(path: &Path, ring_limit: Option<u64>) -> io::Result<Self> {
+        Self::create_in(Folder::open(path)?, ring_limit)
+    }
+
+    /// Makes the segment of this process in an open folder.
+    ///
+    /// # Errors
+    ///
+    /// When there is no room for the first pages and the first shared lane; what the system said. `AlreadyExists`:
+    /// another copy of this library in the process has its segment there.
+    pub fn create_in(folder: Folder, ring_limit: Option<u64>) -> io::Result<Self> {
         if !kernel::has_record_locks() {
             let text = "the system refuses record locks, by which others see that this process lives";
-            return Err(io::Error::new(io::ErrorKind::Unsupported, text));
-        }
-        let folder = Folder::open(path)?;
-        if !folder.is_memory()? {
-            let text = format!("{} is not on a tmpfs, where a hung disk could stall callers", path.display());
             return Err(io::Error::new(io::ErrorKind::Unsupported, text));
         }
         let free = folder.free_bytes()?;
         let ring_limit = ring_limit.unwrap_or((free / 8).min(MAX_RING_TOTAL)).max(FIRST_RING_BYTES);
         let bytes = layout::RINGS + ring_limit;
         let name = ProcessIdentity::of_this().to_string();
-        let lock = own_lock(&folder, &name)?;
-        // What lies under this name can only be of this very process image: a fork's child of the same pid
-        // after a wrap of start times is not possible while the lock was free. It is unfinished; begin anew.
-        folder.remove(&format!("{name}.seg"))?;
-        let file = folder.create(&format!("{name}.seg"))?;
+        let (lock, file) = own_files::make(&folder, &name)?;
         let pages = Pages::default();
         let made = (|| {
             // SAFETY: plain system calls on a descriptor that is open.
             check(unsafe { libc::ftruncate(file.as_raw_fd(), bytes as i64) })?;
             pages.begin(&file)?;
             // Of the first shared lane: a thread that gets none of its own finds that one.
-            pages.take_ring(&file, layout::RINGS, FIRST_RING_BYTES, || false)?;
+            pages.take_ring(&file, layout::RINGS, FIRST_RING_BYTES)?;
             map(Some(&file), bytes)
         })();
         let base = match made {
@@ -137,8 +146,10 @@ impl Segment {
             ring_limit,
             pages,
             ring_bytes: AtomicU64::new(0),
+            opening: Mutex::default(),
             spare: Mutex::default(),
             overflows: AtomicU32::new(0),
+            first_id: 0,
             home: Some(Home { folder, signal_names, name, file, _lock: lock }),
         };
         segment.initialize();
@@ -160,8 +171,10 @@ impl Segment {
             home: None,
             pages: Pages::default(),
             ring_bytes: AtomicU64::new(0),
+            opening: Mutex::default(),
             spare: Mutex::default(),
             overflows: AtomicU32::new(0),
+            first_id: 0,
         };
         segment.initialize();
         Ok(segment)
@@ -232,7 +245,7 @@ impl Segment {
 
     /// Whether records in it survive the process.
     pub fn survives(&self) -> bool {
-        self.home.is_some()
+        self.home.as_ref().is_some_and(|home| home.folder.outlives_process())
     }
 
     /// Folder and NAME, when it has a file.
@@ -243,7 +256,21 @@ impl Segment {
     /// Whether the file is still in its folder (logind removes a user's shared memory at logout).
     pub fn is_linked(&self) -> bool {
         use std::os::unix::fs::MetadataExt;
-        self.home.as_ref().is_none_or(|home| home.file.metadata().is_ok_and(|status| status.nlink() > 0))
+        let is_linked = |home: &Home| home.file.metadata().is_ok_and(|status| status.nlink() > 0);
+        self.home.as_ref().is_none_or(|home| home.folder.held().is_some() || is_linked(home))
+    }
+
+    /// Lets ids begin after all that this process, or its parents before they forked it, have given out: so a stale id is
+    /// told by its size. Call it before the first definition.
+    pub fn begin_ids(&mut self) {
+        let largest = LARGEST_ID.load(Ordering::Relaxed);
+        // Where the numbers are used up nothing can be defined any more.
+        self.first_id = largest.checked_next_multiple_of(layout::MAX_SITES as u32).unwrap_or(u32::MAX);
+    }
+
+    /// See [`Self::begin_ids`]; every id is larger.
+    pub fn first_id(&self) -> u32 {
+        self.first_id
     }
 
     /// Stores a definition and returns its id. `None`: the table or its bytes are used up.
@@ -253,12 +280,13 @@ impl Segment {
             return None;
         }
         let (offset, bytes) = self.store(encode)?;
-        let Some(id) = self.take_id(table) else {
+        let Some(id) = self.take_id(table).and_then(|index| self.first_id.checked_add(index)) else {
             self.lock_spare().push((offset, bytes));
             return None;
         };
+        LARGEST_ID.fetch_max(id, Ordering::Relaxed);
         // Release pairs with the Acquire in `definition`: whoever sees the offset sees the bytes.
-        self.index_word(table, id).store(offset, Ordering::Release);
+        self.index_word(table, id).store(offset | table.generation(id) << 32, Ordering::Release);
         Some(id)
     }
 
@@ -273,7 +301,7 @@ impl Segment {
         }
     }
 
-    /// Takes the next id of a table. `None`: the table is full, or there is no memory for its next page.
+    /// Takes the next place of a table. `None`: the table is full, or there is no memory for its next page.
     fn take_id(&self, table: Table) -> Option<u32> {
         let counter = self.counter(table);
         let mut id = counter.load(Ordering::Relaxed);
@@ -331,6 +359,7 @@ impl Segment {
         let id = old.checked_add(table.capacity() as u32)?;
         let (offset, _) = self.store(encode)?;
         before();
+        LARGEST_ID.fetch_max(id, Ordering::Relaxed);
         let word = offset | table.generation(id) << 32;
         // Release as in `define`.
         let freed = self.index_word(table, id).swap(word, Ordering::AcqRel) & OFFSET_MASK;
@@ -459,23 +488,7 @@ impl Segment {
         }
         let _ = home.folder.remove(&format!("{}.lock", home.name));
         home.folder.remove_if_empty();
-    }
-}
-
-/// Takes this process's lock. A recoverer that looks for leftovers may hold it for the moment in which it is
-/// new and unlocked, so a lock that is held is tried again for a while.
-fn own_lock(folder: &Folder, name: &str) -> io::Result<File> {
-    let lock_name = format!("{name}.lock");
-    let deadline = Instant::now() + LOCK_PATIENCE;
-    loop {
-        if let Some(lock) = folder.take_lock(&lock_name)? {
-            return Ok(lock);
-        }
-        if Instant::now() >= deadline {
-            let text = "another process holds this process's segment name";
-            return Err(io::Error::new(io::ErrorKind::AddrInUse, text));
-        }
-        nap(LOCK_PAUSE);
+        home.folder.finish();
     }
 }
 

@@ -89,7 +89,7 @@ fn identities(folder: &Folder) -> io::Result<Vec<Identity>> {
 
 /// Runs `work` on a sidecar, and closes it.
 fn with(folder: &Folder, identity: Identity, work: impl FnOnce(&Sidecar) -> io::Result<()>) -> io::Result<()> {
-    let sidecar: Handle = table::open(folder.path(), identity)?;
+    let sidecar: Handle = table::open(folder, identity)?;
     work(&sidecar)
 }
 
@@ -173,7 +173,7 @@ pub fn list(folder: &Path) -> io::Result<Vec<Listed>> {
     let mut found = Vec::new();
     for identity in identities(&folder)? {
         // Through the table: closing another descriptor would drop this process's locks.
-        let Ok(sidecar) = table::open(folder.path(), identity) else { continue };
+        let Ok(sidecar) = table::open(&folder, identity) else { continue };
         let listed = look(&sidecar);
         if listed.unfinished || sidecar.is_used_elsewhere() || table::users(&sidecar) > 1 {
             found.push(listed);

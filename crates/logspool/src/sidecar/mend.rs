@@ -302,7 +302,7 @@ mod tests {
         std::fs::write(&path, file).unwrap();
         let target = OpenOptions::new().append(true).open(&path).unwrap();
         let identity = super::super::Identity::of(&target.metadata().unwrap());
-        let sidecar = super::super::table::open(queue.path(), identity).unwrap();
+        let sidecar = super::super::table::open(&Folder::open_existing(queue.path()).unwrap(), identity).unwrap();
         let mut intent = Intent {
             batch: 1,
             from: 0,

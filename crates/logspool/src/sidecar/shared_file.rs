@@ -20,6 +20,7 @@ use super::table::{self, Handle};
 use super::{PIECE_BYTES, mend};
 use crate::clock::monotonic_ns;
 use crate::nap::nap;
+use crate::segment::folder::Folder;
 use crate::sink::{Lines, SinkError};
 
 /// How long [`SharedFile::enter`] waits for others.
@@ -87,7 +88,7 @@ impl Identity {
 #[derive(Debug, Clone)]
 pub struct Origin {
     /// Folder of the segment.
-    pub folder: PathBuf,
+    pub folder: Folder,
     /// NAME of the segment.
     pub name: String,
     /// Its random identity.

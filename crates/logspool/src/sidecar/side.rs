@@ -7,7 +7,6 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -35,7 +34,7 @@ pub struct Sidecar {
     /// Of which file.
     pub identity: Identity,
     /// Where it lies.
-    pub folder: Arc<Folder>,
+    pub folder: Folder,
     pub(super) file: File,
     name: String,
     inside: AtomicBool,
@@ -49,7 +48,7 @@ pub struct Sidecar {
 
 impl Sidecar {
     /// Opens or makes the sidecar of a file. Only `table.rs` may: a process has each of them open once.
-    pub(super) fn open(folder: Arc<Folder>, identity: Identity) -> io::Result<Self> {
+    pub(super) fn open(folder: Folder, identity: Identity) -> io::Result<Self> {
         let name = identity.file_name();
         let deadline = Instant::now() + OPEN_PATIENCE;
         loop {

@@ -7,7 +7,7 @@
 use std::io;
 use std::ops::Deref;
 use std::os::fd::AsRawFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
@@ -59,19 +59,20 @@ static TABLE: PerProcess<Table> = PerProcess::new();
 /// # Errors
 ///
 /// When the folder cannot be used or holds too many; what the system said.
-pub fn open(folder: &Path, identity: Identity) -> io::Result<Handle> {
+pub fn open(folder: &Folder, identity: Identity) -> io::Result<Handle> {
     TABLE.with(|table| {
         let wanted = |entry: &&mut Entry| {
-            entry.sidecar.identity == identity && entry.folder == folder && !entry.sidecar.is_retired()
+            entry.sidecar.identity == identity && entry.folder == folder.path() && !entry.sidecar.is_retired()
         };
         if let Some(entry) = table.entries.iter_mut().find(wanted) {
             entry.users += 1;
             return Ok(Handle(Some(entry.sidecar.clone())));
         }
-        let handle = match table.entries.iter().find(|entry| entry.folder == folder && !entry.sidecar.is_retired()) {
-            Some(entry) => entry.sidecar.folder.clone(),
-            None => Arc::new(Folder::open_existing(folder)?),
-        };
+        let handle =
+            match table.entries.iter().find(|entry| entry.folder == folder.path() && !entry.sidecar.is_retired()) {
+                Some(entry) => entry.sidecar.folder.clone(),
+                None => folder.open_again()?,
+            };
         let names = handle.names()?;
         let others = names.iter().filter_map(|name| Identity::of_file_name(name)).filter(|other| *other != identity);
         if others.count() >= MAX_SIDECARS {
@@ -79,7 +80,7 @@ pub fn open(folder: &Path, identity: Identity) -> io::Result<Handle> {
         }
         let sidecar = Arc::new(Sidecar::open(handle, identity)?);
         let place = Place::take(&sidecar);
-        table.entries.push(Entry { folder: folder.to_owned(), sidecar: sidecar.clone(), users: 1, place });
+        table.entries.push(Entry { folder: folder.path().to_owned(), sidecar: sidecar.clone(), users: 1, place });
         Ok(Handle(Some(sidecar)))
     })
 }

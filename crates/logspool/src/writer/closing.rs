@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Outlet, Waiting};
+use super::{NONE, Outlet, Waiting};
+use crate::progress;
 use crate::stats::DropReason;
 
 /// Sinks released so far.
@@ -48,7 +49,7 @@ impl Outlet {
         waiting.taken = 0;
         waiting.spool.is_over = true;
         waiting.overflow.finish();
-        self.publish_fronts(&waiting);
+        self.publish_fronts(&mut waiting);
         drop(waiting);
         self.settle_all();
         self.changed.notify_all();
@@ -61,7 +62,9 @@ impl Outlet {
         self.note_closed();
         // Between the last flush and this: nothing may stay queued without a writer.
         self.abandon(DropReason::SinkClosed);
-        if let Ok(mut sink) = self.sink.try_lock() {
+        // A writer that does not count as running lets go of the sink in a moment, one in a stuck write does not.
+        let slot = if self.thread_runs() { self.sink.try_lock().ok() } else { self.sink.lock().ok() };
+        if let Some(mut sink) = slot {
             *sink = None;
         }
         self.settle_all();
@@ -76,6 +79,34 @@ impl Outlet {
     /// Whether the sink was closed and its writer still has something to write.
     pub fn is_closing(&self) -> bool {
         self.lock().closing.is_some() && !self.is_closed()
+    }
+
+    /// Answers flush `ticket` as soon as no batch up to `batch` waits: the writer then wakes the callers itself, which
+    /// saves the way through the collector.
+    pub fn answer_after(&self, ticket: u64, batch: u64) {
+        let mut waiting = self.lock();
+        match waiting.asked.back_mut() {
+            Some((newest, last)) if *last == batch => *newest = ticket,
+            _ => waiting.asked.push_back((ticket, batch)),
+        }
+        let front = waiting.entries.first_batch().unwrap_or(NONE);
+        self.answer_flushes(&mut waiting, front);
+    }
+
+    /// Answers the flushes that wait for batches before `front`.
+    pub(super) fn answer_flushes(&self, waiting: &mut Waiting, front: u64) {
+        let mut is_answered = false;
+        while let Some(&(ticket, batch)) = waiting.asked.front()
+            && batch < front
+        {
+            // Release as in `answer`.
+            self.flushed_ticket.fetch_max(ticket, Ordering::Release);
+            waiting.asked.pop_front();
+            is_answered = true;
+        }
+        if is_answered {
+            progress::note();
+        }
     }
 
     /// Notes that everything before flush `ticket` is written. Returns whether a writer must be started, which
@@ -162,6 +193,28 @@ mod tests {
         assert!(outlet.answer(7));
         outlet.run(|| ());
         assert!(!outlet.is_closing() && outlet.closed_at().is_some());
+    }
+
+    #[test]
+    fn a_flush_is_answered_by_the_writer_of_its_last_batch() {
+        let outlet = outlet();
+        assert!(outlet.push(chunk(1), 0));
+        outlet.answer_after(7, 1);
+        assert_eq!(0, outlet.flushed_ticket.load(Ordering::Relaxed), "the batch is not written yet");
+        // Lets `run` return once everything is written.
+        outlet.close_when_written(7);
+        outlet.run(|| ());
+
+        assert_eq!(7, outlet.flushed_ticket.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn a_flush_with_nothing_in_front_of_it_is_answered_at_once() {
+        let outlet = outlet();
+        outlet.push(chunk(2), 0);
+        outlet.answer_after(7, 1);
+
+        assert_eq!(7, outlet.flushed_ticket.load(Ordering::Relaxed));
     }
 
     #[test]

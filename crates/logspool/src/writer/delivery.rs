@@ -48,7 +48,7 @@ impl Outlet {
         let mut waiting = self.lock();
         loop {
             if self.is_over(&waiting) {
-                waiting.thread_runs = false;
+                self.count_as_gone(&mut waiting);
                 return Errand::Leave;
             }
             let position = waiting.taken;
@@ -80,7 +80,7 @@ impl Outlet {
             entries.get_mut(position).map_or(order, |next| &mut next.order).follows_dropped = true;
             self.count_dropped(DropReason::Unreadable, counts);
             self.settle(&[batch], Outcome::Failed);
-            self.publish_fronts(&waiting);
+            self.publish_fronts(&mut waiting);
         }
     }
 

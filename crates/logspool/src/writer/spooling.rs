@@ -262,7 +262,9 @@ impl Outlet {
     fn open_spool(&self, home: &SpoolHome) -> Result<SinkSpool, SpoolError> {
         let path = home.path().join(crate::spool::pointer::sink_folder(self.id));
         let place = self.definition.kind.lasting();
-        let segment = home.segment.home().map(|(folder, name)| folder.path().join(format!("{name}.seg")));
+        // A queue in memory has no path that others could look at.
+        let segment = home.segment.home().filter(|(folder, _)| folder.held().is_none());
+        let segment = segment.map(|(folder, name)| folder.path().join(format!("{name}.seg")));
         let made = home
             .make()
             .and_then(|()| crate::spool::pointer::make_sink_folder(&path, place.as_deref(), segment.as_deref()));
@@ -297,7 +299,7 @@ impl Outlet {
                 }
             }
             waiting.spool.stored_at = monotonic_ns();
-            self.publish_fronts(&waiting);
+            self.publish_fronts(&mut waiting);
             stored += bytes;
             batches.push(batch);
         }
@@ -335,7 +337,7 @@ impl Outlet {
                     });
                 }
             }
-            self.publish_fronts(&waiting);
+            self.publish_fronts(&mut waiting);
             worked = true;
         }
         if worked {

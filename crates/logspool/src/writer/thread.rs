@@ -12,6 +12,7 @@ use crate::chunk::Chunk;
 use crate::clock::{monotonic_ns, wall_ns};
 use crate::durable::Outcome;
 use crate::meters::{ErrorClass, WRITE_SECONDS};
+use crate::progress;
 use crate::sink::{Lines, Sink, SinkError};
 use crate::stats::DropReason;
 
@@ -59,6 +60,12 @@ impl Outlet {
         let wants = !waiting.thread_runs && !waiting.leave && self.has_work(&waiting);
         waiting.thread_runs |= wants;
         wants
+    }
+
+    /// The writer thread leaves. Under the lock under which it found that it may.
+    pub(super) fn count_as_gone(&self, waiting: &mut Waiting) {
+        waiting.thread_runs = false;
+        progress::note();
     }
 
     /// Whether a writer thread runs.
@@ -137,7 +144,7 @@ impl Outlet {
         let mut waiting = self.lock();
         loop {
             if waiting.leave || self.is_done(&waiting) {
-                waiting.thread_runs = false;
+                self.count_as_gone(&mut waiting);
                 return None;
             }
             let due = self.sync_due(&waiting, monotonic_ns());
@@ -313,7 +320,7 @@ impl Outlet {
         if waiting.entries.overflow_bytes() == 0 {
             waiting.overflow.finish();
         }
-        self.publish_fronts(&waiting);
+        self.publish_fronts(&mut waiting);
         drop(waiting);
         if self.notify.load(Ordering::Relaxed) {
             crate::queue::producer::wake_collector(&self.segment.header().sleeping);

@@ -275,6 +275,11 @@ impl Witness {
         Self { process, reports, first }
     }
 
+    /// The child's process id.
+    pub fn id(&self) -> u32 {
+        self.process.0.id()
+    }
+
     /// Waits for the first report.
     pub fn await_report(&self) {
         self.first.recv_timeout(DEADLINE).expect("the child reports something");

@@ -1,0 +1,284 @@
+//! One copy of this library in a process has a queue; every other copy refuses.
+//!
+//! Two copies do not know of each other, but they share what belongs to the process: the name of its segment, and its
+//! record locks, which end with any close of the locked file. So the second copy would remove or unlock what the first one
+//! holds. The copy that is used first *claims* the process: it maps a page with the path of its library, under a name that
+//! /proc/self/maps shows. A copy that finds the page of another one does nothing at all. Forked children inherit the page,
+//! and with it the claim; exec ends both. A page is never unmapped, so that another copy can read it at any time.
+//!
+//! The page is a memfd, else a page of anonymous memory with a name (Linux 5.17). Where neither can be had, or there is no
+//! /proc, a second copy is still noticed by the files of the first one (`segment/own_files.rs`).
+//!
+//! Atomics outside `queue` and `stats`: the state of the claim, which every slow way reads, and whether it was told.
+
+use std::ffi::{CStr, c_void};
+use std::fmt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::gate::PerProcess;
+use crate::nap::nap;
+use crate::segment::layout::level_class;
+use crate::stats::PerLevel;
+
+const NAME: &CStr = c"logspool-core";
+/// As /proc/self/maps shows the two kinds of page.
+const SHOWN: [&str; 2] = ["/memfd:logspool-core", "[anon:logspool-core]"];
+const PAGE: usize = 4096;
+const PATH_BYTES: usize = PAGE - 16;
+
+/// Begins a page whose copy looks for others, has claimed the process, or has given up.
+const TRYING: u64 = u64::from_le_bytes(*b"LOGSTRYS");
+const CLAIMED: u64 = u64::from_le_bytes(*b"LOGSCORE");
+const GIVEN_UP: u64 = 0;
+
+/// How long a copy waits for another one that looks at the same time. Chosen: a hundred times what a look takes.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// The page of a copy.
+#[repr(C)]
+struct Page {
+    state: AtomicU64,
+    path_bytes: u64,
+    path: [u8; PATH_BYTES],
+}
+
+const _: () = assert!(size_of::<Page>() == PAGE);
+
+/// The copy of the library that has the queue of this process, seen from another one.
+#[derive(Debug)]
+pub struct OtherCopy {
+    /// File of its library.
+    library: String,
+}
+
+impl fmt::Display for OtherCopy {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "logspool is in this process twice: {} cannot have a queue beside that of {} (mend: load one copy of the \
+             library)",
+            own_library(),
+            self.library
+        )
+    }
+}
+
+impl std::error::Error for OtherCopy {}
+
+/// What is known of the claim: null before the first look, [`OURS`], or the other copy.
+static CLAIM: AtomicPtr<OtherCopy> = AtomicPtr::new(std::ptr::null_mut());
+/// Stands for this copy in [`CLAIM`]; never read.
+static OURS: OtherCopy = OtherCopy { library: String::new() };
+
+fn ours() -> *mut OtherCopy {
+    std::ptr::from_ref(&OURS).cast_mut()
+}
+
+/// The other copy, where this one was refused.
+pub(crate) fn other() -> Option<&'static OtherCopy> {
+    let claim = CLAIM.load(Ordering::Acquire);
+    // SAFETY: what is stored lives for ever.
+    if claim == ours() { None } else { unsafe { claim.as_ref() } }
+}
+
+/// Claims this process for this copy of the library. Does nothing the second time.
+///
+/// # Errors
+///
+/// Another copy has it.
+pub fn claim() -> Result<(), &'static OtherCopy> {
+    // Threads of this copy, one after the other.
+    static CLAIMING: PerProcess<()> = PerProcess::new();
+    if CLAIM.load(Ordering::Acquire).is_null() {
+        CLAIMING.with(|()| {
+            if CLAIM.load(Ordering::Acquire).is_null() {
+                let claim = try_claim().map_or(ours(), |library| Box::into_raw(Box::new(OtherCopy { library })));
+                CLAIM.store(claim, Ordering::Release);
+            }
+        });
+    }
+    other().map_or(Ok(()), Err)
+}
+
+/// Returns the library of the copy that has the process, if it is another one.
+fn try_claim() -> Option<String> {
+    if let Some(page) = claimed_page() {
+        return Some(page.library());
+    }
+    let own = map_page()?;
+    // From here on another copy that looks finds this page: of two, one at least finds the other.
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let others = || pages().into_iter().filter(|page| !std::ptr::eq(*page, own));
+        let is_trying = |page: &&Page| page.state.load(Ordering::SeqCst) == TRYING;
+        if let Some(page) = others().find(|page| page.state.load(Ordering::SeqCst) == CLAIMED) {
+            own.state.store(GIVEN_UP, Ordering::SeqCst);
+            return Some(page.library());
+        }
+        match others().find(is_trying) {
+            None => {
+                own.state.store(CLAIMED, Ordering::SeqCst);
+                return None;
+            }
+            // The higher page of two gives up, and the lower one waits for that.
+            Some(page) if std::ptr::from_ref(page) < std::ptr::from_ref(own) || Instant::now() >= deadline => {
+                own.state.store(GIVEN_UP, Ordering::SeqCst);
+                return Some(page.library());
+            }
+            Some(_) => nap(Duration::from_micros(50)),
+        }
+    }
+}
+
+/// As [`claim`], without claiming anything: for what only looks at files.
+///
+/// # Errors
+///
+/// Another copy has the process.
+pub(crate) fn check() -> std::io::Result<()> {
+    let other = if CLAIM.load(Ordering::Acquire).is_null() {
+        claimed_page().map(|page| OtherCopy { library: page.library() }.to_string())
+    } else {
+        other().map(OtherCopy::to_string)
+    };
+    other.map_or(Ok(()), |text| Err(std::io::Error::new(std::io::ErrorKind::AddrInUse, text)))
+}
+
+/// Notes that the files of another copy are in the folder of the queue, and refuses from here on.
+pub(crate) fn refuse_for(folder: &Path) {
+    let other = OtherCopy { library: format!("an unknown copy, whose queue is in {}", folder.display()) };
+    CLAIM.store(Box::into_raw(Box::new(other)), Ordering::Release);
+}
+
+/// Says once on standard error that this copy is refused.
+pub(crate) fn tell() {
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    if let Some(other) = other().filter(|_| !TOLD.swap(true, Ordering::Relaxed)) {
+        crate::fallback::tell(&format!("{other}; records that go through the refused copy are refused and counted\n"));
+    }
+}
+
+/// Records that this copy refused because it has no queue, in this process.
+static REFUSED: PerProcess<PerLevel> = PerProcess::new();
+
+/// Counts a record that has no queue to go to.
+pub(crate) fn count_refusal(level: u16) {
+    REFUSED.with(|refused| refused[level_class(level)] += 1);
+}
+
+/// What [`count_refusal`] has counted.
+pub(crate) fn refused() -> PerLevel {
+    REFUSED.with(|refused| *refused)
+}
+
+impl Page {
+    fn library(&self) -> String {
+        let path = self.path.get(..self.path_bytes as usize).unwrap_or_default();
+        String::from_utf8_lossy(path).into_owned()
+    }
+}
+
+/// The page by which a copy has claimed the process.
+fn claimed_page() -> Option<&'static Page> {
+    pages().into_iter().find(|page| page.state.load(Ordering::SeqCst) == CLAIMED)
+}
+
+/// The pages of all copies.
+fn pages() -> Vec<&'static Page> {
+    let maps = std::fs::read("/proc/self/maps").unwrap_or_default();
+    let lines = maps.split(|byte| *byte == b'\n').map(String::from_utf8_lossy);
+    let named = lines.filter(|line| SHOWN.iter().any(|shown| line.contains(shown)));
+    let addresses = named.filter_map(|line| usize::from_str_radix(line.split('-').next()?, 16).ok());
+    // SAFETY: a page with this name is a `Page`, is never unmapped, and has its path before it has its name or is mapped;
+    // its state is an atomic.
+    addresses.map(|address| unsafe { &*(address as *const Page) }).collect()
+}
+
+/// Maps the page of this copy. `None`: it can have no name here.
+fn map_page() -> Option<&'static Page> {
+    let library = own_library();
+    let path_bytes = library.len().min(PATH_BYTES);
+    let mut page = Page { state: AtomicU64::new(TRYING), path_bytes: path_bytes as u64, path: [0; PATH_BYTES] };
+    page.path[..path_bytes].copy_from_slice(&library.as_bytes()[..path_bytes]);
+    let address = map_memfd(&page).or_else(|| map_named(&page))?;
+    // SAFETY: mapped with the bytes of a `Page`, and never unmapped.
+    Some(unsafe { &*address.cast::<Page>() })
+}
+
+fn map_memfd(page: &Page) -> Option<*mut c_void> {
+    use std::os::fd::{AsRawFd, FromRawFd};
+    use std::os::unix::fs::FileExt;
+    // SAFETY: a valid C string; the descriptor is new and belongs to nobody else; a page is as many plain bytes; a fresh
+    // mapping.
+    unsafe {
+        let descriptor = libc::memfd_create(NAME.as_ptr(), libc::MFD_CLOEXEC);
+        if descriptor < 0 {
+            return None;
+        }
+        let file = std::fs::File::from_raw_fd(descriptor);
+        file.write_all_at(std::slice::from_raw_parts(std::ptr::from_ref(page).cast(), PAGE), 0).ok()?;
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let address = libc::mmap(std::ptr::null_mut(), PAGE, protection, libc::MAP_SHARED, file.as_raw_fd(), 0);
+        (address != libc::MAP_FAILED).then_some(address)
+    }
+}
+
+fn map_named(page: &Page) -> Option<*mut c_void> {
+    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: a fresh mapping of a page, filled before it has the name by which others find it.
+    unsafe {
+        let address = libc::mmap(std::ptr::null_mut(), PAGE, protection, flags, -1, 0);
+        if address == libc::MAP_FAILED {
+            return None;
+        }
+        std::ptr::copy_nonoverlapping(std::ptr::from_ref(page), address.cast(), 1);
+        if libc::prctl(libc::PR_SET_VMA, libc::PR_SET_VMA_ANON_NAME, address, PAGE, NAME.as_ptr()) != 0 {
+            libc::munmap(address, PAGE);
+            return None;
+        }
+        Some(address)
+    }
+}
+
+/// The file that this code was loaded from.
+fn own_library() -> String {
+    // SAFETY: an all-zero Dl_info is a valid place for the answer; the address is that of a static in this library, and
+    // the name that is found lives as long as the library.
+    unsafe {
+        let mut info: libc::Dl_info = std::mem::zeroed();
+        let address = std::ptr::from_ref(&CLAIM).cast::<c_void>();
+        if libc::dladdr(address, &mut info) == 0 || info.dli_fname.is_null() {
+            return "an unknown file".to_owned();
+        }
+        CStr::from_ptr(info.dli_fname).to_string_lossy().into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_of_another_copy_is_found_with_the_path_of_its_library() {
+        // Pages of this copy look to it as those of others do, while they are not the one that it has just mapped.
+        let _ = claim();
+        let before = pages().len();
+        let first = map_page().expect("this kernel has memfd_create or names of anonymous memory");
+        assert_eq!(before + 1, pages().len());
+        assert_eq!(own_library(), first.library());
+
+        first.state.store(CLAIMED, Ordering::SeqCst);
+        assert_eq!(Some(own_library()), try_claim());
+        first.state.store(GIVEN_UP, Ordering::SeqCst);
+    }
+
+    #[test]
+    fn a_copy_that_is_refused_names_both_libraries_and_the_mend() {
+        let text = OtherCopy { library: "/other/logspool.so".to_owned() }.to_string();
+        for part in [own_library().as_str(), "/other/logspool.so", "mend: load one copy"] {
+            assert!(text.contains(part), "{text}");
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! The keeper of a queue in memory: holds the program's files, and delivers what is in them when the program is gone.
+//!
+//! What it cannot deliver is lost with it. So it stays while a later try may succeed: the disk is full, the service is
+//! away. It does not stay for records that can go nowhere: for a terminal or a pipe, for a file whose folder is gone,
+//! for what is damaged.
+
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::{HANDOVER, LOOKED_AFTER, PAUSES, WATCHED, become_independent};
+use crate::nap::nap;
+use crate::recover::{self, Options, Reason, Report};
+use crate::segment::folder::Folder;
+use crate::segment::handover;
+use crate::segment::held::Held;
+
+/// Longest pause between two tries to deliver what an output does not take.
+///
+/// Chosen: a try costs milliseconds; double would leave a repaired disk waiting for longer than a person does.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// How long it stays for an output that takes nothing.
+///
+/// Chosen: a full disk is noticed within a day; later nobody knows what the process is there for.
+const LONGEST_STAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Pause between two looks at a program that is alive and says nothing any more.
+const LOOK_MS: i32 = 100;
+
+/// Becomes the keeper of `program`, of which descriptor 3 is a pidfd, and which hands over its files by the socket at
+/// descriptor 4. Returns when its work is done, to be followed by the end of the process.
+///
+/// It must have one thread.
+///
+/// # Errors
+///
+/// What the system said about the descriptors. Then there is no keeper.
+pub fn keep_memory(program: u32) -> io::Result<()> {
+    become_independent(WATCHED, Some(HANDOVER))?;
+    allow_many_files();
+    // SAFETY: the descriptor stays open until the process ends.
+    let socket = unsafe { BorrowedFd::borrow_raw(HANDOVER) };
+    let folder = Folder::in_memory(Held::default());
+    let held = folder.held().expect("made above");
+    collect(socket, held)?;
+    while !is_gone(0) && is_mapped(program, held) {
+        // It has closed its descriptors and goes on.
+        is_gone(LOOK_MS);
+    }
+    deliver(&folder);
+    Ok(())
+}
+
+/// Each large record and each piece of overflow is a file.
+fn allow_many_files() {
+    // SAFETY: an all-zero rlimit is a valid value, and `limit` a valid place.
+    unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
+        }
+    }
+}
+
+/// Takes what the program hands over, until nothing will follow.
+fn collect(socket: BorrowedFd<'_>, held: &Held) -> io::Result<()> {
+    loop {
+        let mut polled = [socket.as_raw_fd(), WATCHED].map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
+        // SAFETY: two valid pollfds.
+        if unsafe { libc::poll(polled.as_mut_ptr(), 2, -1) } < 0 {
+            match io::Error::last_os_error() {
+                error if error.kind() == ErrorKind::Interrupted => continue,
+                error => return Err(error),
+            }
+        }
+        // Asked before the socket is read: what the program has said is there by then.
+        let is_gone = polled[1].revents & libc::POLLIN != 0;
+        loop {
+            match handover::receive(socket) {
+                Ok(Some(message)) => held.apply(message),
+                Ok(None) => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                // Another descriptor than could be taken, or a socket that is of no use: what is here is delivered.
+                Err(_) => return Ok(()),
+            }
+        }
+        if is_gone {
+            return Ok(());
+        }
+    }
+}
+
+/// Whether the program is gone, waiting for that at most `timeout` milliseconds.
+fn is_gone(timeout: i32) -> bool {
+    let mut poll = libc::pollfd { fd: WATCHED, events: libc::POLLIN, revents: 0 };
+    // SAFETY: one valid pollfd.
+    unsafe { libc::poll(&mut poll, 1, timeout) > 0 && poll.revents & libc::POLLIN != 0 }
+}
+
+/// Whether the program still uses its segment: then it has closed its descriptors (daemons do), and lives.
+fn is_mapped(program: u32, held: &Held) -> bool {
+    let names = held.names();
+    let segments = names.iter().filter(|name| name.ends_with(".seg"));
+    let inodes: Vec<u64> = segments.filter_map(|name| held.status(name).ok()).map(|status| status.st_ino).collect();
+    let maps = std::fs::read_to_string(format!("/proc/{program}/maps")).unwrap_or_default();
+    maps.lines().filter(|line| line.contains("/memfd:logspool")).any(|line| {
+        let inode = line.split_ascii_whitespace().nth(4).and_then(|inode| inode.parse().ok());
+        inode.is_some_and(|inode| inodes.contains(&inode))
+    })
+}
+
+/// What is to be done after a try.
+#[derive(Debug, PartialEq, Eq)]
+enum Next {
+    /// Nothing is left that could be delivered.
+    End,
+    /// Somebody is at work, or about to be gone.
+    Soon,
+    /// An output does not take its records.
+    Later,
+}
+
+fn deliver(folder: &Folder) {
+    let begun = Instant::now();
+    let mut pause = *PAUSES.start();
+    while let Ok(report) = recover::recover_in(folder, Options::default()) {
+        let longest = match next(&folder.names().unwrap_or_default(), &report) {
+            Next::End => return,
+            Next::Soon if begun.elapsed() >= LOOKED_AFTER => return,
+            Next::Later if begun.elapsed() >= LONGEST_STAY => return,
+            Next::Soon => *PAUSES.end(),
+            Next::Later => LONGEST_PAUSE,
+        };
+        nap(pause);
+        pause = (pause * 2).min(longest);
+    }
+}
+
+fn next(names: &[String], report: &Report) -> Next {
+    let reasons = || report.kept.iter().flat_map(|kept| &kept.reasons);
+    if reasons().any(|reason| matches!(reason, Reason::Unwritable { path, .. } if may_be_mended(path))) {
+        return Next::Later;
+    }
+    let is_passing = |reason: &Reason| matches!(reason, Reason::InWork | Reason::OwnerUnknown);
+    // What no reason is given for has an owner who is there.
+    let is_told = |name: &str| report.kept.iter().any(|kept| kept.name == name);
+    let is_alive = |name: &String| name.split_once('.').is_some_and(|(owner, end)| end != "side" && !is_told(owner));
+    if reasons().any(is_passing) || names.iter().any(is_alive) { Next::Soon } else { Next::End }
+}
+
+/// Whether an output that takes nothing now may take something later.
+fn may_be_mended(path: &Path) -> bool {
+    let is_service = path.to_str().is_some_and(|path| path.contains("://"));
+    is_service
+        || match path.metadata() {
+            Ok(status) => status.is_file(),
+            Err(error) if error.kind() == ErrorKind::NotFound => path.parent().is_some_and(Path::is_dir),
+            Err(_) => true,
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recover::{Kept, Retention};
+
+    fn after(names: &[&str], reasons: Vec<Reason>) -> Next {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let name = "1-2-3-4".to_owned();
+        let mut report = Report::default();
+        if !reasons.is_empty() {
+            report.kept.push(Kept { name, pid: 2, bytes: 0, reasons, retention: Retention::Stay });
+        }
+        next(&names, &report)
+    }
+
+    #[test]
+    fn it_stays_for_what_can_still_be_delivered() {
+        let files = ["1-2-3-4.lock", "1-2-3-4.seg", "file-1-2.side"];
+        let unwritable = |path: &str| Reason::Unwritable { path: path.into(), error: "why".into(), records: 3 };
+        let gone = || Reason::Undeliverable { sink: "stderr".into(), records: 3 };
+        assert_eq!(Next::End, after(&[], vec![]));
+        assert_eq!(Next::End, after(&files[2..], vec![]));
+        assert_eq!(Next::Soon, after(&files, vec![]));
+        assert_eq!(Next::Soon, after(&files, vec![Reason::InWork]));
+        for path in ["/a.log", "tcp://127.0.0.1:1"] {
+            assert_eq!(Next::Later, after(&files, vec![gone(), unwritable(path)]));
+        }
+        for path in ["/missing/a.log", "/dev/null"] {
+            assert_eq!(Next::End, after(&files, vec![unwritable(path)]));
+        }
+        assert_eq!(Next::End, after(&files, vec![gone()]));
+    }
+}

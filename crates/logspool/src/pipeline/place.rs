@@ -1,0 +1,104 @@
+//! Where the queue of a process lies: in its folder; else in memory that a keeper holds; else in plain memory.
+//!
+//! A folder on tmpfs is best: whoever starts next finds what a killed process left, and processes that log to one file
+//! find each other there. Where that cannot be, a keeper delivers what the process leaves. Without a keeper a kill costs
+//! what is queued. A folder on disk is used only where the user names one: a store into a mapped page of it waits for
+//! the disk.
+
+use std::io::{self, ErrorKind};
+use std::path::Path;
+
+use super::options::{Durability, Options};
+use crate::copies;
+use crate::keeper;
+use crate::kernel;
+use crate::segment::Segment;
+use crate::segment::folder::Folder;
+use crate::segment::held::Held;
+use crate::stats::QueuePlace;
+
+/// A folder with less free room is not used.
+///
+/// Chosen: what a process takes at its beginning, one lane that has grown, and a little overflow. A queue in half of it
+/// would soon refuse records that one in memory takes.
+pub const LEAST_FREE_BYTES: u64 = 1024 * 1024;
+
+/// Where it is, and why not at a better place.
+#[derive(Debug)]
+pub struct Chosen {
+    /// Where it is.
+    pub place: QueuePlace,
+    /// Why; empty for the best place, and where the user chose.
+    pub reason: String,
+}
+
+/// Makes the segment of this process. `None`: another copy of this library has one, or there is not even plain memory
+/// for it.
+pub(super) fn begin(options: &Options, path: &Path) -> Option<(Segment, Chosen)> {
+    let ring_limit = options.queue_total_bytes.map(|bytes| bytes as u64);
+    let in_memory = |reason| {
+        let segment = Segment::in_memory(ring_limit).ok()?;
+        Some((segment, Chosen { place: QueuePlace::Memory, reason }))
+    };
+    if options.durability == Durability::Memory {
+        return in_memory(String::new());
+    }
+    super::relief::relieve(path);
+    let in_folder = match in_folder(path, options.queue_dir.is_some(), ring_limit) {
+        Ok((segment, place)) => return Some((segment, Chosen { place, reason: String::new() })),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            copies::refuse_for(path);
+            copies::tell();
+            return None;
+        }
+        Err(error) => format!("{}: {error}", path.display()),
+    };
+    match in_held_memory(ring_limit) {
+        Ok(segment) => Some((segment, Chosen { place: QueuePlace::Memfd, reason: in_folder })),
+        Err(error) => {
+            let reason = format!("{in_folder}; no keeper for a queue in memory: {error}");
+            warn_of_memory(&reason);
+            in_memory(reason)
+        }
+    }
+}
+
+fn in_folder(path: &Path, is_named: bool, ring_limit: Option<u64>) -> io::Result<(Segment, QueuePlace)> {
+    let folder = Folder::open(path)?;
+    let refuse = |kind, text: String| {
+        folder.remove_if_empty();
+        Err(io::Error::new(kind, text))
+    };
+    let is_memory = folder.is_memory()?;
+    if !is_memory && !is_named {
+        return refuse(ErrorKind::Unsupported, "it is not on a tmpfs, and a hung disk would hang callers".to_owned());
+    }
+    let free = folder.free_bytes()?;
+    if free < LEAST_FREE_BYTES {
+        let text = format!("{} KiB are free there, {} are needed", free / 1024, LEAST_FREE_BYTES / 1024);
+        return refuse(ErrorKind::StorageFull, text);
+    }
+    let place = if is_memory { QueuePlace::Tmpfs } else { QueuePlace::Disk };
+    Ok((Segment::create_in(folder, ring_limit)?, place))
+}
+
+/// In files that are memory, each with a keeper that has it too.
+fn in_held_memory(ring_limit: Option<u64>) -> io::Result<Segment> {
+    let segment = Segment::create_in(Folder::in_memory(Held::handed_over(keeper::start()?)), ring_limit)?;
+    if let Some(keeper) = segment.home().and_then(|(folder, _)| folder.held()?.keeper()) {
+        keeper.note_for_children();
+    }
+    Ok(segment)
+}
+
+fn warn_of_memory(reason: &str) {
+    let mend = match kernel::has_record_locks() {
+        false => "see python -m logspool doctor",
+        true => "give queue_dir or LOGSPOOL_QUEUE_DIR a folder on tmpfs with free space",
+    };
+    let text = format!(
+        "logspool: cannot keep the queue in {reason}; it is in memory now, so a killed process loses what is queued \
+         (mend: {mend})\n"
+    );
+    crate::fallback::tell(&text);
+}

@@ -1,0 +1,190 @@
+//! Frees the memory of a dead process in which nothing undelivered lies.
+//!
+//! A dead process is kept while one of its files cannot be written, or while nobody wants what it has. Then it should
+//! take about as much tmpfs as it has queued, not as much as its rings had room for. What goes, in this order:
+//!
+//! 1. batches that every sink has passed leave their lanes, as the collector of the dead process would have had it;
+//! 2. pages of the segment without anything undelivered become holes;
+//! 3. overflow files of sinks that lack nothing, and files of large records that no record left refers to, are removed.
+//!
+//! What is left reads as before, also after a kill between any two steps: space is given back only after it was noted
+//! that nobody needs it. Where anything of the dead process is damaged, `run.rs` keeps all of it: a person may look at it.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io;
+use std::mem::offset_of;
+use std::ops::{ControlFlow, Range};
+use std::os::unix::fs::MetadataExt;
+
+use super::claim::Claim;
+use super::decoded::Decoded;
+use super::image::Image;
+use super::walk::{Passed, Visit};
+use crate::queue::reader::Lying;
+use crate::render::blob_number;
+use crate::segment::folder::Folder;
+use crate::segment::layout::{DEFINITIONS, Header, LaneHead, MANIFEST_BYTES, MANIFESTS, RINGS, lane_offset};
+use crate::segment::{PAGE, punch};
+
+/// Bytes for which it is not worth while to make holes.
+///
+/// Chosen: more than the tables of a small program; every start looks at every dead process.
+const SLACK: u64 = 64 * 1024;
+
+/// See the file head. Nothing is done while other threads of this process are at work on the same dead process.
+///
+/// # Errors
+///
+/// What the system said; `ResourceBusy` when another recoverer has begun.
+pub fn give_back(folder: &Folder, claim: &Claim<'_>, decoded: &mut Decoded) -> io::Result<()> {
+    let Some(segment) = claim.segment() else { return Ok(()) };
+    claim.check()?;
+    let done = claim.alone(|| {
+        decoded.refresh(segment)?;
+        let passed = passed(decoded);
+        notes(&passed).into_iter().try_for_each(|(offset, word)| claim.raise(offset, word))?;
+        make_holes(segment, &decoded.image, &passed)?;
+        remove_files(folder, claim, decoded, &passed)
+    });
+    done.unwrap_or(Ok(()))
+}
+
+/// What no sink lacks any more.
+fn passed(decoded: &Decoded) -> Passed {
+    let Decoded { plan, survey, progress, spilled, .. } = decoded;
+    let sinks: Vec<usize> = decoded.pending().iter().map(|pending| pending.sink).collect();
+    plan.passed(|batch| {
+        let lacking = survey.lacking.get(&batch).copied().unwrap_or_default();
+        // A message of the line's own comes after this batch, and has a number in the stream.
+        let is_told = |sink: usize| progress.numbering(sink).is_some_and(|numbering| numbering.told == batch);
+        let wants = |sink: usize| lacking & 1 << sink != 0 || is_told(sink);
+        sinks.iter().any(|sink| wants(*sink) && progress.lacks(*sink, batch, spilled))
+    })
+}
+
+/// The words that move lanes and manifests on to what some sink still lacks, in the order in which they are stored.
+fn notes(passed: &Passed) -> Vec<(u64, u64)> {
+    let mut notes = Vec::new();
+    for (lane, position) in &passed.lanes {
+        let word = |offset: usize| lane_offset(*lane as usize) + offset as u64;
+        // `batched` first: at no moment is it before what was given back.
+        notes.push((word(offset_of!(LaneHead, consumer.batched)), *position));
+        notes.push((word(offset_of!(LaneHead, consumer.tail)), *position));
+    }
+    notes.push((offset_of!(Header, manifest_tail) as u64, passed.manifests));
+    notes
+}
+
+/// Makes holes of all pages that hold nothing needed.
+fn make_holes(segment: &File, image: &Image, passed: &Passed) -> io::Result<()> {
+    let status = segment.metadata()?;
+    let needed = needed(image, passed);
+    let bytes: u64 = needed.iter().map(|range| range.end - range.start).sum();
+    if status.blocks() * 512 <= bytes + SLACK {
+        return Ok(());
+    }
+    // The tables before have memory for the entries that they hold.
+    let mut from = MANIFESTS;
+    for range in needed {
+        if from < range.start {
+            punch(segment, from, range.start - from);
+        }
+        from = range.end;
+    }
+    if from < status.len() {
+        punch(segment, from, status.len() - from);
+    }
+    Ok(())
+}
+
+/// The parts of manifests, definitions and rings that hold something needed, in whole pages, in order and apart.
+fn needed(image: &Image, passed: &Passed) -> Vec<Range<u64>> {
+    let definitions = image.header(offset_of!(Header, definition_bytes)).min(RINGS - DEFINITIONS);
+    let mut needed = Vec::new();
+    needed.push(DEFINITIONS..DEFINITIONS + definitions);
+    let tail = image.header(offset_of!(Header, manifest_tail));
+    let manifests = tail.max(passed.manifests)..image.header(offset_of!(Header, manifest_head));
+    push_in_ring(&mut needed, MANIFESTS, MANIFEST_BYTES, manifests);
+    for lane in &image.lanes {
+        let word = |offset: usize| image.word(lane_offset(lane.index as usize) + offset as u64);
+        let left = lane.released.max(passed.position(lane.index))..lane.to;
+        let switch = word(offset_of!(LaneHead, producer.switch));
+        let (offset, bytes) = (word(offset_of!(LaneHead, first_offset)), word(offset_of!(LaneHead, first_bytes)));
+        push_in_ring(&mut needed, offset, bytes, left.start..left.end.min(switch));
+        let (offset, bytes) = (word(offset_of!(LaneHead, second_offset)), word(offset_of!(LaneHead, second_bytes)));
+        let in_second = left.start.saturating_sub(switch)..left.end.saturating_sub(switch);
+        push_in_ring(&mut needed, offset, bytes, in_second);
+    }
+    for range in &mut needed {
+        *range = range.start / PAGE * PAGE..range.end.next_multiple_of(PAGE);
+    }
+    needed.sort_by_key(|range| range.start);
+    needed.dedup_by(|next, range| {
+        let touches = next.start <= range.end;
+        if touches {
+            range.end = range.end.max(next.end);
+        }
+        touches
+    });
+    needed
+}
+
+/// Adds where the positions `positions` lie in a ring of `bytes` at `offset`.
+fn push_in_ring(needed: &mut Vec<Range<u64>>, offset: u64, bytes: u64, positions: Range<u64>) {
+    if positions.start >= positions.end {
+        return;
+    }
+    let (from, length) = (positions.start % bytes, positions.end - positions.start);
+    if length >= bytes {
+        return needed.push(offset..offset + bytes);
+    }
+    let to_end = length.min(bytes - from);
+    needed.push(offset + from..offset + from + to_end);
+    needed.push(offset..offset + length - to_end);
+}
+
+/// Removes the files beside the segment that nothing left refers to.
+fn remove_files(folder: &Folder, claim: &Claim<'_>, decoded: &Decoded, passed: &Passed) -> io::Result<()> {
+    let leftover = &claim.leftover;
+    for (sink, number) in leftover.overflow.iter().filter(|(sink, _)| decoded.progress.is_closed(*sink)) {
+        folder.remove(&leftover.overflow_name(*sink, *number))?;
+    }
+    if leftover.blobs.is_empty() {
+        return Ok(());
+    }
+    let mut referred = Blobs { passed: passed.batch, is_passed: false, numbers: HashSet::new() };
+    decoded.plan.walk(&decoded.image, &mut referred);
+    for number in leftover.blobs.iter().filter(|number| !referred.numbers.contains(number)) {
+        folder.remove(&leftover.blob_name(*number))?;
+    }
+    Ok(())
+}
+
+/// Collects the large records of the batches after `passed`.
+struct Blobs {
+    passed: u64,
+    is_passed: bool,
+    numbers: HashSet<u64>,
+}
+
+impl Visit for Blobs {
+    fn begin(&mut self, number: u64) -> ControlFlow<()> {
+        self.is_passed = number <= self.passed;
+        ControlFlow::Continue(())
+    }
+
+    fn record(&mut self, lying: Lying<'_>) -> ControlFlow<()> {
+        if !self.is_passed {
+            self.numbers.extend(blob_number(&lying));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn end(&mut self) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,39 @@
+//! Memory that is free to be used, as far as the kernel tells.
+
+use std::path::Path;
+
+/// Bytes of memory that this process could take before something has to give way: what the machine has, or its control
+/// group may still take. `u64::MAX` where nobody says.
+pub fn available_memory() -> u64 {
+    let machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| of_machine(&text));
+    let group = std::fs::read_to_string("/proc/self/cgroup").ok().and_then(|text| of_group(&text));
+    machine.unwrap_or(u64::MAX).min(group.unwrap_or(u64::MAX))
+}
+
+fn of_machine(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// Of control groups of version 2, which a container sees its own of.
+fn of_group(cgroup: &str) -> Option<u64> {
+    let own = cgroup.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let folder = Path::new("/sys/fs/cgroup").join(own);
+    // Without a limit it says "max".
+    let number = |name: &str| std::fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
+    Some(number("memory.max")?.saturating_sub(number("memory.current")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machine_says_how_much_is_available() {
+        let text = "MemTotal:       16384 kB\nMemFree:          100 kB\nMemAvailable:    4096 kB\n";
+        assert_eq!(Some(4096 * 1024), of_machine(text));
+        assert_eq!(None, of_machine("MemTotal: 1 kB\n"));
+        assert_eq!(None, of_group("12:memory:/a\n"));
+        assert!(available_memory() > 0);
+    }
+}

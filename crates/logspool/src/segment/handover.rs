@@ -1,0 +1,348 @@
+//! Hands the files of a queue to its keeper, through a socket (SOCK_SEQPACKET): one message for each file that is made
+//! or removed.
+//!
+//! A message is one byte, `+` or `-`, and the name; with `+` comes the file's descriptor. The keeper reads until all
+//! copies of the program's end are closed: the program is gone then, or has executed another one.
+//!
+//! Nothing here waits. Where the socket is full (the keeper has not started yet, or is stopped), messages wait in
+//! memory and go with the next one.
+
+use std::collections::VecDeque;
+use std::ffi::CStr;
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Files that may wait for a keeper that reads nothing.
+///
+/// Chosen: their descriptors count against the program's limit, which is often 1,024. The socket itself holds some 270
+/// messages; a keeper that starts has room for a burst of both.
+const MOST_WAITING: usize = 128;
+
+/// Longest name, as in a folder.
+const NAME_BYTES: usize = 255;
+
+/// What the program says.
+#[derive(Debug)]
+pub enum Message {
+    /// There is a file of this name.
+    Added(String, File),
+    /// It is gone.
+    Removed(String),
+    /// Something of another version.
+    Unknown,
+}
+
+/// The program's end.
+#[derive(Debug)]
+pub struct Handover {
+    socket: OwnedFd,
+    /// Inode of the socket: a program that closes all descriptors may have something else under this number.
+    inode: u64,
+    waiting: Mutex<VecDeque<Message>>,
+    /// Files that the keeper was never given.
+    missed: AtomicU64,
+}
+
+/// Process and descriptor of the newest handover, for its forked children; 0: none.
+static NEWEST: AtomicU64 = AtomicU64::new(0);
+
+impl Handover {
+    /// A pair of sockets: the program's end, and the keeper's.
+    ///
+    /// # Errors
+    ///
+    /// What the system said.
+    pub fn pair() -> io::Result<(Self, OwnedFd)> {
+        let mut ends = [-1; 2];
+        let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
+        // SAFETY: `ends` is a valid place for two descriptors.
+        if unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: both are new and belong to nobody else.
+        let [socket, other] = ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) });
+        let inode = inode_of(socket.as_raw_fd()).unwrap_or(0);
+        Ok((Self { socket, inode, waiting: Mutex::default(), missed: AtomicU64::new(0) }, other))
+    }
+
+    /// Lets forked children close their copy, see [`close_inherited`].
+    pub fn note_for_children(&self) {
+        NEWEST.store(u64::from(std::process::id()) << 32 | self.socket.as_raw_fd() as u64, Ordering::Relaxed);
+    }
+
+    /// Gives a file to the keeper.
+    pub fn add(&self, name: &str, file: &File) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        self.send_waiting(&mut waiting);
+        let sent = if waiting.is_empty() { self.send(b'+', name.as_bytes(), Some(file)) } else { full() };
+        let Err(error) = sent else { return };
+        if is_full(&error)
+            && waiting.len() < MOST_WAITING
+            && let Ok(file) = file.try_clone()
+        {
+            waiting.push_back(Message::Added(name.to_owned(), file));
+            return;
+        }
+        self.missed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Tells the keeper that a file is gone.
+    pub fn remove(&self, name: &str) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = waiting.len();
+        waiting.retain(|message| !matches!(message, Message::Added(added, _) if added == name));
+        if waiting.len() < before {
+            return;
+        }
+        self.send_waiting(&mut waiting);
+        let sent = if waiting.is_empty() { self.send(b'-', name.as_bytes(), None) } else { full() };
+        if sent.is_err_and(|error| is_full(&error)) {
+            waiting.push_back(Message::Removed(name.to_owned()));
+        }
+    }
+
+    /// As [`Handover::remove`], with async-signal-safe calls only. What waits in memory is not looked at.
+    pub fn remove_async_signal_safe(&self, name: &CStr) {
+        let _ = self.send(b'-', name.to_bytes(), None);
+    }
+
+    fn send_waiting(&self, waiting: &mut VecDeque<Message>) {
+        while let Some(message) = waiting.front() {
+            let sent = match message {
+                Message::Added(name, file) => self.send(b'+', name.as_bytes(), Some(file)),
+                Message::Removed(name) => self.send(b'-', name.as_bytes(), None),
+                Message::Unknown => Ok(()),
+            };
+            match sent {
+                Err(error) if is_full(&error) => return,
+                Err(_) if matches!(message, Message::Added(..)) => _ = self.missed.fetch_add(1, Ordering::Relaxed),
+                _ => {}
+            }
+            waiting.pop_front();
+        }
+    }
+
+    /// Only system calls and the stack: it may run in a signal handler.
+    fn send(&self, kind: u8, name: &[u8], file: Option<&File>) -> io::Result<()> {
+        let socket = self.socket.as_raw_fd();
+        if inode_of(socket) != Some(self.inode) {
+            return Err(io::Error::from_raw_os_error(libc::EBADF));
+        }
+        let parts = [(&raw const kind).cast::<libc::c_void>(), name.as_ptr().cast()];
+        let mut parts = [
+            libc::iovec { iov_base: parts[0].cast_mut(), iov_len: 1 },
+            libc::iovec { iov_base: parts[1].cast_mut(), iov_len: name.len().min(NAME_BYTES) },
+        ];
+        let mut control = Control::default();
+        // SAFETY: an all-zero msghdr is a valid value of that plain struct.
+        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+        (message.msg_iov, message.msg_iovlen) = (parts.as_mut_ptr(), parts.len() as _);
+        if let Some(file) = file {
+            control.attach(&mut message, file.as_raw_fd());
+        }
+        // SAFETY: all that the message points to lives until the call returns.
+        let sent = unsafe { libc::sendmsg(socket, &message, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) };
+        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Whether the keeper is there and has every file, or is about to have it.
+    pub fn is_kept(&self) -> bool {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        self.send_waiting(&mut waiting);
+        let mut poll = libc::pollfd { fd: self.socket.as_raw_fd(), events: 0, revents: 0 };
+        // SAFETY: one valid pollfd; a timeout of 0 does not wait.
+        let hung_up = unsafe { libc::poll(&mut poll, 1, 0) } != 0;
+        !hung_up && self.missed.load(Ordering::Relaxed) == 0
+    }
+
+    /// Tells the keeper that nothing will follow.
+    pub fn end(&self) {
+        if inode_of(self.socket.as_raw_fd()) == Some(self.inode) {
+            // SAFETY: a plain system call on a descriptor that is ours.
+            unsafe { libc::shutdown(self.socket.as_raw_fd(), libc::SHUT_RDWR) };
+        }
+    }
+}
+
+fn full() -> io::Result<()> {
+    Err(ErrorKind::WouldBlock.into())
+}
+
+/// Whether a message can be sent later. ETOOMANYREFS: this user has too many descriptors on their way.
+fn is_full(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        None | Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM | libc::ETOOMANYREFS | libc::EINTR)
+    )
+}
+
+fn inode_of(descriptor: RawFd) -> Option<u64> {
+    // SAFETY: an all-zero stat is a valid value of that plain struct.
+    let mut status: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: `status` is a valid place; the kernel checks the descriptor.
+    (unsafe { libc::fstat(descriptor, &mut status) } == 0).then_some(status.st_ino)
+}
+
+/// In a forked child: closes its copy of its parent's end, so that the keeper sees the end of the parent.
+pub fn close_inherited() {
+    let word = NEWEST.load(Ordering::Relaxed);
+    if word != 0 && word >> 32 == u64::from(std::os::unix::process::parent_id()) {
+        NEWEST.store(0, Ordering::Relaxed);
+        // SAFETY: this child's copy; the pipeline that it belongs to is never used again here.
+        unsafe { libc::close(word as u32 as RawFd) };
+    }
+}
+
+/// Room for one descriptor beside a message.
+#[repr(C, align(8))]
+struct Control([u8; 64]);
+
+impl Default for Control {
+    fn default() -> Self {
+        Self([0; 64])
+    }
+}
+
+impl Control {
+    fn attach(&mut self, message: &mut libc::msghdr, descriptor: RawFd) {
+        // SAFETY: CMSG_SPACE of one descriptor is 24 bytes; the first header lies at the beginning, aligned.
+        unsafe {
+            message.msg_control = self.0.as_mut_ptr().cast();
+            message.msg_controllen = libc::CMSG_SPACE(size_of::<RawFd>() as u32) as _;
+            let header = libc::CMSG_FIRSTHDR(message);
+            (*header).cmsg_level = libc::SOL_SOCKET;
+            (*header).cmsg_type = libc::SCM_RIGHTS;
+            (*header).cmsg_len = libc::CMSG_LEN(size_of::<RawFd>() as u32) as _;
+            libc::CMSG_DATA(header).cast::<RawFd>().write_unaligned(descriptor);
+        }
+    }
+}
+
+/// Reads one message of the program, without waiting. `None`: nothing will follow.
+///
+/// # Errors
+///
+/// `WouldBlock` when there is none yet; what the system said.
+pub fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<Message>> {
+    let mut text = [0_u8; 1 + NAME_BYTES];
+    let mut control = Control::default();
+    let mut part = libc::iovec { iov_base: text.as_mut_ptr().cast(), iov_len: text.len() };
+    // SAFETY: an all-zero msghdr is a valid value of that plain struct.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    (message.msg_iov, message.msg_iovlen) = (&mut part, 1);
+    message.msg_control = control.0.as_mut_ptr().cast();
+    message.msg_controllen = control.0.len() as _;
+    let flags = libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC;
+    // SAFETY: all that the message points to lives until the call returns.
+    let read = unsafe { libc::recvmsg(socket.as_raw_fd(), &mut message, flags) };
+    if read < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let file = take_file(&message);
+    let Some((kind, name)) = text[..read as usize].split_first() else { return Ok(None) };
+    let name = String::from_utf8_lossy(name).into_owned();
+    Ok(Some(match (kind, file) {
+        (b'+', Some(file)) => Message::Added(name, file),
+        (b'-', _) => Message::Removed(name),
+        _ => Message::Unknown,
+    }))
+}
+
+/// The descriptor that came with a message; should there be several, the others are closed.
+fn take_file(message: &libc::msghdr) -> Option<File> {
+    let mut file = None;
+    // SAFETY: the kernel has filled `msg_control`; CMSG_FIRSTHDR and CMSG_NXTHDR stay inside it, and the descriptors in
+    // it are new and belong to nobody else.
+    unsafe {
+        let mut header = libc::CMSG_FIRSTHDR(message);
+        while !header.is_null() {
+            if (*header).cmsg_level == libc::SOL_SOCKET && (*header).cmsg_type == libc::SCM_RIGHTS {
+                let bytes = (*header).cmsg_len as usize - libc::CMSG_LEN(0) as usize;
+                for index in 0..bytes / size_of::<RawFd>() {
+                    let descriptor = libc::CMSG_DATA(header).cast::<RawFd>().add(index).read_unaligned();
+                    file.get_or_insert(File::from_raw_fd(descriptor));
+                }
+            }
+            header = libc::CMSG_NXTHDR(message, header);
+        }
+    }
+    file
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+    use std::os::unix::fs::FileExt;
+
+    use super::super::held::{Held, memory_file};
+    use super::*;
+
+    fn read_all(socket: &OwnedFd, into: &Held) -> io::Result<()> {
+        while let Some(message) = receive(socket.as_fd())? {
+            into.apply(message);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn the_other_side_has_the_files_under_their_names() {
+        let (handover, socket) = Handover::pair().unwrap();
+        let (program, keeper) = (Held::handed_over(handover), Held::default());
+        program.create("a", true).unwrap().write_all_at(b"text", 0).unwrap();
+        program.create("b", false).unwrap();
+        program.remove("b");
+        program.create("c", false).unwrap();
+        assert_eq!(ErrorKind::WouldBlock, read_all(&socket, &keeper).unwrap_err().kind());
+
+        assert_eq!(vec!["a", "c"], keeper.names());
+        let mut text = [0; 4];
+        keeper.open_file("a").unwrap().read_exact_at(&mut text, 0).unwrap();
+        assert_eq!(b"text", &text);
+        drop(program);
+        read_all(&socket, &keeper).unwrap();
+        assert_eq!(vec!["a", "c"], keeper.names(), "they are the keeper's now");
+    }
+
+    #[test]
+    fn what_a_full_socket_does_not_take_waits_in_memory() {
+        let (handover, socket) = Handover::pair().unwrap();
+        let file = memory_file().unwrap();
+        let mut added = 0;
+        while handover.waiting.lock().unwrap().len() < MOST_WAITING {
+            handover.add(&format!("{added:04}"), &file);
+            added += 1;
+        }
+        // One of those that wait goes without having been there.
+        handover.remove(&format!("{:04}", added - 1));
+        handover.remove("0000");
+        assert!(handover.is_kept());
+
+        let keeper = Held::default();
+        while read_all(&socket, &keeper).is_err() && !handover.waiting.lock().unwrap().is_empty() {
+            assert!(handover.is_kept());
+        }
+        let _ = read_all(&socket, &keeper);
+        let names = keeper.names();
+        assert_eq!((added - 2, "0001"), (names.len(), names[0].as_str()));
+    }
+
+    #[test]
+    fn a_keeper_that_stopped_reading_misses_files_and_a_dead_one_all() {
+        let (handover, socket) = Handover::pair().unwrap();
+        let file = memory_file().unwrap();
+        assert!(handover.is_kept());
+        while handover.is_kept() {
+            handover.add("a", &file);
+        }
+        assert_eq!(1, handover.missed.load(Ordering::Relaxed));
+
+        let (handover, other) = Handover::pair().unwrap();
+        drop((socket, other));
+        assert!(!handover.is_kept());
+        handover.add("a", &file);
+        handover.end();
+    }
+}

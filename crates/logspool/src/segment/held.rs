@@ -1,0 +1,178 @@
+//! Files of a queue that has no folder: memory (memfd_create(2)) under a name.
+//!
+//! The program makes them and hands each to its keeper (`handover.rs`), which has them under the same names. So both
+//! sides have a [`Folder`](super::folder::Folder) that the rest of the core uses like one on tmpfs.
+//!
+//! Record locks work on these files as on others: they belong to the inode, which both processes share.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, ErrorKind, Seek};
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::handover::{Handover, Message};
+
+/// See the file head.
+#[derive(Debug, Default)]
+pub struct Held {
+    /// `None` for a file that is opened once: nothing here keeps its descriptor.
+    files: Mutex<BTreeMap<String, Option<File>>>,
+    /// The way to the keeper; the keeper itself has none.
+    keeper: Option<Handover>,
+}
+
+impl Held {
+    /// The files of a program, of which each is handed over.
+    pub fn handed_over(keeper: Handover) -> Self {
+        Self { files: Mutex::default(), keeper: Some(keeper) }
+    }
+
+    fn files(&self) -> MutexGuard<'_, BTreeMap<String, Option<File>>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The way to the keeper.
+    pub fn keeper(&self) -> Option<&Handover> {
+        self.keeper.as_ref()
+    }
+
+    /// Applies what the program said.
+    pub fn apply(&self, message: Message) {
+        match message {
+            Message::Added(name, file) => _ = self.files().insert(name, Some(file)),
+            Message::Removed(name) => _ = self.files().remove(&name),
+            Message::Unknown => {}
+        }
+    }
+
+    /// Makes a file that must not exist. With `keep`, it can be opened again by its name.
+    ///
+    /// # Errors
+    ///
+    /// `AlreadyExists`; what the system said.
+    pub fn create(&self, name: &str, keep: bool) -> io::Result<File> {
+        let mut files = self.files();
+        if files.contains_key(name) {
+            return Err(ErrorKind::AlreadyExists.into());
+        }
+        let file = memory_file()?;
+        let kept = if keep { Some(file.try_clone()?) } else { None };
+        files.insert(name.to_owned(), kept);
+        if let Some(keeper) = &self.keeper {
+            keeper.add(name, &file);
+        }
+        Ok(file)
+    }
+
+    /// Opens a file for reading and writing, at its beginning.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` where there is none that can be opened again; what the system said.
+    pub fn open_file(&self, name: &str) -> io::Result<File> {
+        let mut file = self.find(name, File::try_clone)?;
+        file.rewind()?;
+        Ok(file)
+    }
+
+    fn find<R>(&self, name: &str, then: impl FnOnce(&File) -> io::Result<R>) -> io::Result<R> {
+        match self.files().get(name) {
+            Some(Some(file)) => then(file),
+            Some(None) | None => Err(ErrorKind::NotFound.into()),
+        }
+    }
+
+    /// Opens or makes a file.
+    ///
+    /// # Errors
+    ///
+    /// What the system said.
+    pub fn open_or_create(&self, name: &str) -> io::Result<File> {
+        match self.open_file(name) {
+            Err(error) if error.kind() == ErrorKind::NotFound => self.create(name, true),
+            opened => opened,
+        }
+    }
+
+    /// What fstat(2) says about a file.
+    ///
+    /// # Errors
+    ///
+    /// As [`Held::open_file`].
+    pub fn status(&self, name: &str) -> io::Result<libc::stat> {
+        self.find(name, |file| {
+            // SAFETY: an all-zero stat is a valid value of that plain struct.
+            let mut status: libc::stat = unsafe { std::mem::zeroed() };
+            // SAFETY: the descriptor is open and `status` a valid place.
+            match unsafe { libc::fstat(file.as_raw_fd(), &mut status) } {
+                0 => Ok(status),
+                _ => Err(io::Error::last_os_error()),
+            }
+        })
+    }
+
+    /// Forgets a file; one that is gone already is no error.
+    pub fn remove(&self, name: &str) {
+        let removed = self.files().remove(name);
+        if let (Some(_), Some(keeper)) = (removed, &self.keeper) {
+            keeper.remove(name);
+        }
+    }
+
+    /// Names of all files, sorted.
+    pub fn names(&self) -> Vec<String> {
+        self.files().keys().cloned().collect()
+    }
+}
+
+/// A new file in memory.
+///
+/// # Errors
+///
+/// What memfd_create(2) said.
+pub fn memory_file() -> io::Result<File> {
+    // Not executable, which Linux 6.3 wants to be told; older kernels do not know the flag (0x8).
+    let made = [libc::MFD_CLOEXEC | 0x8, libc::MFD_CLOEXEC].map(|flags| {
+        // SAFETY: a valid C string.
+        move || unsafe { libc::memfd_create(c"logspool".as_ptr(), flags) }
+    });
+    for make in made {
+        let descriptor = make();
+        if descriptor >= 0 {
+            // SAFETY: the descriptor is new and belongs to nobody else.
+            return Ok(unsafe { File::from_raw_fd(descriptor) });
+        }
+        let error = io::Error::last_os_error();
+        if error.raw_os_error() != Some(libc::EINVAL) {
+            return Err(error);
+        }
+    }
+    Err(io::Error::from_raw_os_error(libc::EINVAL))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::FileExt;
+
+    use super::*;
+
+    #[test]
+    fn a_file_has_a_name_until_it_is_removed() {
+        let held = Held::default();
+        let file = held.create("a", true).unwrap();
+        file.write_all_at(b"text", 0).unwrap();
+        assert_eq!(ErrorKind::AlreadyExists, held.create("a", true).unwrap_err().kind());
+        assert_eq!(4, held.status("a").unwrap().st_size);
+        let mut text = [0; 4];
+        held.open_file("a").unwrap().read_exact_at(&mut text, 0).unwrap();
+        assert_eq!(b"text", &text);
+
+        held.create("b", false).unwrap();
+        assert_eq!(vec!["a", "b"], held.names());
+        assert_eq!(ErrorKind::NotFound, held.open_file("b").unwrap_err().kind());
+        held.remove("a");
+        held.remove("a");
+        assert_eq!(vec!["b"], held.names());
+    }
+}

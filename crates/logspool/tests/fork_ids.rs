@@ -1,0 +1,96 @@
+//! A forked child that logs with the ids of its parent: they lead to nothing in its own queue.
+
+mod line;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use line::{DEADLINE, begin, file_sink, log, route_to, sum};
+use logspool::definition::{RouteDefinition, SiteDefinition, Target};
+use logspool::format::{FormatSpec, Style};
+use logspool::pipeline::{self, Options, Push, Refusal, Room, Waiter};
+use logspool::record::{Head, tag};
+
+/// Runs `work` in a forked child; a panic in it fails the test.
+fn in_child(work: impl FnOnce()) {
+    pipeline::before_fork();
+    // SAFETY: no other thread of this program holds a lock that the child takes: it has only the test's, and the native
+    // threads have left.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        pipeline::after_fork_in_child();
+        let failed = catch_unwind(AssertUnwindSafe(work)).is_err();
+        let left = pipeline::drain(DEADLINE);
+        // SAFETY: no preconditions.
+        unsafe { libc::_exit(i32::from(failed || left != 0)) };
+    }
+    pipeline::after_fork_in_parent();
+    let mut status = -1;
+    // SAFETY: a child of ours and a local.
+    unsafe { libc::waitpid(child, &mut status, 0) };
+    assert_eq!(0, status);
+}
+
+fn refused_for_stale_ids() -> u64 {
+    pipeline::snapshot().map_or(0, |snapshot| sum(snapshot.refused[Refusal::StaleIds as usize]))
+}
+
+fn push(site: u32, route: u32) -> Room {
+    let head = Head { len: 0, site, route, level: 20, flags: 0, ticks: 0 };
+    let mut waited = Duration::ZERO;
+    loop {
+        // SAFETY: `push` gives room for the one byte.
+        let pushed = pipeline::push(head, 1, |place| unsafe { place.write(tag::NONE) });
+        if pushed == Push::Accepted {
+            return Room::Retry;
+        }
+        match pipeline::make_room(20, 1, Waiter::Thread, &mut waited) {
+            Room::Retry => {}
+            refused => return refused,
+        }
+    }
+}
+
+#[test]
+fn a_record_with_the_ids_of_the_parent_is_refused_and_counted() {
+    begin(Options::default());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.log");
+    let sink = file_sink(&path);
+    let route = route_to("a", sink);
+    let site = SiteDefinition { file: "a.rs".into(), line: 1, function: "a".into(), template: None };
+    let site = pipeline::define_site(&site).unwrap();
+    assert!(log(route, 20, "of the parent"));
+
+    in_child(|| {
+        // By the thread that has a lane of the parent's, then by one that has none, then by both with a lane of the
+        // child's.
+        assert!(!log(route, 20, "lost"));
+        std::thread::scope(|scope| scope.spawn(|| assert!(!log(route, 20, "lost"))).join().unwrap());
+        assert!(!log(route, 40, "lost"));
+        assert_eq!(3, refused_for_stale_ids());
+
+        // A sink of the parent's is none here, so no route leads there.
+        let format = pipeline::define_format(&FormatSpec::text(Style::Percent, "%(message)s")).unwrap();
+        let targets = vec![Target { sink, format, min_level: 0 }];
+        assert_eq!(None, pipeline::define_route(&RouteDefinition { logger: "a".into(), targets }));
+
+        let own = route_to("a", file_sink(&path));
+        assert_eq!(Room::Refused(Refusal::StaleIds), push(site, own), "a site of the parent's");
+        assert!(!log(route, 20, "lost") && log(own, 20, "of the child") && !log(route, 20, "lost"));
+        assert_eq!(6, refused_for_stale_ids());
+        in_child(|| {
+            assert!(!log(route, 20, "lost") && !log(own, 20, "lost"));
+            assert!(log(route_to("a", file_sink(&path)), 20, "of the grandchild"));
+            assert_eq!(2, refused_for_stale_ids());
+        });
+    });
+
+    assert!(log(route, 20, "of the parent again"));
+    assert!(pipeline::flush(None, Some(DEADLINE)));
+    let text = std::fs::read_to_string(&path).unwrap();
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(["of the child", "of the grandchild", "of the parent", "of the parent again"], lines.as_slice());
+    assert_eq!(0, refused_for_stale_ids());
+}
