@@ -38,9 +38,11 @@ matrix: check-tools ## Build and test on the other interpreters found (LOGSPOOL_
 	@$(PYTHON) scripts/matrix.py
 
 faults-ci: check-tools ## Run the fault scenarios (kills, forks, frozen output) in their short form
+	@$(PYTHON) scripts/fault_tools.py
 	@LOGSPOOL_FAULTS=ci $(PYTHON) scripts/run_pytest.py --label faults-ci -- tests/e2e $(PYTEST_OPTIONS)
 
 faults: check-tools ## Run the fault scenarios in full: long
+	@$(PYTHON) scripts/fault_tools.py
 	@LOGSPOOL_FAULTS=full $(PYTHON) scripts/run_pytest.py --label faults -- tests/e2e -m "not quiet" --timeout=3600 $(PYTEST_OPTIONS)
 	@LOGSPOOL_FAULTS=full $(PYTHON) scripts/run_pytest.py --label faults-service -- tests/service --timeout=3600 $(PYTEST_OPTIONS)
 	@LOGSPOOL_FAULTS=full LOGSPOOL_TEST_WORKERS=0 $(PYTHON) scripts/run_pytest.py --label faults-quiet -- tests/e2e -m quiet $(PYTEST_OPTIONS)

@@ -66,13 +66,13 @@ def docker() -> Path:
 
 def rsyslogd() -> str:
     """Return the program of rsyslog."""
-    return _program_of_debian("rsyslogd", "rsyslog")
+    return program_of_debian("rsyslogd", "rsyslog")
 
 
 def chromium() -> str:
     """Return the program of a browser that the DevTools protocol drives: Chromium, or Chrome."""
     others = filter(None, map(shutil.which, ("chromium-browser", "google-chrome")))
-    return next(others, None) or _program_of_debian("chromium", "chromium")
+    return next(others, None) or program_of_debian("chromium", "chromium")
 
 
 def logger() -> str:
@@ -89,7 +89,8 @@ def curl() -> str:
     return _program("curl")
 
 
-def _program_of_debian(name: str, package: str) -> str:
+def program_of_debian(name: str, package: str) -> str:
+    """Return a program, which root on Debian installs with its package."""
     with environment.locked("debian"):
         try:
             return _program(name)

@@ -54,6 +54,17 @@ class Formatting(NamedTuple):
     level_names: list[tuple[int, str]] | None = None
 
 
+class Format(NamedTuple):
+    """How the lines of a handler are made, and what says so."""
+
+    #: Or why only Python can make them.
+    form: Formatting | str
+    #: Classes of formatter and style, each with what `_native.class_state` said of it before it was looked at.
+    types: tuple[tuple[type, int], ...]
+    #: Formatter and style, each with what `_native.watch_part` said of it before.
+    parts: tuple[tuple[Any, int], ...]
+
+
 class Adoption(NamedTuple):
     """A handler whose output can go through the queue."""
 
@@ -66,10 +77,7 @@ class Adoption(NamedTuple):
     buffer: Any
     errors: str
     interactive: bool
-    format: Formatting | str
-    types: tuple[type, ...]
-    #: Formatter and style, each with what `_native.watch_part` said of it before it was looked at.
-    parts: tuple[tuple[Any, int], ...]
+    format: Format
     watched: _streams.Watched
 
 
@@ -397,14 +405,6 @@ def _describe_stream(
             kind, options = turning, described
         elif turning != "rotating":
             return "its path is no regular file"
-    formatter = handler.formatter or _formatter_without_one(handler, known)
-    parts: tuple[tuple[Any, int], ...] = ((formatter, _native.watch_part(formatter)),)
-    types: tuple[type, ...] = (cls, type(formatter))
-    style = getattr(formatter, "_style", None)
-    if style is not None:
-        parts += ((style, _native.watch_part(style)),)
-        types += (type(style),)
-    form = describe_formatter(formatter)
     return Adoption(
         kind=kind,
         options=options,
@@ -415,11 +415,26 @@ def _describe_stream(
         buffer=None if buffer is raw or type(buffer) is not io.BufferedWriter else buffer,
         errors=errors or "strict",
         interactive=interactive,
-        format=form,
-        types=types,
-        parts=parts,
+        format=_describe_format(handler, known),
         watched=watched,
     )
+
+
+def describe_format(handler: Any) -> Format:
+    """Describe how the lines of an adopted handler are made that is no service."""
+    return _describe_format(handler, _handler_class(type(handler))[0])
+
+
+def _describe_format(handler: Any, known: Any) -> Format:
+    formatter = handler.formatter or _formatter_without_one(handler, known)
+    # Each is watched before it is looked at: a change from then on makes the answer stale, not wrong.
+    parts: tuple[tuple[Any, int], ...] = ((formatter, _native.watch_part(formatter)),)
+    types: tuple[tuple[type, int], ...] = ((type(formatter), _native.class_state(type(formatter))),)
+    style = getattr(formatter, "_style", None)
+    if style is not None:
+        parts += ((style, _native.watch_part(style)),)
+        types += ((type(style), _native.class_state(type(style))),)
+    return Format(describe_formatter(formatter), types, parts)
 
 
 def _formatter_without_one(handler: Any, known: type) -> Any:

@@ -23,6 +23,18 @@ _blocks: ContextVar[tuple[bind, dict[str, Any] | None, Any] | None] = ContextVar
 _SCALARS = (str, int, float, bool, bytes, type(None))
 
 
+def _by_name(initializer: _Function) -> _Function:
+    """Decorate `bind.__init__`, so that a field without a name is an error that says how one is given."""
+
+    @functools.wraps(initializer)
+    def call(self: Any, /, *given: Any, **values: Any) -> None:
+        if given:
+            raise TypeError(f"bind takes fields by name, as bind(request_id=1), not {given[0]!r}")
+        initializer(self, **values)
+
+    return call  # type: ignore[return-value]
+
+
 class bind:
     """Add fields to every record logged inside the block or the decorated function.
 
@@ -39,10 +51,12 @@ class bind:
             logger.info("started")
     """
 
-    def __init__(self, **values: Any) -> None:
+    @_by_name
+    def __init__(self, /, **values: Any) -> None:
         taken = _reserved().intersection(values)
         if taken:
-            raise ValueError(f"bind: {', '.join(sorted(taken))}: LogRecord has an attribute of that name")
+            names = ", ".join(sorted(taken))
+            raise ValueError(f"bind: {names}: LogRecord has an attribute of that name; give the field another one")
         self._values = {name: _snapshot(value) for name, value in values.items()}
 
     def __enter__(self) -> bind:
@@ -65,6 +79,8 @@ class bind:
     def __call__(self, function: _Function) -> _Function:
         import inspect
 
+        if not callable(function):
+            raise TypeError(f"bind(...) decorates a function, not {function!r}")
         values = self._values
         if inspect.iscoroutinefunction(function):
 

@@ -48,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
     if arguments and not os.path.isdir(folder):
         return _messages.usage("doctor", f"cannot look into {folder!r}: no such folder (mend: name the queue folder)")
     named = bool(arguments) or _is_named()
-    found = [*_machine(folder, named), *_leftovers(folder), *_sidecars(folder)]
+    found = [*_machine(folder, named), *_missing_calls(forks=True), *_leftovers(folder), *_sidecars(folder)]
     for finding in found:
         print(_messages.coloured(finding.place, "bold", sys.stdout))
         print(f"  {_messages.coloured('found', 'yellow', sys.stdout)}  {finding.text}")
@@ -72,6 +72,7 @@ def findings() -> list[Finding]:
     folder = queue_dir()
     return [
         *_machine(folder, _is_named()),
+        *_missing_calls(),
         *_leftovers(folder),
         *_sidecars(folder),
         *_memory(),
@@ -107,6 +108,11 @@ def _machine(folder: str, named: bool) -> Iterator[Finding]:
             f"is on {kind}, not on tmpfs: a call may wait for the disk",
             "set LOGSPOOL_QUEUE_DIR to a folder on tmpfs",
         )
+
+
+def _missing_calls(*, forks: bool = False) -> Iterator[Finding]:
+    for call in _native.missing_calls(forks=forks):
+        yield Finding(call["name"], f"is refused here ({os.strerror(call['errno'])}): {call['weaker']}", call["mend"])
 
 
 def _obstacle(folder: str, named: bool) -> Finding | None:

@@ -96,6 +96,8 @@ class ServiceHandler(logging.Handler):
         server_name: str | None = None,
         **options: Any,
     ) -> None:
+        if not isinstance(address, str):
+            raise TypeError(f"address must be text, as 'tcp://host:port', not {address!r}")
         # As it is shown, and with all that a later program needs to send what this one leaves.
         self._address, self._place = _native.service_address(
             address,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from logspool import _native, _stats
 
@@ -44,10 +45,12 @@ class Health:
         status: "ok"; "degraded": works, but records were given up or are less safe than asked for; "failing": an
             output takes nothing.
         reasons: what is wrong, each with its mend; empty when nothing is.
+        notes: what is weaker here than elsewhere and costs no record, each with its mend.
     """
 
     status: str
     reasons: list[str]
+    notes: list[str] = field(default_factory=list)
 
     def __bool__(self) -> bool:
         return self.status == "ok"
@@ -85,12 +88,25 @@ def health() -> Health:
                 f"the spool of {name} takes no records: {sink.spool_error}; they wait on tmpfs, while that has room "
                 "(mend: make room in spool_dir, or give a larger spool_bytes)"
             )
-    degraded += _memory(stats)
+    # Of the two, the cause.
+    degraded += missing_calls(costs_records=True) or _memory(stats)
     degraded += _given_up(stats)
     degraded += _not_durable(stats)
     degraded += _left_by_others()
     status = "failing" if failing else "degraded" if degraded else "ok"
-    return Health(status, failing + degraded)
+    return Health(status, failing + degraded, missing_calls(costs_records=False))
+
+
+def missing_calls(*, costs_records: bool) -> list[str]:
+    """Return a line for each system call that does not work here, of those that cost records or of the others."""
+    options = _stats.options_of_queue()
+    if costs_records and options is not None and options["durability"] == "memory":
+        return []
+    return [
+        f"{call['name']} is refused here ({os.strerror(call['errno'])}): {call['weaker']} (mend: {call['mend']})"
+        for call in _native.missing_calls()
+        if call["costs_records"] == costs_records
+    ]
 
 
 def _waiting(sink: _stats.SinkStats) -> int:

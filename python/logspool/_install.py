@@ -97,7 +97,8 @@ def install(
     Raises:
         TypeError: an option that does not exist, or a value of the wrong type.
         ValueError: a value out of range, or one that another option rules out.
-        RuntimeError: installed before with other options; a keeper that cannot be started.
+        RuntimeError: installed before with other options; a keeper that cannot be started; another copy of logspool in
+            this process has its queue.
     """
     options = _options.checked(dict(locals()))
     if os.environ.get("LOGSPOOL") == "off":
@@ -127,8 +128,8 @@ def _install(options: dict[str, Any]) -> None:
         return
     if other := _differing(_alone_given, {name: options[name] for name in _alone_given}):
         raise RuntimeError(f"a handler of logspool's was made with other options: {other}; give install() the same")
-    _start_keeper(options)
     connect()
+    _start_keeper(options)
     _native.configure(options)
     natives = {
         (getattr(logging, owner), name): _adopt.native_method(getattr(logging, owner), owner, name)
@@ -256,14 +257,20 @@ def _differing(in_force: dict[str, Any], wanted: dict[str, Any]) -> str:
 
 
 def connect() -> None:
-    """Hand native code what it must know of Python. Changes nothing in `logging`."""
+    """Hand native code what it must know of Python. Changes nothing in `logging`.
+
+    Raises:
+        RuntimeError: another copy of logspool in this process has its queue.
+    """
     global _connected
     if _connected:
         return
+    _native.claim()
     checks = [_native.frame_self_check(), _native.frame_self_check()]
     _native.use_direct_frames(all(checks) and _native.frame_self_check())
     _native.connect(
         describe=_adopt.describe,
+        describe_format=_adopt.describe_format,
         classify_logger=_adopt.classify_logger,
         open_streams=_adopt.open_streams,
         world=_adopt.world,
@@ -279,6 +286,7 @@ def connect() -> None:
         bound_fields=_bind.fields,
         exception_text=_texts.exception_text,
         stack_text=_texts.stack_text,
+        made_text=_texts.MadeText,
         record_names=_texts.record_names(),
     )
     _native.set_keeper_command(*_keeper.command())
@@ -334,18 +342,19 @@ def flush(timeout: float | None = None, level: str = "written") -> bool:
     """Wait until every record logged before is handed to the system, or until it is durable.
 
     Args:
-        timeout: seconds; None waits for ever, zero and less not at all.
+        timeout: seconds; None waits for ever, 0 not at all.
         level: "written", or "durable": files are synced, services have confirmed; it works in every durability.
 
     Returns:
         Whether that came true within the timeout. A sync that failed is no success, and is told once.
 
     Raises:
-        ValueError: there is no such level, or the timeout is not a number.
+        TypeError, ValueError: there is no such level, or the timeout is not 0 or more seconds.
         KeyboardInterrupt: or what else a signal's handler raised meanwhile.
     """
     if level not in ("written", "durable"):
         raise ValueError(f"level must be 'written' or 'durable', not {level!r}")
+    timeout = _options.timeout(timeout)
     return _native.flush_durable(timeout) if level == "durable" else _native.flush(timeout)
 
 

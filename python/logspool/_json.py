@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import Any
 
-from logspool._options import known_only
+from logspool._options import known_only, misspelt
 
 #: Output key and the attribute it shows, when nothing else is said.
 DEFAULT_FIELDS = {
@@ -37,6 +37,9 @@ _REFUSED = {
 
 _OTHER_NAMES = {"level": "levelname", "logger": "name"}
 
+#: Attributes that are made for the line, or that LogRecord has in some versions of Python only.
+_MADE = ("time", "level", "logger", "exception", "stack", "message", "asctime", "taskName")
+
 _quote = json.JSONEncoder(ensure_ascii=False).encode
 
 
@@ -48,7 +51,8 @@ class JSONFormatter(logging.Formatter):
     Args:
         fields: output key -> attribute of the record, in order; None is time, level, logger, message, file, line,
             function, exception, stack. Besides LogRecord's own attributes there are `time` (UTC, ISO 8601,
-            microseconds), `level`, `logger`, `exception` and `stack`; any other name is an extra field.
+            microseconds), `level`, `logger`, `exception` and `stack`; any other name is an extra field. One that is
+            a slip away from these (`tiem`, `funcname`) is an error.
         extras: whether extra fields that `fields` does not name are written.
         datefmt: format of `asctime`, if that is shown.
     """
@@ -62,12 +66,24 @@ class JSONFormatter(logging.Formatter):
         datefmt: str | None = None,
     ) -> None:
         super().__init__(datefmt=datefmt)
+        if fields is not None and not isinstance(fields, Mapping):
+            raise TypeError(
+                "JSONFormatter: fields must map each key to the attribute that it shows, as {'time': 'time'}, "
+                f"not {fields!r}"
+            )
+        if datefmt is not None and not isinstance(datefmt, str):
+            raise TypeError(f"JSONFormatter: datefmt must be text as for time.strftime, or None, not {datefmt!r}")
         chosen = DEFAULT_FIELDS if fields is None else dict(fields)
         for key, attribute in chosen.items():
             if type(key) is not str or type(attribute) is not str:
                 raise TypeError(f"JSONFormatter: fields maps str to str, not {key!r} to {attribute!r}")
             if attribute in _REFUSED:
                 raise ValueError(f"JSONFormatter: {attribute!r} cannot be shown; use {_REFUSED[attribute]!r}")
+            if meant := misspelt(attribute, (*_MADE, *_record_attributes())):
+                raise ValueError(
+                    f"JSONFormatter: there is no attribute {attribute!r}; use {meant!r}, "
+                    "or give an extra field a name that is not so close to it"
+                )
         self._fields = tuple(chosen.items())
         self._extras = bool(extras)
 

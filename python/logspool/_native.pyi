@@ -30,6 +30,7 @@ __all__ = [
     "begin_end",
     "birth_second",
     "bump",
+    "claim",
     "class_state",
     "configure",
     "connect",
@@ -49,6 +50,7 @@ __all__ = [
     "keep",
     "keep_memory",
     "metrics_text",
+    "missing_calls",
     "native_method",
     "native_methods",
     "note_bound_fields",
@@ -91,12 +93,15 @@ def use_direct_frames(allowed: bool) -> None: ...
 def object_words(object: Any) -> list[int]: ...
 def dict_state_offset() -> int: ...
 def set_stream_offsets(pending_text: int, write_end: int) -> None: ...
+def claim() -> None: ...
+def missing_calls(*, forks: bool = False) -> list[dict[str, Any]]: ...
 def birth_second(path: str | os.PathLike[str]) -> int | None: ...
 def set_catch_up(function: Callable[[Any], None]) -> None: ...
 def set_follow(function: Callable[[Any], bool]) -> None: ...
 def connect(
     *,
     describe: Callable[[Any], Any],
+    describe_format: Callable[[Any], Any],
     classify_logger: Callable[[type], str],
     open_streams: Callable[[Any, int], None],
     world: Callable[[], Any],
@@ -112,6 +117,7 @@ def connect(
     bound_fields: ContextVar[dict[str, Any] | None],
     exception_text: Callable[[Any], str],
     stack_text: Callable[[FrameType], str | None],
+    made_text: type,
     record_names: frozenset[str],
 ) -> None: ...
 def forget_dead(reference: Any) -> None: ...

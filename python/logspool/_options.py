@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 import os
 
 # `typing` and `difflib` cost more to import than all of logspool; checkers know this name by its spelling.
@@ -55,6 +56,30 @@ def meant(name: str, valid: Iterable[str]) -> str:
     return f"there are {', '.join(by_folded.values())}" if by_folded else "there is none"
 
 
+def misspelt(name: str, valid: Iterable[str]) -> str | None:
+    """Return the valid name that `name` is a slip away from.
+
+    A slip is another case, an underscore, two neighbours swapped or a letter left out. A letter more or another one is
+    none: `levels` and `stock` are other words than `level` and `stack`.
+    """
+    known = {each.replace("_", "").casefold(): each for each in valid}
+    if name in known.values():
+        return None
+    folded = name.replace("_", "").casefold()
+    if folded in known:
+        return known[folded]
+    return next((each for key, each in known.items() if len(key) > 3 and _one_slip(folded, key)), None)
+
+
+def _one_slip(name: str, meant: str) -> bool:
+    """Say whether `name` is `meant` with two neighbours swapped or a letter left out."""
+    same = 0
+    while same < len(name) and same < len(meant) and name[same] == meant[same]:
+        same += 1
+    left, wanted = name[same:], meant[same:]
+    return left == wanted[1:] or (len(left) > 1 and left[1] + left[0] + left[2:] == wanted)
+
+
 def keywords(function: Callable[..., Any]) -> tuple[str, ...]:
     """Return the names that `function` takes by keyword; `self` and `**` are none."""
     code = function.__code__
@@ -65,15 +90,20 @@ def keywords(function: Callable[..., Any]) -> tuple[str, ...]:
 def known_only(function: _Function) -> _Function:
     """Decorate a function or an `__init__`, so that an unknown option is an error that names the nearest.
 
-    `help()`, `inspect` and editors see the function itself.
+    A positional argument too many is an error that names its value. `help()`, `inspect` and editors see the function
+    itself.
     """
     valid = keywords(function)
     owner, _, initializer = function.__qualname__.rpartition(".")
     if initializer != "__init__":
         owner = f"{function.__name__}()"
+    positional = function.__code__.co_argcount
 
     @functools.wraps(function)
     def call(*given: Any, **options: Any) -> Any:
+        if len(given) > positional:
+            example = valid[len(valid) - function.__code__.co_kwonlyargcount]
+            raise TypeError(f"{owner} takes options by name, as {example}=..., not {given[positional]!r}")
         if unknown := options.keys() - set(valid):
             raise unknown_option(owner, unknown, valid)
         return function(*given, **options)
@@ -118,6 +148,44 @@ def checked(values: dict[str, Any]) -> dict[str, Any]:
         "keeper": _keeper(values),
         "crash_signals": _switch("crash_signals", values["crash_signals"]),
     }
+
+
+def seconds(name: str, value: Any) -> float:
+    """Return the checked number of seconds: of any sign, as the standard library takes them."""
+    kind = type(value)
+    if kind is bool or not (hasattr(kind, "__float__") or hasattr(kind, "__index__")):
+        raise TypeError(f"{name} must be a number of seconds or None, not {value!r}")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.copysign(math.inf, value)
+    if math.isnan(number):
+        raise ValueError(f"{name} must be a number of seconds or None, not {value!r}")
+    return number
+
+
+def timeout(value: Any) -> float | None:
+    """Return the checked seconds that a call of logspool's own waits at most; None is for ever."""
+    if value is None:
+        return None
+    number = seconds("timeout", value)
+    if number < 0:
+        raise ValueError(f"timeout must be 0 or more seconds, or None, not {value!r}")
+    return number
+
+
+def whole(name: str, value: Any) -> int:
+    """Return the checked whole number, which may be of another type than `int`."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be a whole number, not {value!r}") from None
+
+
+def check_callable(method: str, function: Any) -> None:
+    """Check what a pool is to call, in the words of its native methods."""
+    if not callable(function):
+        raise TypeError(f"{method}() needs a function, not {function!r}: give it uncalled, its arguments after it")
 
 
 def _number(name: str, value: Any, least: float, most: float, unit: str) -> float:

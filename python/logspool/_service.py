@@ -61,6 +61,7 @@ def file(name: str, path: Any) -> str | None:
 def describe(handler: Any, known: type) -> _adopt.Adoption:
     """Describe a `ServiceHandler`. Whatever is changed about it, its records go through the queue."""
     formatter = handler.formatter or logging._defaultFormatter  # type: ignore[attr-defined]
+    types = ((type(formatter), _native.class_state(type(formatter))),)
     parts = ((formatter, _native.watch_part(formatter)),)
     form: _adopt.Formatting | str | None = _reason(handler, known, formatter)
     if form is None:
@@ -75,9 +76,7 @@ def describe(handler: Any, known: type) -> _adopt.Adoption:
         buffer=None,
         errors="strict",
         interactive=False,
-        format=form,
-        types=(type(handler), type(formatter)),
-        parts=parts,
+        format=_adopt.Format(form, types, parts),
         watched=(),
     )
 

@@ -33,7 +33,8 @@ class LevelCount:
     Attributes:
         offered: calls that reached the queue.
         accepted: records in the queue or beyond.
-        refused: records turned away at the call, by reason: "queue_full", "reentrant", "no_lane", "no_blob".
+        refused: records turned away at the call, by reason: "queue_full", "reentrant", "no_lane", "no_blob",
+            "stale_ids".
         not_durable: calls that had to wait until their record was durable, and returned without: it took longer than
             durability_timeout, or its file could not be synced. The records are accepted.
     """

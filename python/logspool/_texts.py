@@ -40,6 +40,21 @@ def stack_text(frame: FrameType) -> str | None:
         return text.getvalue().removesuffix("\n")  # type: ignore[no-any-return]
 
 
+class MadeText:
+    """Stands for a message whose text was made already, where stock logging reports that it cannot be formatted."""
+
+    __slots__ = ("_message", "_text")
+
+    def __init__(self, message: object, text: str) -> None:
+        self._message, self._text = message, text
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return repr(self._message)
+
+
 def record_names() -> frozenset[str]:
     """Return the names that fields of `extra` may not have, and `taskName`, which not every version has."""
     return frozenset({*_bind._reserved(), "taskName"})

@@ -20,6 +20,7 @@ from types import MappingProxyType
 
 from . import _thread_options as options
 from ._options import known_only
+from ._options import timeout as checked_timeout
 from ._thread_batch import report
 from ._thread_queue import RecordQueue
 from ._thread_record import (
@@ -218,14 +219,17 @@ class ThreadHandler(logging.Handler):
         Called on the writer's own thread it does not wait.
 
         Args:
-            timeout: seconds to wait; None: `shutdown_timeout`.
+            timeout: seconds to wait, 0 or more; None: `shutdown_timeout`.
 
         Returns:
             True when everything was handled and the wrapped handler flushed, False when the time
             passed first.
+
+        Raises:
+            TypeError, ValueError: the timeout is not 0 or more seconds.
         """
         writer = self._writer
-        if not writer.drain(writer.shutdown_timeout if timeout is None else timeout):
+        if not writer.drain(writer.shutdown_timeout if timeout is None else checked_timeout(timeout)):
             return False
         self._wrapped_handler.flush()
         return True

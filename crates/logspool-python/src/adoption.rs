@@ -4,6 +4,7 @@
 //! it is; here that answer is kept for one epoch, and the sink for as long as the answer names the same stream.
 //! States lie in a table by address and leave it through a weak reference when the handler dies.
 
+mod describing;
 mod uninstalling;
 
 use std::collections::HashMap;
@@ -11,13 +12,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use logspool::definition::{Compression, Descriptor, RotationRules, SinkDefinition, SinkKind, SinkPlace, Zone};
-use logspool::format::{Extras, FormatSpec, Layout, Style};
+use logspool::definition::{SinkDefinition, SinkKind, SinkPlace};
 use logspool::pipeline;
-use pyo3::exceptions::{PyException, PyValueError};
+use pyo3::exceptions::PyException;
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple};
 
 use crate::environment;
 use crate::flushing;
@@ -27,8 +26,10 @@ use crate::leaving::outside;
 use crate::message::{self, Failure};
 use crate::object::Owned;
 use crate::plan::{self, TextStream};
+use crate::planning::Adopt;
 use crate::record::Reading;
 use crate::stream::{self, Word};
+pub use describing::FormatParts;
 pub use uninstalling::release_all;
 
 /// What a handler is.
@@ -60,37 +61,45 @@ pub struct Adoption {
     kept: Vec<Owned>,
 }
 
-/// The part of a [`FormatSpec`] that a formatter decides.
-#[derive(Clone)]
-pub struct FormatParts {
-    layout: Layout,
-    date_format: Option<String>,
-    default_time_format: String,
-    default_msec_format: Option<String>,
-    zone: Zone,
-    /// Names of levels as this formatter shows them; `None` takes those of `logging`.
-    level_names: Option<Vec<(u16, String)>>,
-}
-
 /// What is known about one handler.
 pub struct State {
     /// [`environment::descriptions`] as it was before.
     descriptions: u64,
     /// What it is.
     pub verdict: Verdict,
-    /// Classes that the verdict depends on, with their version tags.
-    pub types: Vec<(Owned, u32)>,
-    /// Objects whose attributes it depends on.
-    parts: Vec<Part>,
+    /// What the verdict depends on beside the format.
+    outlet: Inputs,
+    /// What the format of an adopted handler depends on.
+    formatting: Inputs,
     /// Words of its stream that it depends on.
     pub words: Vec<Word>,
     /// What these words lie in and point to.
     pub held: Vec<Owned>,
-    sink: Mutex<Option<(u64, u32)>>,
+    /// Shared with the states before and after this one, as long as they name the same destination.
+    sink: Arc<Mutex<Sink>>,
     /// How often that sink has gone over to another file, and how often when the handler's stream last followed.
-    turned: Mutex<Option<Turns>>,
+    turned: Arc<Mutex<Option<Turns>>>,
     /// How its records are read by value; `None` in it when they are not.
     reading: Mutex<Option<(u64, Option<Arc<Reading>>)>>,
+}
+
+/// What a part of a description was made from.
+#[derive(Default)]
+struct Inputs {
+    /// Classes, with the version tags that they had.
+    types: Vec<(Owned, u32)>,
+    /// Objects, as they were.
+    parts: Vec<Part>,
+}
+
+/// The sink of a handler.
+enum Sink {
+    /// Not opened yet.
+    None,
+    /// Opened in that generation, with that id.
+    Open(u64, u32),
+    /// Taken away, to be closed: another state is the handler's now, or none.
+    Gone,
 }
 
 #[derive(Clone)]
@@ -123,15 +132,33 @@ fn with_table<T>(act: impl FnOnce(&mut Table) -> T) -> T {
 impl State {
     /// Whether handler, formatter, classes and stream are as they were, and the stream names the sink's file.
     pub fn holds(&self) -> bool {
-        self.is_as_described() && !self.has_turned()
+        self.is_as_described() && !self.has_turned() && !self.is_gone()
+    }
+
+    /// Whether the same is true of all but the formatter: lines that are made in the caller go where they went.
+    pub fn outlet_holds(&self) -> bool {
+        self.is_outlet_as_described() && !self.has_turned() && !self.is_gone()
+    }
+
+    /// Whether a plan can be made from it: it holds, and its sink is open.
+    pub fn is_ready(&self) -> bool {
+        self.holds() && (!matches!(self.verdict, Verdict::Adopted(_)) || self.open_sink().is_some())
     }
 
     fn is_as_described(&self) -> bool {
-        // SAFETY: `self` keeps the types, and what the words lie in.
+        self.is_outlet_as_described() && self.formatting.hold()
+    }
+
+    fn is_outlet_as_described(&self) -> bool {
+        // SAFETY: `self` keeps what the words lie in.
         self.descriptions == environment::descriptions()
-            && self.parts.iter().all(Part::holds)
-            && self.types.iter().all(|(class, tag)| *tag != 0 && unsafe { plan::version_tag(class.as_ptr()) } == *tag)
+            && self.outlet.hold()
             && self.words.iter().all(|word| unsafe { word.holds() })
+    }
+
+    /// Classes that it depends on, with the version tags that they had.
+    pub fn types(&self) -> impl Iterator<Item = &(Owned, u32)> {
+        self.outlet.types.iter().chain(&self.formatting.types)
     }
 
     /// Counter of the sink's turns, and what it showed when the handler's stream was opened.
@@ -149,10 +176,10 @@ impl State {
         self.turns_seen().is_some_and(|(counter, seen)| counter.load(Relaxed) != seen)
     }
 
-    /// Takes over the sink of the handler's former state.
-    fn inherit(&mut self, old: &Self, sink: Option<(u64, u32)>) {
-        *self.sink.get_mut().expect("not shared yet") = sink;
-        *self.turned.get_mut().expect("not shared yet") = old.turned.lock().expect("no panic happens in it").clone();
+    /// Shares the sink of the handler's former state.
+    fn inherit(&mut self, old: &Self) {
+        self.sink = old.sink.clone();
+        self.turned = old.turned.clone();
     }
 
     /// The sink of an adopted handler, opened if need be.
@@ -164,10 +191,10 @@ impl State {
         let Verdict::Adopted(adoption) = &self.verdict else { return Err("the handler is not adopted".to_owned()) };
         let mut generation = pipeline::generation();
         let mut sink = self.sink.lock().expect("no panic happens while it is held");
-        if let Some((opened, id)) = *sink
-            && opened == generation
-        {
-            return Ok(id);
+        match *sink {
+            Sink::Open(opened, id) if opened == generation => return Ok(id),
+            Sink::Gone => return Err("the handler has changed".to_owned()),
+            Sink::Open(..) | Sink::None => {}
         }
         let id = loop {
             let id = pipeline::open_sink(&adoption.definition)?;
@@ -177,7 +204,7 @@ impl State {
                 break id;
             }
         };
-        *sink = Some((generation, id));
+        *sink = Sink::Open(generation, id);
         if adoption.turns() {
             let turns = pipeline::turns(id).map(|counter| Turns { generation, seen: 0, counter });
             *self.turned.lock().expect("no panic happens while it is held") = turns;
@@ -208,14 +235,38 @@ impl State {
         matches!(&self.verdict, Verdict::Adopted(adoption) if adoption.turns())
     }
 
+    /// Takes the sink away, for good.
     fn take_sink(&self) -> Option<(u64, u32)> {
-        self.sink.lock().expect("no panic happens while it is held").take()
+        match std::mem::replace(&mut *self.sink.lock().expect("no panic happens while it is held"), Sink::Gone) {
+            Sink::Open(generation, id) => Some((generation, id)),
+            Sink::None | Sink::Gone => None,
+        }
+    }
+
+    /// Whether the sink was taken away.
+    pub fn is_gone(&self) -> bool {
+        matches!(*self.sink.lock().expect("no panic happens while it is held"), Sink::Gone)
     }
 
     /// The sink, if it is open.
     pub fn open_sink(&self) -> Option<u32> {
-        let sink = *self.sink.lock().expect("no panic happens while it is held");
-        sink.filter(|(generation, _)| *generation == pipeline::generation()).map(|(_, id)| id)
+        self.opened().filter(is_of_now).map(|(_, id)| id)
+    }
+
+    /// Generation and id of the sink.
+    fn opened(&self) -> Option<(u64, u32)> {
+        match *self.sink.lock().expect("no panic happens while it is held") {
+            Sink::Open(generation, id) => Some((generation, id)),
+            Sink::None | Sink::Gone => None,
+        }
+    }
+}
+
+impl Inputs {
+    fn hold(&self) -> bool {
+        // SAFETY: the types are kept.
+        self.parts.iter().all(Part::holds)
+            && self.types.iter().all(|(class, tag)| *tag != 0 && unsafe { plan::version_tag(class.as_ptr()) } == *tag)
     }
 }
 
@@ -224,43 +275,50 @@ impl State {
 /// # Errors
 ///
 /// Where Python raised.
-pub fn state(describe: &Bound<'_, PyAny>, handler: &Bound<'_, PyAny>) -> Result<Arc<State>, Failure> {
-    let address = handler.as_ptr() as usize;
-    let known = with_table(|table| table.states.get(&address).map(|entry| entry.state.clone()));
-    if let Some(state) = &known
-        && state.holds()
-    {
-        return Ok(state.clone());
+pub fn state(adopt: &Adopt, handler: &Bound<'_, PyAny>) -> Result<Arc<State>, Failure> {
+    let known = known(handler.as_ptr());
+    let Some(old) = known else { return enter(first(State::describe(adopt, handler)?, adopt, handler)?, handler) };
+    if old.holds() {
+        return Ok(old);
     }
-    let followed = match &known {
-        Some(old) => follow(old, handler)?,
-        None => false,
+    if old.outlet_holds()
+        && let Some(mut new) = old.reformatted(adopt, handler)?
+    {
+        new.inherit(&old);
+        return enter(new, handler);
+    }
+    let followed = follow(&old, handler)?;
+    let mut new = State::describe(adopt, handler)?;
+    // The sink of a forked child's parent may have gone over to a file that the child does not have open.
+    let left = old.turns() && old.opened().is_some_and(|sink| !is_of_now(&sink));
+    let is_same = match (&old.verdict, &new.verdict) {
+        (Verdict::Adopted(before), Verdict::Adopted(now)) => {
+            !left && !old.is_gone() && (followed || before.stream == now.stream && before.definition == now.definition)
+        }
+        _ => false,
     };
-    let mut new = State::describe(describe, handler)?;
-    if let Some(old) = &known {
-        let sink = old.take_sink();
-        // The sink of a forked child's parent may have gone over to a file that the child does not have open.
-        let left = old.turns() && sink.is_some_and(|(generation, _)| generation != pipeline::generation());
-        match (&old.verdict, &new.verdict) {
-            (Verdict::Adopted(before), Verdict::Adopted(now))
-                if !left && (followed || before.stream == now.stream && before.definition == now.definition) =>
-            {
-                new.inherit(old, sink);
-            }
-            _ if sink.is_none() => {}
-            _ => {
-                close(handler.py(), sink, SHORT_WAIT).map_err(|error| Failure::interrupted(handler.py(), error))?;
-                if old.turns() {
-                    call_catch_up(handler)?;
-                    new = State::describe(describe, handler)?;
-                }
-            }
+    if is_same {
+        new.inherit(&old);
+    } else if let Some(sink) = old.take_sink() {
+        let closed = close(handler.py(), Some(sink), SHORT_WAIT);
+        closed.map_err(|error| Failure::interrupted(handler.py(), error))?;
+        if old.turns() {
+            call_catch_up(handler)?;
+            new = State::describe(adopt, handler)?;
         }
     }
-    if new.turns() && new.open_sink().is_none() {
-        new = adopt_turning(describe, handler)?;
-    }
-    let state = Arc::new(new);
+    enter(first(new, adopt, handler)?, handler)
+}
+
+/// The state to be used where a handler that turns has no sink yet.
+fn first(new: State, adopt: &Adopt, handler: &Bound<'_, PyAny>) -> Result<State, Failure> {
+    if new.turns() && new.open_sink().is_none() { adopt_turning(adopt, handler) } else { Ok(new) }
+}
+
+/// Puts a state into the table.
+fn enter(state: State, handler: &Bound<'_, PyAny>) -> Result<Arc<State>, Failure> {
+    let address = handler.as_ptr() as usize;
+    let state = Arc::new(state);
     let reference = crate::planning::weak_reference(handler)?;
     let old = with_table(|table| {
         table.by_reference.insert(reference.as_ptr() as usize, address);
@@ -276,14 +334,14 @@ pub fn state(describe: &Bound<'_, PyAny>, handler: &Bound<'_, PyAny>) -> Result<
 
 /// Describes a handler that turns, and opens its sink, while nobody else writes to its stream. `Stock`: another thread
 /// does, and may be about to rename the file; the call waits for it on stock logging's way.
-fn adopt_turning(describe: &Bound<'_, PyAny>, handler: &Bound<'_, PyAny>) -> Result<State, Failure> {
+fn adopt_turning(adopt: &Adopt, handler: &Bound<'_, PyAny>) -> Result<State, Failure> {
     let lock = handler.getattr("lock").ok().filter(|lock| !lock.is_none());
     if let Some(lock) = &lock
         && !lock.call_method1("acquire", (false,))?.is_truthy()?
     {
         return Err(Failure::Stock);
     }
-    let state = State::describe(describe, handler);
+    let state = State::describe(adopt, handler);
     if let Ok(state) = &state {
         // Tried again, and its error told, where the handler is used.
         let _ = state.sink();
@@ -546,143 +604,6 @@ pub unsafe fn flush_beside(stream: &Owned, timeout: Duration) -> PyResult<()> {
     Ok(())
 }
 
-impl State {
-    /// Asks what the handler is. Whatever the answer, it depends on the handler's class.
-    fn describe(describe: &Bound<'_, PyAny>, handler: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let class = handler.get_type();
-        // Read first: a change from here on makes the state stale, not wrong.
-        let descriptions = environment::descriptions();
-        let part = Part::watch(handler.as_ptr() as usize);
-        // SAFETY: a live type, attached.
-        let (class, tag) = unsafe { (Owned::borrow(class.as_ptr()), plan::assigned_tag(class.as_ptr())) };
-        let mut state = Self::read(&describe.call1((handler,))?, descriptions)?;
-        state.types.push((class, tag));
-        state.parts.push(part);
-        Ok(state)
-    }
-
-    fn read(answer: &Bound<'_, PyAny>, descriptions: u64) -> PyResult<Self> {
-        let owned = |object: &Bound<'_, PyAny>| {
-            // SAFETY: a live object, attached.
-            unsafe { Owned::borrow(object.as_ptr()) }
-        };
-        let mut result = Self {
-            descriptions,
-            verdict: Verdict::Null,
-            types: Vec::new(),
-            parts: Vec::new(),
-            words: Vec::new(),
-            held: Vec::new(),
-            sink: Mutex::new(None),
-            turned: Mutex::new(None),
-            reading: Mutex::new(None),
-        };
-        // Errors of pyo3 are not used to tell kinds apart: they would keep the answer, and with it the handler, alive
-        // until somebody attaches by pyo3.
-        if let Ok(reason) = answer.cast::<PyString>() {
-            if reason != "null" {
-                result.verdict = Verdict::Foreign(reason.extract()?);
-            }
-            return Ok(result);
-        }
-        let get = |name: &str| answer.getattr(name);
-        for watched in get("watched")?.cast::<PyTuple>()?.iter() {
-            let (object, offset, mask, value) = watched.extract::<(Bound<'_, PyAny>, usize, u64, u64)>()?;
-            if mask != 0 {
-                result.words.push(Word::new(object.as_ptr(), offset, mask, value));
-            }
-            result.held.push(owned(&object));
-        }
-        let kind: String = get("kind")?.extract()?;
-        if kind == "foreign" || kind == "unopened" {
-            let reason = get("reason")?.extract()?;
-            result.verdict = if kind == "foreign" { Verdict::Foreign(reason) } else { Verdict::Unopened(reason) };
-            return Ok(result);
-        }
-        let stream = get("stream")?;
-        let buffer = get("buffer")?;
-        let mut kept = vec![owned(&stream)];
-        let mut text_stream = TextStream { text: std::ptr::null_mut(), buffer: std::ptr::null_mut(), after: None };
-        if !stream.is_none() {
-            text_stream.text = stream.as_ptr();
-        }
-        if !buffer.is_none() {
-            text_stream.buffer = buffer.as_ptr();
-            kept.push(owned(&buffer));
-        }
-        let terminator: String = get("terminator")?.extract()?;
-        let fd: i32 = get("fd")?.extract()?;
-        let path: String = get("path")?.extract()?;
-        let (kind, descriptor) = match kind.as_str() {
-            "file" => (SinkKind::File { path }, Descriptor::Duplicate(fd)),
-            "watched" => (SinkKind::WatchedFile { path }, Descriptor::Duplicate(fd)),
-            "rotating" => (rotating(path, &get("options")?)?, Descriptor::Duplicate(fd)),
-            // Checked when the handler was made.
-            "service" => match path.parse() {
-                Ok(address) => (SinkKind::Service { address }, Descriptor::Open),
-                Err(error) => return Err(PyValueError::new_err(format!("{error}"))),
-            },
-            "timed" => (timed(path, &get("options")?)?, Descriptor::Duplicate(fd)),
-            "console" if fd <= 2 => (SinkKind::Console { descriptor: fd }, Descriptor::Open),
-            // A pipe or device that has a name: the name is what a later start can be told about.
-            "console" if path.starts_with('/') => (SinkKind::File { path }, Descriptor::Duplicate(fd)),
-            "console" => (SinkKind::Console { descriptor: fd }, Descriptor::Duplicate(fd)),
-            other => return Err(PyValueError::new_err(format!("unknown kind of sink: {other}"))),
-        };
-        let format = get("format")?;
-        let format = match format.cast::<PyString>() {
-            Ok(reason) => Err(reason.extract()?),
-            Err(_) => Ok(FormatParts::read(&format)?),
-        };
-        result.verdict = Verdict::Adopted(Box::new(Adoption {
-            definition: SinkDefinition { kind, descriptor },
-            terminator,
-            stream: text_stream,
-            errors: get("errors")?.extract()?,
-            interactive: get("interactive")?.extract()?,
-            format,
-            kept,
-        }));
-        for class in get("types")?.cast::<PyTuple>()?.iter() {
-            let class = owned(&class);
-            // SAFETY: a live type, attached.
-            let tag = unsafe { plan::assigned_tag(class.as_ptr()) };
-            result.types.push((class, tag));
-        }
-        for part in get("parts")?.cast::<PyTuple>()?.iter() {
-            let (part, seen) = part.extract::<(Bound<'_, PyAny>, u64)>()?;
-            result.parts.push(Part::watch(part.as_ptr() as usize).as_seen(seen));
-        }
-        Ok(result)
-    }
-}
-
-fn rules(name: &str) -> PyResult<RotationRules> {
-    match name {
-        "early" => Ok(RotationRules::Early),
-        "current" => Ok(RotationRules::Current),
-        "together" => Ok(RotationRules::Together { compress: None }),
-        "together.gzip" => Ok(RotationRules::Together { compress: Some(Compression::Gzip) }),
-        "together.zstd" => Ok(RotationRules::Together { compress: Some(Compression::Zstd) }),
-        other => Err(PyValueError::new_err(format!("unknown rules of rotation: {other}"))),
-    }
-}
-
-fn rotating(path: String, options: &Bound<'_, PyAny>) -> PyResult<SinkKind> {
-    let (max_bytes, backup_count, terminator_chars, rules): (_, _, _, String) = options.extract()?;
-    let rules = self::rules(&rules)?;
-    Ok(SinkKind::RotatingFile { path, max_bytes, backup_count, terminator_chars, rules })
-}
-
-fn timed(path: String, options: &Bound<'_, PyAny>) -> PyResult<SinkKind> {
-    type Options = (String, u32, u32, bool, Option<u32>, i64, String);
-    let (when, interval, backup_count, utc, at_time_seconds, rollover_at, rules): Options = options.extract()?;
-    let zone = if utc { Zone::Utc } else { Zone::Local };
-    let rules = self::rules(&rules)?;
-    let rollover_at = Some(rollover_at);
-    Ok(SinkKind::TimedRotatingFile { path, when, interval, backup_count, zone, at_time_seconds, rollover_at, rules })
-}
-
 impl Adoption {
     /// Whether its records may go by value: the collector can follow its formatter, and it is a file.
     pub fn may_go_by_value(&self) -> bool {
@@ -710,68 +631,6 @@ impl Adoption {
             _ => Some(sink),
         };
         TextStream { after, ..self.stream }
-    }
-}
-
-impl FormatParts {
-    fn read(answer: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let get = |name: &str| answer.getattr(name);
-        let style: String = get("style")?.extract()?;
-        let layout = match style.as_str() {
-            "json" => Layout::Json {
-                fields: get("fields")?.extract()?,
-                extras: if get("extras")?.extract()? { Extras::Append } else { Extras::Omit },
-            },
-            "entry" => Layout::Entry,
-            _ => Layout::Text {
-                style: match style.as_str() {
-                    "%" => Style::Percent,
-                    "{" => Style::Brace,
-                    "$" => Style::Dollar,
-                    other => return Err(PyValueError::new_err(format!("unknown style: {other}"))),
-                },
-                template: get("template")?.extract()?,
-            },
-        };
-        Ok(Self {
-            layout,
-            date_format: get("datefmt")?.extract()?,
-            default_time_format: get("default_time_format")?.extract()?,
-            default_msec_format: get("default_msec_format")?.extract()?,
-            zone: if get("utc")?.extract()? { Zone::Utc } else { Zone::Local },
-            level_names: get("level_names")?.extract()?,
-        })
-    }
-
-    /// Whether a text shows the attribute, or may.
-    pub fn mentions(&self, attribute: &str) -> bool {
-        match &self.layout {
-            Layout::Text { template, .. } => template.contains(attribute),
-            Layout::Json { fields, .. } => fields.iter().any(|(_, shown)| shown == attribute),
-            Layout::Entry => true,
-        }
-    }
-
-    /// Whether the attributes of a record are passed as keywords, whose names have to be text.
-    pub fn takes_keywords(&self) -> bool {
-        !matches!(self.layout, Layout::Text { style: Style::Percent, .. })
-    }
-
-    /// The whole specification, for a sink with that terminator.
-    pub fn spec(&self, world: &crate::world::World, terminator: &str) -> FormatSpec {
-        FormatSpec {
-            layout: self.layout.clone(),
-            date_format: self.date_format.clone(),
-            default_time_format: self.default_time_format.clone(),
-            default_msec_format: self.default_msec_format.clone(),
-            zone: self.zone,
-            level_names: self.level_names.as_ref().unwrap_or(&world.level_names).clone(),
-            start_time_ns: world.start_time_ns,
-            arithmetic: world.arithmetic,
-            python_minor: world.python_minor,
-            process_id: if world.shows_process { std::process::id() } else { 0 },
-            terminator: terminator.to_owned(),
-        }
     }
 }
 

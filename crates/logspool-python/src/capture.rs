@@ -80,8 +80,10 @@ unsafe fn plan_first(logger: *mut PyObject, level: Level, call: Call) -> Outcome
     // SAFETY: passed on.
     unsafe {
         environment::refresh();
-        if !plans::holds(logger) {
-            match planning::make(logger) {
+        // A plan that is made from here on serves this call, also when other threads change something meanwhile.
+        let since = environment::epoch();
+        if !plans::serves(logger, since) {
+            match planning::make(logger, since) {
                 planning::Made::Plan => {}
                 planning::Made::NotNow => return Outcome::Stock,
                 planning::Made::Raised => return Outcome::Raised,
@@ -89,8 +91,7 @@ unsafe fn plan_first(logger: *mut PyObject, level: Level, call: Call) -> Outcome
         }
         let Some(plan) = plans::find(logger) else { return Outcome::Stock };
         let plan = &*plan;
-        // A plan that is stale at once (another thread changes things): stock logging, and again next time.
-        if !plan.gate_holds() {
+        if !plan.serves(since) {
             tries::in_vain();
             return Outcome::Stock;
         }
@@ -109,7 +110,7 @@ unsafe fn plan_first(logger: *mut PyObject, level: Level, call: Call) -> Outcome
         // Asking may have run foreign code, which may have replaced the plan.
         let Some(plan) = plans::find(logger) else { return Outcome::Stock };
         if (*plan).opens(level.number) {
-            match planning::open_streams(logger, level.number) {
+            match planning::open_streams(logger, level.number, since) {
                 planning::Made::Plan => {}
                 planning::Made::NotNow => return Outcome::Stock,
                 planning::Made::Raised => return Outcome::Raised,
@@ -117,7 +118,7 @@ unsafe fn plan_first(logger: *mut PyObject, level: Level, call: Call) -> Outcome
         }
         let Some(plan) = plans::find(logger) else { return Outcome::Stock };
         let plan = &*plan;
-        if !plan.fresh() {
+        if !plan.serves(since) {
             tries::in_vain();
             return Outcome::Stock;
         }
@@ -220,7 +221,7 @@ unsafe fn send(
         }
         let site = message::add(&mut pieces, &site, route.made_under.generation, call.arguments, call.count)?;
         stream::empty_buffers(lender.streams(route.streams))?;
-        if !route.made_under.holds() {
+        if !route.made_under.holds() && !route.made_under.serves_call() {
             return Err(Failure::Stock);
         }
         let head = Head { len: 0, site, route: id, level: level.number, flags: 0, ticks: 0 };

@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use crate::adoption::{self, Adoption, State, Verdict};
 use crate::environment;
 use crate::leaving;
-use crate::message::Failure;
+use crate::message::{self, Failure};
 use crate::methods::{self, Method};
 use crate::names::names;
 use crate::object::{self, Owned};
@@ -85,8 +85,29 @@ pub unsafe fn emit(
             if !methods::passed(barrier) {
                 return std::ptr::null_mut();
             }
+            return with_made_text(*arguments, || methods::call_stock(method, handler, arguments, 1, keywords));
         }
         methods::call_stock(method, handler, arguments, count as usize, keywords)
+    }
+}
+
+/// Runs a stock method on a record whose message may have been made into text already: not a second time.
+unsafe fn with_made_text(record: *mut PyObject, stock: impl FnOnce() -> *mut PyObject) -> *mut PyObject {
+    // SAFETY: live objects, attached.
+    unsafe {
+        let made = object::attribute(record, names().msg.as_ptr())
+            .and_then(|message| Some((message::take_made(message.as_ptr())?, message)));
+        let Some((made, message)) = made else { return stock() };
+        let set = |value: &Owned| {
+            if ffi::PyObject_SetAttr(record, names().msg.as_ptr(), value.as_ptr()) != 0 {
+                ffi::PyErr_Clear();
+            }
+        };
+        set(&made);
+        let result = stock();
+        let _error = object::ErrorKept::take();
+        set(&message);
+        result
     }
 }
 
@@ -108,7 +129,10 @@ pub unsafe fn handle(
             match queue_by_value(handler, *arguments) {
                 ByValue::Done if wait_if_direct(handler) => return passed_filters(*arguments),
                 ByValue::Done | ByValue::Raised => return std::ptr::null_mut(),
-                ByValue::No => {}
+                ByValue::No => {
+                    let call = || methods::call_stock(Method::HandlerHandle, handler, arguments, 1, keywords);
+                    return with_made_text(*arguments, call);
+                }
             }
         }
         methods::call_stock(Method::HandlerHandle, handler, arguments, count as usize, keywords)
@@ -166,7 +190,7 @@ enum Line {
     StockAfterQueue,
     /// `uninstall()` has begun: all lines are stock logging's, and come after what their thread has queued.
     Uninstalling,
-    /// The sink was closed or the process forked meanwhile, and stock logging has no way to where this goes.
+    /// The handler changed, or its sink was closed or the process forked and stock logging has no way to where this goes.
     Again,
     /// An error that no handler catches is set.
     Raised,
@@ -216,7 +240,7 @@ unsafe fn queue_by_value(handler: *mut PyObject, record: *mut PyObject) -> ByVal
             Err(_) => return ByValue::No,
         };
         let Verdict::Adopted(adoption) = &state.verdict else { return ByValue::No };
-        if !adoption.may_go_by_value() {
+        if !adoption.may_go_by_value() || !state.holds() {
             return ByValue::No;
         }
         let Some((sink, made_under)) = destination(&state, handler) else { return ByValue::No };
@@ -236,10 +260,15 @@ unsafe fn queue_line(method: Method, handler: *mut PyObject, record: *mut PyObje
             // The stock `emit` of a subclass has just decided about a rollover: the sink must not do so again.
             return Line::StockAfterQueue;
         }
-        let Some((sink, made_under)) = destination(&state, handler) else { return stock(handler) };
-        if adoption.may_go_by_value() {
+        let Some((sink, made_under)) = destination(&state, handler) else {
+            return if state.is_gone() { Line::Again } else { stock(handler) };
+        };
+        if adoption.may_go_by_value() && state.holds() {
+            message::take_broken();
             match crate::record::queue(&state, adoption, sink, handler, record, made_under) {
                 ByValue::Done => return Line::Queued,
+                // Its formatter would raise, too: stock logging reports it, and makes the text once.
+                ByValue::No if message::take_broken() => return Line::StockAfterQueue,
                 ByValue::No => {}
                 ByValue::Raised => return Line::Raised,
             }

@@ -8,6 +8,7 @@
 //!
 //! Atomics outside `queue`: epoch and recorded versions are read without a lock by every logging call.
 
+use std::cell::Cell;
 use std::sync::Mutex;
 use std::sync::atomic::{
     AtomicPtr, AtomicU64, AtomicUsize,
@@ -30,7 +31,18 @@ pub fn epoch() -> u64 {
 
 /// Makes every plan stale, but no description: loggers, handlers or sinks changed.
 pub fn move_plans() {
-    EPOCH.fetch_add(1, Release);
+    let epoch = EPOCH.fetch_add(1, Release) + 1;
+    let _ = OWN_EPOCH.try_with(|own| own.set(epoch));
+}
+
+thread_local! {
+    /// The last epoch that this thread began.
+    static OWN_EPOCH: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Whether this thread has begun no epoch after that one: what changed since was changed by others, at the same time.
+pub fn only_others_moved(epoch: u64) -> bool {
+    OWN_EPOCH.try_with(Cell::get).is_ok_and(|own| own <= epoch)
 }
 
 /// Moves whenever something changed that descriptions of all handlers and classes may depend on: the module globals

@@ -26,8 +26,17 @@ use crate::plans;
 #[derive(Clone)]
 enum Watched {
     Logger,
-    /// A handler, a formatter or its style, and how often it has changed.
-    Part(Arc<AtomicU64>),
+    /// A handler, a formatter or its style.
+    Part(Arc<Changes>),
+}
+
+/// How often a handler, a formatter or a style has changed.
+#[derive(Default)]
+struct Changes {
+    /// In all but `formatter`.
+    itself: AtomicU64,
+    /// In `formatter`, which handlers have.
+    formatter: AtomicU64,
 }
 
 /// Objects that plans depend on, by address. One that died stays in: another object at its address only makes plans
@@ -44,24 +53,35 @@ pub fn watch_loggers(loggers: impl IntoIterator<Item = usize>) {
 }
 
 /// A handler, a formatter or its style that a description was made from.
+#[derive(Clone)]
 pub struct Part {
-    changes: Arc<AtomicU64>,
+    changes: Arc<Changes>,
+    counter: fn(&Changes) -> &AtomicU64,
     seen: u64,
 }
 
 impl Part {
     /// Starts to watch the object at that address, before it is looked at.
     pub fn watch(object: usize) -> Self {
+        Self::watch_counter(object, |changes| &changes.itself)
+    }
+
+    /// Starts to watch which formatter the handler at that address has.
+    pub fn watch_formatter_of(handler: usize) -> Self {
+        Self::watch_counter(handler, |changes| &changes.formatter)
+    }
+
+    fn watch_counter(object: usize, counter: fn(&Changes) -> &AtomicU64) -> Self {
         let changes = with_watched(|watched| match watched.get(&object) {
             Some(Watched::Part(changes)) => changes.clone(),
             _ => {
-                let changes = Arc::new(AtomicU64::new(0));
+                let changes = Arc::new(Changes::default());
                 watched.insert(object, Watched::Part(changes.clone()));
                 changes
             }
         });
-        let seen = changes.load(Acquire);
-        Self { changes, seen }
+        let seen = counter(&changes).load(Acquire);
+        Self { changes, counter, seen }
     }
 
     /// The part, as it was after `seen` changes.
@@ -77,7 +97,7 @@ impl Part {
     /// Whether it has not changed since.
     pub fn holds(&self) -> bool {
         // Acquire pairs with the Release in `make_stale`.
-        self.changes.load(Acquire) == self.seen
+        (self.counter)(&self.changes).load(Acquire) == self.seen
     }
 }
 
@@ -86,6 +106,7 @@ pub fn forget_all() {
     let gone = WATCHED.lock().unwrap_or_else(PoisonError::into_inner).take();
     for object in gone.into_iter().flat_map(HashMap::into_values) {
         make_stale(&object, Effect::Changed);
+        make_stale(&object, Effect::Formatter);
     }
 }
 
@@ -104,14 +125,20 @@ enum Effect {
     Release,
     /// Plans, and the description of the handler or formatter.
     Changed,
+    /// Plans, and what is known of a handler's formatter.
+    Formatter,
     /// All of this.
     All,
 }
 
 /// Makes stale what an assignment to the object affects.
 fn make_stale(object: &Watched, effect: Effect) {
-    if let (Watched::Part(changes), Effect::Changed | Effect::All) = (object, effect) {
-        changes.fetch_add(1, Release);
+    if let Watched::Part(changes) = object {
+        match effect {
+            Effect::Changed | Effect::All => changes.itself.fetch_add(1, Release),
+            Effect::Formatter => changes.formatter.fetch_add(1, Release),
+            Effect::Nothing | Effect::Plans | Effect::Release => 0,
+        };
     }
     environment::move_plans();
 }
@@ -147,11 +174,30 @@ fn effect_on_part(name: &str) -> Option<Effect> {
         "level" => Some(Effect::Plans),
         "filters" => Some(Effect::Release),
         "__class__" | "__dict__" => Some(Effect::All),
-        "formatter" | "stream" | "terminator" | "lock" | "mode" | "encoding" | "errors" | "delay" | "baseFilename"
-        | "_closed" | "_style" | "_fmt" | "datefmt" | "_defaults" | "_tpl" | "maxBytes" | "backupCount" | "when"
-        | "interval" | "utc" | "atTime" | "rolloverAt" | "suffix" | "extMatch" | "dayOfWeek" | "dev" | "ino"
-        | "_builtin_open" => Some(Effect::Changed),
+        "formatter" => Some(Effect::Formatter),
+        "stream" | "terminator" | "lock" | "mode" | "encoding" | "errors" | "delay" | "baseFilename" | "_closed"
+        | "_style" | "_fmt" | "datefmt" | "_defaults" | "_tpl" | "maxBytes" | "backupCount" | "when" | "interval"
+        | "utc" | "atTime" | "rolloverAt" | "suffix" | "extMatch" | "dayOfWeek" | "dev" | "ino" | "_builtin_open" => {
+            Some(Effect::Changed)
+        }
         _ => None,
+    }
+}
+
+/// Whether an attribute of the object itself already has that value.
+fn is_same(object: *mut PyObject, name: *mut PyObject, value: *mut PyObject) -> bool {
+    if value.is_null() || hides_attribute(object, name) {
+        return false;
+    }
+    // SAFETY: live objects, attached. The class has nothing of that name: only the object's own attributes are looked
+    // into.
+    unsafe {
+        let _error = object::ErrorKept::take();
+        let now = object::Owned::steal(ffi::PyObject_GenericGetAttr(object, name));
+        if now.is_none() {
+            ffi::PyErr_Clear();
+        }
+        now.is_some_and(|now| now.as_ptr() == value)
     }
 }
 
@@ -204,7 +250,7 @@ pub unsafe extern "C" fn delete_attribute(
 unsafe fn change(object: *mut PyObject, name: *mut PyObject, value: *mut PyObject) -> *mut PyObject {
     let watched = watched(object);
     let effect = watched.as_ref().map_or(Effect::Nothing, |watched| effect(watched, object, name));
-    let watched = watched.filter(|_| effect != Effect::Nothing);
+    let watched = watched.filter(|_| effect != Effect::Nothing && !is_same(object, name, value));
     if let Some(watched) = &watched {
         // SAFETY: attached; live objects.
         if !unsafe { methods::passed(before(object, name, value)) } {

@@ -2,7 +2,10 @@
 //!
 //! Stop on the line: *capture*. Everything that may run foreign code (`str()` of the message, `%` of an
 //! argument that is no builtin value) happens here, before a byte is reserved.
+//! What foreign code has made of a message that cannot be formatted is kept ([`take_made`]), so that stock logging,
+//! which reports the error, does not run it again.
 
+use std::cell::Cell;
 use std::sync::OnceLock;
 
 use logspool::format::Acceptance;
@@ -14,7 +17,7 @@ use crate::leaving;
 use crate::object::{self, Owned};
 use crate::pieces::Pieces;
 use crate::site::{BoundTemplate, Site, SiteName};
-use crate::template::Kind;
+use crate::template::{Directive, Kind};
 use crate::values;
 
 /// Why no message was made.
@@ -46,6 +49,50 @@ impl From<PyErr> for Failure {
 
 /// `collections.abc.Mapping`: a single such argument is the mapping of `%(key)s` directives.
 static MAPPING: OnceLock<Owned> = OnceLock::new();
+
+/// `_texts.MadeText`
+static MADE_TEXT: OnceLock<Owned> = OnceLock::new();
+
+/// Remembers `_texts.MadeText`. The first call counts.
+pub fn set_made_text(class: Owned) {
+    let _ = MADE_TEXT.set(class);
+}
+
+/// A message object and the `MadeText` that stands for it in stock logging's call.
+struct Made {
+    message: usize,
+    stand_in: Owned,
+}
+
+thread_local! {
+    /// Set where the message of a call cannot be formatted after its text was made; taken by that call. Holds nothing
+    /// between calls, so that the end of a thread, which is not attached, drops nothing.
+    static MADE: Cell<Option<Made>> = const { Cell::new(None) };
+    /// Whether the last message could not be formatted.
+    static BROKEN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What stands for `message` in stock logging's call, where its text was made before it failed.
+pub fn take_made(message: *mut PyObject) -> Option<Owned> {
+    let made = MADE.try_with(Cell::take).ok().flatten()?;
+    if made.message == message as usize {
+        return Some(made.stand_in);
+    }
+    // A finalizer logs while the call that failed ends.
+    let _ = MADE.try_with(|cell| cell.set(Some(made)));
+    None
+}
+
+/// Whether the message that was just tried cannot be formatted. Asks once.
+pub fn take_broken() -> bool {
+    BROKEN.try_with(Cell::take).unwrap_or(false)
+}
+
+/// Stock logging, because formatting raises.
+fn broken() -> Failure {
+    let _ = BROKEN.try_with(|broken| broken.set(true));
+    Failure::Stock
+}
 
 /// Remembers `collections.abc.Mapping`.
 pub fn set_mapping(class: Owned) {
@@ -81,7 +128,7 @@ pub unsafe fn add(
                     return add_text(pieces, site, generation, arguments, count);
                 }
                 if bound.template.directives.len() != values.len() {
-                    return Err(Failure::Stock);
+                    return Err(broken());
                 }
                 let id = add_name(pieces, bound.name(generation));
                 add_deferred(pieces, bound, values)?;
@@ -130,12 +177,27 @@ unsafe fn add_deferred(pieces: &mut Pieces, bound: &BoundTemplate, arguments: &[
                         return Err(Failure::Stock);
                     }
                 }
-                Acceptance::RenderInCaller => add_rendered(pieces, directive.render(argument))?,
-                Acceptance::Mismatch => return Err(Failure::Stock),
+                Acceptance::RenderInCaller => {
+                    // It may run foreign code, which stock logging must not run again for an argument further on.
+                    if kind == Kind::Other && !fit(bound, arguments) {
+                        return Err(broken());
+                    }
+                    add_rendered(pieces, directive.render(argument))?;
+                }
+                Acceptance::Mismatch => return Err(broken()),
             }
         }
     }
     Ok(())
+}
+
+/// Whether each argument is of a kind that its directive takes.
+unsafe fn fit(bound: &BoundTemplate, arguments: &[*mut PyObject]) -> bool {
+    // SAFETY: live arguments.
+    let accepts = |(directive, &argument): (&Directive, &*mut PyObject)| unsafe {
+        directive.accepts(values::kind_of(argument)) != Acceptance::Mismatch
+    };
+    bound.template.directives.iter().zip(arguments).all(accepts)
 }
 
 unsafe fn add_rendered(pieces: &mut Pieces, text: Option<Owned>) -> Result<(), Failure> {
@@ -226,12 +288,50 @@ unsafe fn add_text(
         } else {
             Owned::steal(leaving::str(message)).ok_or_else(|| failure())?
         };
-        let text = if count == 1 { Some(text) } else { percent(&text, arguments.add(1), count - 1)? };
+        let text = if count == 1 { Some(text) } else { format_text(message, &text, arguments, count)? };
         if text.as_ref().is_some_and(|text| ffi::PyUnicode_Check(text.as_ptr()) == 0) {
             return Err(Failure::Stock);
         }
         add_owned(pieces, tag::MESSAGE, text)?;
         Ok(id)
+    }
+}
+
+/// `text % arguments`, for the text of `message`. Where that raises, the text is kept for stock logging.
+unsafe fn format_text(
+    message: *mut PyObject,
+    text: &Owned,
+    arguments: *const *mut PyObject,
+    count: usize,
+) -> Result<Option<Owned>, Failure> {
+    // SAFETY: `count` live arguments.
+    unsafe {
+        match percent(text, arguments.add(1), count - 1) {
+            Ok(None) => {}
+            other => return other,
+        }
+        let failure = failure();
+        if matches!(failure, Failure::Stock) {
+            let _ = BROKEN.try_with(|broken| broken.set(true));
+            keep_made(message, text);
+        }
+        Err(failure)
+    }
+}
+
+/// Keeps the text of a message that is no `str`.
+unsafe fn keep_made(message: *mut PyObject, text: &Owned) {
+    // SAFETY: live objects, attached; the class is ours.
+    unsafe {
+        let Some(class) = MADE_TEXT.get().filter(|_| message != text.as_ptr()) else { return };
+        let arguments = [message, text.as_ptr()];
+        let made = Owned::steal(ffi::PyObject_Vectorcall(class.as_ptr(), arguments.as_ptr(), 2, std::ptr::null_mut()));
+        match made {
+            Some(stand_in) => {
+                let _ = MADE.try_with(|cell| cell.set(Some(Made { message: message as usize, stand_in })));
+            }
+            None => ffi::PyErr_Clear(),
+        }
     }
 }
 

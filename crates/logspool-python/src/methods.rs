@@ -18,6 +18,7 @@ use crate::capture::{self, Level, Outcome};
 use crate::emit;
 use crate::hooks;
 use crate::leaving;
+use crate::message;
 use crate::object::{self, Call, ErrorKept, Owned};
 use crate::options;
 
@@ -161,8 +162,27 @@ unsafe fn level_call(
             if let Some(result) = native_call(logger, level, Call { arguments, count, keywords }) {
                 return result;
             }
+            return stock_call(method, logger, Call { arguments, count, keywords }, 0);
         }
         emit::inside(|| call_stock(method, logger, arguments, count, keywords))
+    }
+}
+
+/// Leaves a call to stock logging whose native way ended before it left a trace. The text of the message, argument
+/// number `index`, is not made a second time.
+#[cold]
+#[inline(never)]
+unsafe fn stock_call(method: Method, logger: *mut PyObject, call: Call, index: usize) -> *mut PyObject {
+    let Call { arguments, count, keywords } = call;
+    // SAFETY: as the caller says: `count` live arguments and one per keyword.
+    unsafe {
+        let Some(made) = message::take_made(*arguments.add(index)) else {
+            return emit::inside(|| call_stock(method, logger, arguments, count, keywords));
+        };
+        let named = if keywords.is_null() { 0 } else { ffi::PyTuple_GET_SIZE(keywords) as usize };
+        let mut values = std::slice::from_raw_parts(arguments, count + named).to_vec();
+        values[index] = made.as_ptr();
+        emit::inside(|| call_stock(method, logger, values.as_ptr(), count, keywords))
     }
 }
 
@@ -239,10 +259,11 @@ unsafe extern "C" fn log(
     unsafe {
         let count = count as usize;
         if count >= 2 {
-            let call = Call { arguments, count, keywords }.rest();
-            if let Some(result) = level_of(*arguments).and_then(|level| native_call(logger, level, call)) {
+            let call = Call { arguments, count, keywords };
+            if let Some(result) = level_of(*arguments).and_then(|level| native_call(logger, level, call.rest())) {
                 return result;
             }
+            return stock_call(Method::Log, logger, call, 1);
         }
         emit::inside(|| call_stock(Method::Log, logger, arguments, count, keywords))
     }

@@ -126,15 +126,33 @@ mod native {
         born.duration_since(std::time::UNIX_EPOCH).ok().map(|since| since.as_secs())
     }
 
+    /// Make this copy of the library the one that has the queue of the process.
+    #[pyfunction]
+    fn claim() -> PyResult<()> {
+        logspool::copies::claim().map_err(|other| PyRuntimeError::new_err(other.to_string()))
+    }
+
+    /// Return the system calls that do not work here, one dict each, with what is weaker because of it. `forks`: look
+    /// also in a forked child.
+    #[pyfunction]
+    #[pyo3(signature = (*, forks=false))]
+    fn missing_calls(py: Python<'_>, forks: bool) -> PyResult<Bound<'_, PyList>> {
+        if forks {
+            logspool::kernel::try_wipe_on_fork();
+        }
+        report::missing_calls(py)
+    }
+
     /// Hand over the Python half: functions of `_adopt.py` and the objects that stock logging reads.
     #[pyfunction]
-    #[pyo3(signature = (*, describe, classify_logger, open_streams, world, logger_methods, lock, record_class, source_file,
+    #[pyo3(signature = (*, describe, describe_format, classify_logger, open_streams, world, logger_methods, lock, record_class, source_file,
         mapping, active_threads, current_thread, thread_class, modules, bound_fields, exception_text, stack_text,
-        record_names))]
+        made_text, record_names))]
     #[allow(clippy::too_many_arguments)]
     fn connect(
         py: Python<'_>,
         describe: Py<PyAny>,
+        describe_format: Py<PyAny>,
         classify_logger: Py<PyAny>,
         open_streams: Py<PyAny>,
         world: Py<PyAny>,
@@ -150,6 +168,7 @@ mod native {
         bound_fields: &Bound<'_, PyAny>,
         exception_text: &Bound<'_, PyAny>,
         stack_text: &Bound<'_, PyAny>,
+        made_text: &Bound<'_, PyAny>,
         record_names: &Bound<'_, PyFrozenSet>,
     ) -> PyResult<()> {
         // SAFETY: attached.
@@ -159,6 +178,7 @@ mod native {
         }
         site::set_source_file(source_file);
         message::set_mapping(Owned::of(mapping));
+        message::set_made_text(Owned::of(made_text));
         keywords::set_makers(keywords::Makers {
             exception_text: Owned::of(exception_text),
             stack_text: Owned::of(stack_text),
@@ -176,6 +196,7 @@ mod native {
         let forget = wrap_pyfunction!(forget_dead, py)?.into_any().unbind();
         planning::set_adopt(Adopt {
             describe,
+            describe_format,
             classify_logger,
             open_streams,
             world,

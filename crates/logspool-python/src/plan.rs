@@ -164,8 +164,8 @@ pub struct ListShape {
 pub struct Plan {
     /// Address of the logger, for the cache.
     pub logger: usize,
-    /// Epoch under which the plan was made.
-    pub epoch: u64,
+    /// What the plan was made under.
+    pub made_under: MadeUnder,
     /// `logger.disabled` as the epoch guards it.
     pub disabled: bool,
     /// `logger._cache`, an exact dict; `None` leaves the question of the level to stock logging.
@@ -305,7 +305,8 @@ impl Plan {
     #[inline(always)]
     pub fn gate_holds(&self) -> bool {
         // SAFETY: the type is kept alive by the plan.
-        self.epoch == environment::epoch() && unsafe { version_tag(self.types[0].0.as_ptr()) } == self.types[0].1
+        self.made_under.epoch == environment::epoch()
+            && unsafe { version_tag(self.types[0].0.as_ptr()) } == self.types[0].1
     }
 
     /// Whether everything the plan was made from is as it was. Runs no foreign code.
@@ -315,10 +316,28 @@ impl Plan {
     /// Attached.
     #[inline(always)]
     pub unsafe fn fresh(&self) -> bool {
+        // SAFETY: attached.
+        unsafe { self.made_under.epoch == environment::epoch() && self.inputs_hold() }
+    }
+
+    /// Whether the plan serves a call that began in the epoch `since`: it is fresh, or was made since then and only
+    /// other threads have changed something meanwhile.
+    ///
+    /// # Safety
+    ///
+    /// Attached.
+    pub unsafe fn serves(&self, since: u64) -> bool {
+        let is_new = self.made_under.epoch >= since && self.made_under.serves_call();
+        // SAFETY: passed on.
+        (is_new || self.made_under.epoch == environment::epoch()) && unsafe { self.inputs_hold() }
+    }
+
+    /// Whether what no epoch tells of is as it was.
+    #[inline(always)]
+    unsafe fn inputs_hold(&self) -> bool {
         // SAFETY: types and lists are kept alive by the plan.
         unsafe {
             environment::unmoved()
-                && self.epoch == environment::epoch()
                 && self.route.as_ref().is_none_or(|route| route.made_under.generation == pipeline::generation())
                 && self.types.iter().all(|(class, tag)| version_tag(class.as_ptr()) == *tag)
                 && self.words.iter().all(|word| word.holds())

@@ -33,6 +33,8 @@ use crate::world::{World, world};
 pub struct Adopt {
     /// `describe(handler) -> str | Adoption`
     pub describe: Py<PyAny>,
+    /// `describe_format(handler) -> Format`
+    pub describe_format: Py<PyAny>,
     /// `classify_logger(cls) -> str`: why calls of its loggers must stay stock, or "".
     pub classify_logger: Py<PyAny>,
     /// `open_streams(logger, level)`
@@ -107,12 +109,12 @@ fn plain_weak_reference(object: &Bound<'_, PyAny>) -> Option<Owned> {
     reference
 }
 
-/// Makes the plan of `logger`.
+/// Makes the plan of `logger` for a call that began in the epoch `since`.
 ///
 /// # Safety
 ///
 /// `logger` is a live instance of `logging.Logger`; attached.
-pub unsafe fn make(logger: *mut PyObject) -> Made {
+pub unsafe fn make(logger: *mut PyObject, since: u64) -> Made {
     if !installed() || tries::given_up() {
         return Made::NotNow;
     }
@@ -124,18 +126,35 @@ pub unsafe fn make(logger: *mut PyObject) -> Made {
     // SAFETY: a live object, as the caller says.
     let logger = unsafe { Bound::from_borrowed_ptr(py, logger) };
     let made = aside(|| {
+        // Mostly all handlers are known, and nobody has to wait.
+        if let Some(made) = caught(|| make_once(adopt, &logger, Lock::Free))? {
+            return Ok(made);
+        }
         adoption::await_orphans(py).map_err(|error| Failure::interrupted(py, error))?;
         under_lock(adopt, py, || {
             // Another thread may have made it while this one waited for the lock.
             // SAFETY: attached.
-            if unsafe { plans::holds(logger.as_ptr()) } {
+            if unsafe { plans::serves(logger.as_ptr(), since) } {
                 return Ok(Made::Plan);
             }
-            let made = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| make_locked(adopt, &logger)));
-            made.unwrap_or(Ok(Made::NotNow))
+            caught(|| make_locked(adopt, &logger)).map(|made| made.unwrap_or(Made::NotNow))
         })
     });
     made.unwrap_or_else(Made::from)
+}
+
+/// Runs what makes a plan. A panic must not cross into the interpreter: then none is made.
+fn caught(make: impl FnOnce() -> Result<Option<Made>, Failure>) -> Result<Option<Made>, Failure> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(make)).unwrap_or(Ok(Some(Made::NotNow)))
+}
+
+/// Whether a plan is made under the planning lock.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lock {
+    /// It is: handlers are described, and sinks opened.
+    Held,
+    /// It is not: all of that has to be done already.
+    Free,
 }
 
 /// Runs what may raise beside the error that is set, which a logging call must not lose.
@@ -155,10 +174,13 @@ fn aside<T>(act: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
 ///
 /// As `act`, or a signal's handler raised while the lock was waited for.
 fn under_lock<T>(adopt: &Adopt, py: Python<'_>, act: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
-    let lock = adopt.lock.bind(py);
-    lock.call_method0("acquire").map_err(|error| Failure::interrupted(py, error))?;
+    adopt.lock.bind(py).call_method0("acquire").map_err(|error| Failure::interrupted(py, error))?;
+    then_unlock(adopt, py, act)
+}
+
+fn then_unlock<T>(adopt: &Adopt, py: Python<'_>, act: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     let result = act();
-    aside(|| Ok(lock.call_method0("release")?))?;
+    aside(|| Ok(adopt.lock.bind(py).call_method0("release")?))?;
     result
 }
 
@@ -168,7 +190,7 @@ fn under_lock<T>(adopt: &Adopt, py: Python<'_>, act: impl FnOnce() -> Result<T, 
 /// # Safety
 ///
 /// As for [`make`].
-pub unsafe fn open_streams(logger: *mut PyObject, level: u16) -> Made {
+pub unsafe fn open_streams(logger: *mut PyObject, level: u16, since: u64) -> Made {
     let Some(adopt) = ADOPT.get() else { return Made::NotNow };
     // SAFETY: attached, a live object.
     let (py, logger_object) = unsafe { (Python::assume_attached(), Owned::borrow(logger)) };
@@ -177,36 +199,39 @@ pub unsafe fn open_streams(logger: *mut PyObject, level: u16) -> Made {
     // Without the planning lock: `_open` may run code of others.
     match aside(|| Ok(adopt.open_streams.bind(py).call1((argument, level))?)) {
         // SAFETY: passed on.
-        Ok(_) => unsafe { make(logger) },
+        Ok(_) => unsafe { make(logger, since) },
         Err(failure) => failure.into(),
     }
 }
 
-fn make_locked(adopt: &Adopt, logger: &Bound<'_, PyAny>) -> Result<Made, Failure> {
+fn make_locked(adopt: &Adopt, logger: &Bound<'_, PyAny>) -> Result<Option<Made>, Failure> {
     for _ in 0..3 {
-        // Read first: a change from here on makes the plan stale, not wrong.
-        let under = MadeUnder::now();
-        // Asked again, after the epoch: `uninstall()` may have come while the lock was waited for.
-        if !installed() {
-            return Ok(Made::NotNow);
-        }
-        tries::count();
-        let made = make_once(adopt, logger, under);
+        let now = MadeUnder::now();
+        let made = make_once(adopt, logger, Lock::Held)?;
         // Defining the first id begins the pipeline (again, in a forked child), and giving up the sink that a handler
         // had makes what was known of it void.
-        if under.holds() || made.is_err() {
-            return made;
+        if now.serves_call() || !matches!(made, Some(Made::Plan)) {
+            return Ok(made);
         }
         tries::in_vain();
     }
-    Ok(Made::NotNow)
+    Ok(None)
 }
 
-fn make_once(adopt: &Adopt, logger: &Bound<'_, PyAny>, under: MadeUnder) -> Result<Made, Failure> {
+/// Makes a plan once; `None` where that needs the lock.
+fn make_once(adopt: &Adopt, logger: &Bound<'_, PyAny>, lock: Lock) -> Result<Option<Made>, Failure> {
     let py = logger.py();
+    // Read first: a change from here on makes the plan stale, not wrong.
+    let under = MadeUnder::now();
+    // Asked after the epoch: `uninstall()` may have come while the lock was waited for.
+    if !installed() {
+        return Ok(Some(Made::NotNow));
+    }
+    tries::count();
     let world = world(adopt, py, environment::descriptions())?;
     let mut builder = Builder {
         adopt,
+        lock,
         world: &world,
         types: Vec::new(),
         lists: Vec::new(),
@@ -232,13 +257,15 @@ fn make_once(adopt: &Adopt, logger: &Bound<'_, PyAny>, under: MadeUnder) -> Resu
     builder.note(u32::from(!world.reason.is_empty()), &world.reason);
     builder.class(adopt.record_class.bind(py).cast::<PyType>().map_err(PyErr::from)?)?;
     builder.instance(logger)?;
-    builder.chain(logger)?;
+    if !builder.chain(logger)? {
+        return Ok(None);
+    }
     if builder.handlers == 0 {
         builder.note(1, "no handler: stock logging uses logging.lastResort");
     }
     let name = logger.getattr("name")?;
     let name = name.cast::<PyString>().ok().and_then(|name| name.to_str().ok().map(str::to_owned));
-    let Some(name) = name else { return Ok(Made::NotNow) };
+    let Some(name) = name else { return Ok(Some(Made::NotNow)) };
     let disabled = logger.getattr("disabled")?.is_truthy()?;
     let gate_open = builder.gate_is_stock && !class_reason.contains(names::IS_ENABLED_FOR);
     let level_cache = logger.getattr("_cache").ok().filter(|cache| cache.is_exact_instance_of::<PyDict>());
@@ -256,7 +283,7 @@ fn make_once(adopt: &Adopt, logger: &Bound<'_, PyAny>, under: MadeUnder) -> Resu
     builder.kept.append(&mut builder.held);
     let plan = Plan {
         logger: own as usize,
-        epoch: under.epoch,
+        made_under: under,
         disabled: disabled && gate_open,
         level_cache: level_cache.filter(|_| gate_open).map(|cache| own_reference(&cache)),
         gates_version: AtomicU64::new(0),
@@ -275,7 +302,7 @@ fn make_once(adopt: &Adopt, logger: &Bound<'_, PyAny>, under: MadeUnder) -> Resu
     let reference = weak_reference(logger)?;
     // SAFETY: attached.
     unsafe { plans::put(plan, reference) };
-    Ok(Made::Plan)
+    Ok(Some(Made::Plan))
 }
 
 fn own_reference(object: &Bound<'_, PyAny>) -> Owned {
@@ -285,6 +312,7 @@ fn own_reference(object: &Bound<'_, PyAny>) -> Owned {
 
 struct Builder<'a> {
     adopt: &'a Adopt,
+    lock: Lock,
     world: &'a World,
     types: Vec<(Owned, u32)>,
     lists: Vec<ListShape>,
@@ -337,11 +365,18 @@ impl Builder<'_> {
         }
         // SAFETY: a live type, attached.
         let tag = unsafe { plan::assigned_tag(class.as_ptr()) };
+        self.class_as_seen(own_reference(class), tag);
+        Ok(())
+    }
+
+    /// Records a class with the version that it had when it was looked at.
+    fn class_as_seen(&mut self, class: Owned, tag: u32) {
         if tag == 0 {
             self.stock_above(0, "a class was changed so often that CPython gives it no version any more");
         }
-        self.types.push((own_reference(class), tag));
-        Ok(())
+        if !self.types.iter().any(|(known, seen)| known.as_ptr() == class.as_ptr() && *seen == tag) {
+            self.types.push((class, tag));
+        }
     }
 
     /// Attributes of the logger itself that would replace a method.
@@ -378,7 +413,8 @@ impl Builder<'_> {
         Ok(true)
     }
 
-    fn chain(&mut self, logger: &Bound<'_, PyAny>) -> Result<(), Failure> {
+    /// Walks the handlers of the logger and its parents; `false` where one needs the lock.
+    fn chain(&mut self, logger: &Bound<'_, PyAny>) -> Result<bool, Failure> {
         let py = logger.py();
         let names = names();
         let mut current = logger.clone();
@@ -390,32 +426,40 @@ impl Builder<'_> {
             if !self.list(&handlers)? {
                 self.stock_above(0, "logger.handlers is no plain list");
                 self.handlers += 1;
-                return Ok(());
+                return Ok(true);
             }
             for handler in handlers.cast::<PyList>().map_err(PyErr::from)?.iter() {
                 self.handlers += 1;
-                self.handler(&handler)?;
+                if !self.handler(&handler)? {
+                    return Ok(false);
+                }
             }
             if !current.getattr(text(py, &names.propagate))?.is_truthy()? {
-                return Ok(());
+                return Ok(true);
             }
             let parent = current.getattr(text(py, &names.parent))?;
             if parent.is_none() {
-                return Ok(());
+                return Ok(true);
             }
             current = parent;
         }
         self.stock_above(0, "the loggers' parents make a loop");
-        Ok(())
+        Ok(true)
     }
 
-    fn handler(&mut self, handler: &Bound<'_, PyAny>) -> Result<(), Failure> {
+    /// Looks at a handler; `false` where that needs the lock.
+    fn handler(&mut self, handler: &Bound<'_, PyAny>) -> Result<bool, Failure> {
         let py = handler.py();
-        let state = adoption::state(self.adopt.describe.bind(py), handler)?;
-        for (class, _) in &state.types {
-            // SAFETY: a live type kept by the state.
-            let class = unsafe { Bound::from_borrowed_ptr(py, class.as_ptr()) };
-            self.class(class.cast::<PyType>().map_err(PyErr::from)?)?;
+        let state = match self.lock {
+            Lock::Held => adoption::state(self.adopt, handler)?,
+            Lock::Free => match adoption::known(handler.as_ptr()).filter(|state| state.is_ready()) {
+                Some(state) => state,
+                None => return Ok(false),
+            },
+        };
+        for (class, tag) in state.types() {
+            // SAFETY: a live type kept by the state; attached.
+            self.class_as_seen(unsafe { Owned::borrow(class.as_ptr()) }, *tag);
         }
         self.class(&handler.get_type())?;
         for word in &state.words {
@@ -426,27 +470,27 @@ impl Builder<'_> {
         // SAFETY: kept by the state; attached.
         self.held.extend(state.held.iter().map(|object| unsafe { Owned::borrow(object.as_ptr()) }));
         if let Verdict::Null = state.verdict {
-            return Ok(());
+            return Ok(true);
         }
         let level = handler.getattr(text(py, &names().level));
         let level = level.ok().filter(|level| level.is_exact_instance_of::<PyInt>());
         let Some(level) = level.and_then(|level| level.extract::<i64>().ok()) else {
             self.stock_above(0, &format!("the level of {} is no int", described(handler)));
-            return Ok(());
+            return Ok(true);
         };
         if level > i64::from(u16::MAX) {
-            return Ok(());
+            return Ok(true);
         }
         let level = level.max(0) as u16;
         if let Verdict::Unopened(_) = state.verdict {
             self.opens_from = self.opens_from.min(u32::from(level));
-            return Ok(());
+            return Ok(true);
         }
         if let Err(reason) = self.target(handler, &state, level) {
             let reason = format!("{}: {reason}", described(handler));
             self.stock_above(u32::from(level), &reason);
         }
-        Ok(())
+        Ok(true)
     }
 
     fn target(&mut self, handler: &Bound<'_, PyAny>, state: &Arc<State>, min_level: u16) -> Result<(), String> {
@@ -640,11 +684,10 @@ pub fn last_stop(handler: *mut PyObject, name: &str) -> Result<Option<Vec<ListSh
 ///
 /// `handler` is live; attached.
 pub unsafe fn handler_state(handler: *mut PyObject) -> Result<Option<Arc<State>>, ()> {
-    if let Some(state) = adoption::known(handler) {
-        // Once another thread ends the interpreter no state is made, and this one keeps the order of its lines.
-        if state.holds() || leaving::another_ends() {
-            return Ok(Some(state));
-        }
+    let mut known = adoption::known(handler);
+    // Once another thread ends the interpreter no state is made, and this one keeps the order of its lines.
+    if known.as_ref().is_some_and(|state| state.holds() || leaving::another_ends()) {
+        return Ok(known);
     }
     let Some(adopt) = ADOPT.get() else { return Ok(None) };
     // As in `make`.
@@ -654,15 +697,22 @@ pub unsafe fn handler_state(handler: *mut PyObject) -> Result<Option<Arc<State>>
     // SAFETY: a live object, as the caller says.
     let handler = unsafe { Bound::from_borrowed_ptr(py, handler) };
     let state = aside(|| {
-        adoption::await_orphans(py).map_err(|error| Failure::interrupted(py, error))?;
-        under_lock(adopt, py, || {
+        let describe = || {
             // Asked again: `uninstall()` may have come while the lock was waited for.
             // SAFETY: a live object, attached.
             if !installed() && !unsafe { stands_alone(handler.as_ptr()) } {
                 return Err(Failure::Stock);
             }
-            adoption::state(adopt.describe.bind(py), &handler)
-        })
+            adoption::state(adopt, &handler)
+        };
+        // This thread holds the handler's lock, on which others wait. A line that is made here needs nothing of what is
+        // known of the formatter, so nobody waits for that.
+        if let Some(state) = known.take_if(|state| state.outlet_holds()) {
+            let locked = adopt.lock.bind(py).call_method1("acquire", (false,))?.is_truthy()?;
+            return if locked { then_unlock(adopt, py, describe) } else { Ok(state) };
+        }
+        adoption::await_orphans(py).map_err(|error| Failure::interrupted(py, error))?;
+        under_lock(adopt, py, describe)
     });
     message::unless_stock(state).map_err(|_| ())
 }

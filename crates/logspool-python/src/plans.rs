@@ -169,18 +169,14 @@ pub unsafe fn find(logger: *mut PyObject) -> Option<Reference> {
     }
 }
 
-/// Whether the logger has a plan that holds.
+/// Whether the logger has a plan that serves a call which began in the epoch `since`.
 ///
 /// # Safety
 ///
 /// Attached.
-pub unsafe fn holds(logger: *mut PyObject) -> bool {
+pub unsafe fn serves(logger: *mut PyObject, since: u64) -> bool {
     // SAFETY: attached; nothing foreign runs.
-    unsafe {
-        let Some(plan) = find(logger) else { return false };
-        let plan = &*plan;
-        plan.gate_holds() && plan.fresh()
-    }
+    unsafe { find(logger).is_some_and(|plan| (*plan).serves(since)) }
 }
 
 #[cold]

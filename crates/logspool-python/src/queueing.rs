@@ -48,6 +48,12 @@ impl MadeUnder {
         self.epoch == environment::epoch() && self.generation == pipeline::generation()
     }
 
+    /// Whether it serves the call in which it was made or met: other threads may have changed something meanwhile, and
+    /// nobody can tell whether that was before the call. What this thread itself changed, it has to see.
+    pub fn serves_call(self) -> bool {
+        self.holds() || self.may_push() && environment::only_others_moved(self.epoch)
+    }
+
     /// Whether what was made under it may still be pushed: the sinks are those that were open.
     #[inline(always)]
     pub fn may_push(self) -> bool {

@@ -7,6 +7,7 @@ use std::sync::Once;
 use std::time::Duration;
 
 use logspool::definition::SinkKind;
+use logspool::kernel;
 use logspool::meters::HistogramCounts;
 use logspool::openmetrics;
 use logspool::pipeline::{self, LEAST_FREE_BYTES};
@@ -238,6 +239,21 @@ pub fn names<'py>(py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
     dict.set_item("orphan_limit_bytes", MAX_ORPHAN_BYTES)?;
     dict.set_item("least_free_bytes", LEAST_FREE_BYTES)?;
     Ok(dict)
+}
+
+/// The system calls that do not work here, one dict each.
+pub fn missing_calls(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+    let list = PyList::empty(py);
+    for missing in kernel::missing() {
+        let dict = PyDict::new(py);
+        dict.set_item("name", missing.name)?;
+        dict.set_item("errno", missing.errno)?;
+        dict.set_item("weaker", missing.weaker)?;
+        dict.set_item("mend", missing.mend)?;
+        dict.set_item("costs_records", missing.costs_records)?;
+        list.append(dict)?;
+    }
+    Ok(list)
 }
 
 /// What dead processes left in `folder`, one dict each.

@@ -1,6 +1,8 @@
 //! Tells a forked child from its parent with one load.
 //!
-//! The kernel wipes one private page in every forked child (MADV_WIPEONFORK, Linux 4.14). It holds two numbers:
+//! The kernel wipes one private page in every forked child (MADV_WIPEONFORK, Linux 4.14). So does a handler that the C
+//! library calls in forked children: some kernels do not know the advice, and user-mode emulators accept it without doing
+//! it. The page holds two numbers:
 //!
 //! - the *turn* also moves when the native threads leave before a fork and when a segment is given up: a producer whose
 //!   turn is not the page's takes the slow way once;
@@ -9,9 +11,7 @@
 //!
 //! Atomics outside `queue` and `stats`: the page's address and its two words.
 
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
-
-use crate::kernel;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// Turn of a forked child that has not begun anew.
 pub const WIPED: u64 = 0;
@@ -20,15 +20,19 @@ pub const WIPED: u64 = 0;
 struct Page {
     turn: AtomicU64,
     process: AtomicU64,
+    /// Process id of the process that has the number.
+    pid: AtomicU32,
 }
 
 /// The page, once it is made; never unmapped.
 static PAGE: AtomicPtr<Page> = AtomicPtr::new(std::ptr::null_mut());
 
-/// The C library calls it in forked children on kernels without MADV_WIPEONFORK.
+/// The C library calls it in forked children.
 extern "C" fn wipe() {
     // SAFETY: stored by `make_page` and never unmapped.
-    if let Some(page) = unsafe { PAGE.load(Ordering::Acquire).as_ref() } {
+    let Some(page) = (unsafe { PAGE.load(Ordering::Acquire).as_ref() }) else { return };
+    // Where another handler has logged before this one, the child has begun anew already.
+    if page.pid.load(Ordering::Relaxed) != std::process::id() {
         page.turn.store(WIPED, Ordering::Relaxed);
         page.process.store(WIPED, Ordering::Relaxed);
     }
@@ -48,19 +52,18 @@ fn make_page() -> &'static Page {
     assert!(made != libc::MAP_FAILED, "the kernel refused one page of memory");
     let made = made.cast::<Page>();
     // SAFETY: the page is aligned, zeroed, and nobody else knows it yet.
-    unsafe {
+    let page = unsafe {
         libc::madvise(made.cast(), 4096, libc::MADV_WIPEONFORK);
-        (*made).turn.store(1, Ordering::Relaxed);
-    }
+        &*made
+    };
+    number_process(page);
+    page.turn.store(1, Ordering::Relaxed);
     // Release pairs with the Acquire of the loads: whoever finds the page finds its first turn.
     match PAGE.compare_exchange(std::ptr::null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => {
-            if !kernel::has_wipe_on_fork() {
-                // SAFETY: `wipe` only stores to memory that lives for ever.
-                unsafe { libc::pthread_atfork(None, None, Some(wipe)) };
-            }
-            // SAFETY: just made, and never unmapped from here on.
-            unsafe { &*made }
+            // SAFETY: `wipe` only stores to memory that lives for ever.
+            unsafe { libc::pthread_atfork(None, None, Some(wipe)) };
+            page
         }
         Err(other) => {
             // SAFETY: `made` was mapped above and nobody knows it; `other` is never unmapped.
@@ -85,6 +88,8 @@ pub fn turn() -> u64 {
 
 /// Begins another turn: every producer takes the slow way once. Ends the wiped state of a child.
 pub fn advance() -> u64 {
+    // Before the turn: `wipe` leaves alone what has a turn in this process.
+    process();
     // A static beside the page: a child continues where the parent's count was, so no turn comes twice.
     static LAST: AtomicU64 = AtomicU64::new(1);
     let next = LAST.fetch_add(1, Ordering::Relaxed) + 1;
@@ -96,19 +101,21 @@ pub fn advance() -> u64 {
 /// The number of this process, see the file head. Async-signal-safe once the page is made.
 #[inline]
 pub fn process() -> u64 {
-    let word = &page().process;
-    match word.load(Ordering::Relaxed) {
-        WIPED => number_process(word),
+    let page = page();
+    match page.process.load(Ordering::Relaxed) {
+        WIPED => number_process(page),
         number => number,
     }
 }
 
 #[cold]
-fn number_process(word: &AtomicU64) -> u64 {
+fn number_process(page: &Page) -> u64 {
     // A child continues where its parent's count was.
     static LAST: AtomicU64 = AtomicU64::new(0);
     let next = LAST.fetch_add(1, Ordering::Relaxed) + 1;
-    word.compare_exchange(WIPED, next, Ordering::Relaxed, Ordering::Relaxed).map_or_else(|other| other, |_| next)
+    page.pid.store(std::process::id(), Ordering::Relaxed);
+    let numbered = page.process.compare_exchange(WIPED, next, Ordering::Relaxed, Ordering::Relaxed);
+    numbered.map_or_else(|other| other, |_| next)
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ mod outlets;
 mod place;
 mod recovery;
 mod refused;
+mod relief;
 mod routes;
 mod signals;
 mod spooling;

@@ -8,6 +8,7 @@ from concurrent.futures import Future, TimeoutError
 from typing import TypeVar
 
 from logspool._native import Completions
+from logspool._options import seconds
 
 _T = TypeVar("_T")
 
@@ -18,7 +19,7 @@ def as_completed(futures: Iterable[Future[_T]], timeout: float | None = None) ->
     As `concurrent.futures.as_completed`, for a fraction of its cost with futures of a `Pool`; those of other
     executors may be among them. Raises `TimeoutError` where `timeout` seconds after this call some have not ended.
     """
-    deadline = None if timeout is None else time.monotonic() + timeout
+    deadline = None if timeout is None else time.monotonic() + seconds("timeout", timeout)
     completions = Completions()
     waiting = set(futures)
     for future in waiting:

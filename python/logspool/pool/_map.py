@@ -9,6 +9,8 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, TimeoutError
 from typing import TYPE_CHECKING, Any
 
+from logspool import _options
+
 if TYPE_CHECKING:
     from logspool.pool._pool import Pool
 
@@ -30,10 +32,11 @@ def run(
     ordered: bool,
 ) -> Iterator[Any]:
     """Begin a map and return the iterator over its results; see `Pool.map`."""
+    _options.check_callable("map", fn)
     for name, value in (("chunksize", chunksize), ("buffersize", buffersize)):
-        if value is not None and value < 1:
+        if value is not None and _options.whole(name, value) < 1:
             raise ValueError(f"{name} is {value}, expected 1 or more")
-    deadline = None if timeout is None else time.monotonic() + timeout
+    deadline = None if timeout is None else time.monotonic() + _options.seconds("timeout", timeout)
     if buffersize is None:
         chunks = _whole_chunks(iterables, chunksize, pool._max_workers)
         ahead = None

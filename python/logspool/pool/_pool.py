@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, _base
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
+from logspool import _options
 from logspool._native import EventLoop, PoolCore, Results, View, timers_after_fork
 from logspool._options import known_only
 from logspool.pool import _map
@@ -80,19 +81,23 @@ class Pool(PoolCore, Executor):
     ) -> None:
         if max_workers is None:
             max_workers = min(32, len(os.sched_getaffinity(0)) + 4)
-        if max_workers <= 0:
-            raise ValueError(f"max_workers must be greater than 0, not {max_workers}")
+        max_workers = _workers(max_workers)
+        queue_size = _options.whole("queue_size", queue_size)
         if queue_size < 0:
             raise ValueError(f"queue_size is {queue_size}, expected 0 (no limit) or more")
         for name, function in (("initializer", initializer), ("finalizer", finalizer)):
             if function is not None and not callable(function):
-                raise TypeError(f"{name} must be a callable")
+                raise TypeError(f"{name} must be a callable, not {function!r}")
+        for name, value in (("overflow", overflow), ("context", context)):
+            if not isinstance(value, str):
+                raise TypeError(f"{name} must be text, not {value!r}")
         if at_exit not in _AT_EXIT:
             raise ValueError(f"at_exit is {at_exit!r}, expected one of {', '.join(map(repr, _AT_EXIT))}")
         self._max_workers = max_workers
         self._queue_size = queue_size
-        if exit_timeout is not None and not exit_timeout >= 0:
-            raise ValueError(f"exit_timeout is {exit_timeout}, expected 0 or more seconds, or None")
+        for name, seconds in (("exit_timeout", exit_timeout), ("idle_timeout", idle_timeout)):
+            if seconds is not None and not _options.seconds(name, seconds) >= 0:
+                raise ValueError(f"{name} is {seconds}, expected 0 or more seconds, or None")
         self._at_exit = at_exit
         self._exit_timeout = exit_timeout
         self._number = next(_numbers)
@@ -130,6 +135,7 @@ class Pool(PoolCore, Executor):
         The worker is at most 1,000 values ahead; it stops when the iterator is closed or dropped. What the function
         raises is raised where its next value would have come.
         """
+        _options.check_callable("stream", fn)
         results: Results[_T] = Results(_STREAM_VALUES)
         self.options(results=results).push(fn, *args, **kwargs)
         return results
@@ -155,7 +161,7 @@ class Pool(PoolCore, Executor):
         Jobs that are not due yet are among them; schedules end. Raises `RuntimeError` where a job waits for its own
         pool.
         """
-        self._close(cancel_futures)
+        self._close(bool(cancel_futures))
         if wait:
             self._join(None)
 
@@ -178,8 +184,7 @@ class Pool(PoolCore, Executor):
 
     def resize(self, max_workers: int) -> None:
         """Set the most threads there may be; those too many end after their job."""
-        if max_workers <= 0:
-            raise ValueError(f"max_workers must be greater than 0, not {max_workers}")
+        max_workers = _workers(max_workers)
         self._max_workers = max_workers
         self._resize(max_workers)
 
@@ -234,6 +239,14 @@ class Pool(PoolCore, Executor):
         if _exiting:
             return RuntimeError("cannot schedule new futures after interpreter shutdown")
         return RuntimeError("cannot schedule new futures after shutdown")
+
+
+def _workers(count: Any) -> int:
+    """Return the checked number of threads that a pool may have."""
+    count = _options.whole("max_workers", count)
+    if count <= 0:
+        raise ValueError(f"max_workers must be greater than 0, not {count}")
+    return count
 
 
 def _call_soon(reference: weakref.ref[asyncio.AbstractEventLoop]) -> Callable[[Callable[[], object]], None]:

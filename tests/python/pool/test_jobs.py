@@ -88,9 +88,11 @@ def test_a_call_without_a_function_is_refused(pool, method):
         getattr(pool, method)()
 
 
-def test_what_cannot_be_called_fails_in_its_future(pool):
-    with pytest.raises(TypeError, match="not callable"):
-        pool.submit(3).result(60)
+def test_what_cannot_be_called_is_refused(pool):
+    with pytest.raises(
+        TypeError, match=r"submit\(\) needs a function, not 3: give it uncalled, its arguments after it"
+    ):
+        pool.submit(3)
 
 
 def test_after_shutdown_jobs_are_refused_and_those_taken_are_done():

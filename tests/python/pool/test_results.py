@@ -175,8 +175,10 @@ def test_get_waits_a_limited_time(pool):
     assert results.get(60) is True
     with pytest.raises(queue.Empty, match="all jobs have ended"):
         results.get(60)
-    with pytest.raises(ValueError, match="timeout is not a number"):
+    with pytest.raises(ValueError, match="timeout must be a number of seconds or None, not nan"):
         results.get(float("nan"))
+    with pytest.raises(ValueError, match="timeout must be 0 or more seconds, or None, not -1"):
+        results.get(-1)
 
 
 def test_results_take_values_from_several_threads_to_several(pool):

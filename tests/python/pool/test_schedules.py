@@ -162,11 +162,13 @@ def test_bad_intervals(pool, method):
         (-1, ValueError, f"{name} must be greater than 0, not -1"),
         (float("nan"), ValueError, f"{name} is not a number"),
         (1e30, OverflowError, f"{name} is too large"),
-        ("1", TypeError, "must be real number, not str"),
+        ("1", TypeError, f"{name} must be a number of seconds, not '1'"),
     ]:
         with pytest.raises(kind, match=message):
             call(value, int)
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'fn'"):
         call(1)
+    with pytest.raises(TypeError, match=rf"{method}\(\) needs a function, not None"):
+        call(1, None)
 
     assert pool.stats().delayed == 0

@@ -43,7 +43,17 @@ def test_a_block_holds_a_permit_also_when_it_raises():
         (lambda: pool.Semaphore().release(0), ValueError, "n is 0, expected 1 or more"),
         (lambda: pool.Semaphore(2**31 - 1).release(), ValueError, "at most 2147483647 permits"),
         (lambda: pool.Semaphore().acquire(False, 1), ValueError, "timeout for non-blocking"),
-        (lambda: pool.Semaphore(0).acquire(timeout=float("nan")), ValueError, "not a number"),
+        (
+            lambda: pool.Semaphore(0).acquire(timeout=float("nan")),
+            ValueError,
+            "timeout must be a number of seconds or None, not nan",
+        ),
+        (
+            lambda: pool.Semaphore(0).acquire(timeout="1"),
+            TypeError,
+            "timeout must be a number of seconds or None, not '1'",
+        ),
+        (lambda: pool.Semaphore(0).release("1"), TypeError, "n must be a whole number, not '1'"),
         (lambda: pool.Semaphore(0).acquire(timeout=1e300), OverflowError, "too large"),
         (lambda: pool.Semaphore().acquire(tiemout=1), TypeError, "acquire.*tiemout"),
     ],
@@ -51,6 +61,14 @@ def test_a_block_holds_a_permit_also_when_it_raises():
 def test_bad_input_is_refused_in_words(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_blocking_may_be_whatever_is_true_or_false():
+    semaphore = pool.Semaphore(1)
+
+    assert semaphore.acquire(1) is True
+    assert semaphore.acquire(0) is False
+    assert semaphore.acquire("", None) is False
 
 
 def test_a_wait_ends_at_its_deadline_and_leaves_nobody_counted():

@@ -151,8 +151,10 @@ def test_a_time_that_is_over_is_now(pool):
     [
         (lambda pool: pool.submit_later(), TypeError, r"submit_later\(\) missing 1 required positional argument: 'fn'"),
         (lambda pool: pool.submit_at(1), TypeError, r"submit_at\(\) missing 1 required positional argument: 'fn'"),
-        (lambda pool: pool.submit_later("1", int), TypeError, "must be real number, not str"),
-        (lambda pool: pool.submit_at("noon", int), TypeError, "must be real number, not str"),
+        (lambda pool: pool.submit_later("1", int), TypeError, "delay must be a number of seconds, not '1'"),
+        (lambda pool: pool.submit_at("noon", int), TypeError, "when must be seconds since the epoch .*, not 'noon'"),
+        (lambda pool: pool.submit_later(1, None), TypeError, r"submit_later\(\) needs a function, not None"),
+        (lambda pool: pool.submit_at(1, None), TypeError, r"submit_at\(\) needs a function, not None"),
         (lambda pool: pool.submit_later(float("nan"), int), ValueError, "delay is not a number"),
         (lambda pool: pool.submit_later(float("inf"), int), OverflowError, "delay is too large: inf s"),
         (lambda pool: pool.submit_at(1e12, int), OverflowError, "when is too large: 1e12 s"),

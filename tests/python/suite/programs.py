@@ -126,17 +126,19 @@ def run(
     folder: Path,
     deadline_seconds: float,
     terminal: bool = False,
+    through: Iterable[str | Path] = (),
 ) -> Outcome:
     """Run the interpreter of this pytest with `arguments` in `folder` and wait for its end.
 
-    Raises `DeadlinePassed` after `deadline_seconds`; the child's session is killed then.
+    `through` is a command that runs the interpreter, as an emulator does. Raises `DeadlinePassed` after
+    `deadline_seconds`; the child's session is killed then.
     """
     began = time.monotonic()
     out, err = bytearray(), bytearray()
     with _stream(terminal) as (out_end, out_child), _stream(terminal) as (err_end, err_child):
         try:
             child = subprocess.Popen(
-                [sys.executable, *map(str, arguments)],
+                [*map(str, through), sys.executable, *map(str, arguments)],
                 stdin=subprocess.DEVNULL,
                 stdout=out_child,
                 stderr=err_child,

@@ -36,7 +36,7 @@ def test_an_unknown_option_is_an_error_that_names_the_nearest_and_makes_nothing(
 
     assert told == [
         "install() has no option 'queue_byte'; the nearest one is 'queue_bytes'",
-        "install() takes 0 positional arguments but 1 was given",
+        "install() takes options by name, as durability=..., not 'memory'",
         "StreamHandler has no option 'streem'; the nearest one is 'stream'",
         "FileHandler has no option 'mod'; the nearest one is 'mode'",
         "FileHandler has no option 'flush_recods'; the nearest one is 'flush_records'",

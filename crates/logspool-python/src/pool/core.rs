@@ -278,8 +278,8 @@ impl PoolCore {
             "copy" => true,
             _ => return Err(PyValueError::new_err(format!("context is {context:?}, expected 'none' or 'copy'"))),
         };
-        let idle_timeout = idle_timeout.map(Duration::try_from_secs_f64).transpose();
-        let idle_timeout = idle_timeout.map_err(|error| PyValueError::new_err(format!("idle_timeout: {error}")))?;
+        // Checked by the caller; what no clock can count is as good as never.
+        let idle_timeout = idle_timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         let options = Options { overflow: Overflow::of(overflow)?, copies_context, idle_timeout };
         future_type::class(py)?;
         timer_type::class(py)?;
@@ -351,7 +351,7 @@ impl PoolCore {
     #[pyo3(signature = (timeout=None))]
     fn wait_idle(
         slf: &Bound<'_, Self>,
-        #[pyo3(from_py_with = arguments::timeout)] timeout: Option<f64>,
+        #[pyo3(from_py_with = arguments::positive_timeout)] timeout: Option<f64>,
     ) -> PyResult<bool> {
         let shared = slf.get().shared()?;
         // For jobs whose worker could not be started.

@@ -10,6 +10,7 @@ use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
+use super::arguments;
 use super::fast::{give, give_none};
 use super::future;
 use crate::object::{self, Owned};
@@ -20,11 +21,11 @@ type Arguments = *const *mut PyObject;
 unsafe fn timeout(
     py: Python<'_>,
     method: &str,
-    arguments: Arguments,
+    values: Arguments,
     count: ffi::Py_ssize_t,
     keywords: *mut PyObject,
 ) -> PyResult<Option<f64>> {
-    // SAFETY: `arguments` holds `count` values and one per keyword.
+    // SAFETY: `values` holds `count` of them and one per keyword.
     unsafe {
         let named = if keywords.is_null() { 0 } else { ffi::PyTuple_GET_SIZE(keywords) };
         if count + named > 1 {
@@ -39,7 +40,7 @@ unsafe fn timeout(
         if count + named == 0 {
             return Ok(None);
         }
-        Bound::from_borrowed_ptr(py, *arguments).extract()
+        arguments::timeout(&Bound::from_borrowed_ptr(py, *values))
     }
 }
 

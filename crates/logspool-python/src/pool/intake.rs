@@ -9,7 +9,7 @@ use logspool::clock;
 use logspool::pool::jobs::{self, Place};
 use logspool::pool::timers::Clock;
 use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
-use pyo3::ffi::PyObject;
+use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -19,7 +19,7 @@ use super::schedule::Schedule;
 use super::view::{self, View, Wishes};
 use super::waiting::{self, Deadline};
 use super::worker::Worker;
-use super::{event_loop, future, future_type, timer_type, timers};
+use super::{arguments, event_loop, future, future_type, timer_type, timers};
 use crate::leaving;
 use crate::names::names;
 use crate::object::{Call, Owned};
@@ -135,6 +135,8 @@ unsafe fn take(
     if call.count < 1 {
         return Err(no_function(method));
     }
+    // SAFETY: a live object, as the caller says; attached.
+    unsafe { check_callable(origin.pool.py(), method, *call.arguments)? };
     let context = shared.context(origin.pool.py())?;
     // SAFETY: as the caller says.
     let job = unsafe { Job::new(call, context, target()?, clock::ticks()) };
@@ -143,6 +145,22 @@ unsafe fn take(
         Ok(false) => Ok(()),
         Ok(true) => start_worker(origin, shared),
         Err((job, why)) => refused(origin, shared, job, why),
+    }
+}
+
+/// Checks what is to be called.
+///
+/// # Safety
+///
+/// A live object; attached.
+#[inline(always)]
+unsafe fn check_callable(py: Python<'_>, method: &str, function: *mut PyObject) -> PyResult<()> {
+    // SAFETY: as the caller says.
+    unsafe {
+        if ffi::PyCallable_Check(function) != 0 {
+            return Ok(());
+        }
+        arguments::check_callable(method, &Bound::from_borrowed_ptr(py, function))
     }
 }
 
@@ -248,12 +266,14 @@ impl Due {
     fn time(self, value: &Bound<'_, PyAny>) -> PyResult<(Clock, u64)> {
         let name = self.names().1;
         let Self::At = self else {
-            return Ok((Clock::Steady, timers::after(timers::nanoseconds(name, value.extract()?)?)));
+            return Ok((Clock::Steady, timers::after(timers::nanoseconds(name, arguments::seconds(name, value)?)?)));
         };
         let seconds = match value.extract::<f64>() {
             Ok(seconds) => seconds,
             Err(error) => {
-                let Ok(timestamp) = value.getattr("timestamp") else { return Err(error) };
+                let Ok(timestamp) = value.getattr("timestamp") else {
+                    return Err(arguments::named(name, "seconds since the epoch or a datetime", value, error));
+                };
                 if value.getattr("tzinfo").is_ok_and(|zone| zone.is_none()) {
                     return Err(PyValueError::new_err(
                         "when has no time zone; give it one, as datetime.now(timezone.utc) has",
@@ -276,6 +296,7 @@ pub unsafe fn submit_due(origin: Origin<'_>, due: Due, call: Call) -> PyResult<O
     // SAFETY: live objects, as the caller says; attached.
     unsafe {
         let (clock, at) = due.time(&Bound::from_borrowed_ptr(py, *call.arguments))?;
+        check_callable(py, due.names().0, *call.rest().arguments)?;
         let key = timers::key(clock, at);
         let timer = timer_type::new(py, origin.pool.as_ptr(), key)?;
         let target = origin.target(Some(Owned::borrow(timer.as_ptr())), None)?;
@@ -304,7 +325,8 @@ pub unsafe fn schedule(origin: Origin<'_>, after_end: bool, call: Call) -> PyRes
     }
     // SAFETY: live objects, as the caller says; attached.
     unsafe {
-        let seconds: f64 = Bound::from_borrowed_ptr(py, *call.arguments).extract()?;
+        let seconds = arguments::seconds(name, &Bound::from_borrowed_ptr(py, *call.arguments))?;
+        check_callable(py, method, *call.rest().arguments)?;
         let interval_ns = timers::nanoseconds(name, seconds)?;
         if interval_ns == 0 {
             return Err(PyValueError::new_err(format!("{name} must be greater than 0, not {seconds}")));
@@ -331,6 +353,7 @@ const TOGETHER: usize = 1024;
 pub fn push_many(origin: &Origin<'_>, function: &Bound<'_, PyAny>, iterables: &Bound<'_, PyTuple>) -> PyResult<usize> {
     let py = origin.pool.py();
     let shared = origin.pool.get().shared()?;
+    arguments::check_callable("push_many", function)?;
     let rows = py.import("builtins")?.getattr("zip")?.call1(iterables)?;
     let (mut count, mut jobs) = (0, VecDeque::new());
     for row in rows.try_iter()? {

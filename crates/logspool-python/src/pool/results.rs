@@ -153,7 +153,7 @@ fn empty(py: Python<'_>, why: &str) -> PyErr {
 impl Results {
     #[new]
     #[pyo3(signature = (maxsize=0))]
-    fn new(maxsize: i64) -> PyResult<Self> {
+    fn new(#[pyo3(from_py_with = arguments::maxsize)] maxsize: i64) -> PyResult<Self> {
         let bound = usize::try_from(maxsize)
             .map_err(|_| PyValueError::new_err(format!("maxsize is {maxsize}, expected 0 (no limit) or more")))?;
         Ok(Self { channel: Arc::new(Channel::new(bound)) })
@@ -185,7 +185,7 @@ impl Results {
     fn get(
         &self,
         py: Python<'_>,
-        #[pyo3(from_py_with = arguments::timeout)] timeout: Option<f64>,
+        #[pyo3(from_py_with = arguments::positive_timeout)] timeout: Option<f64>,
     ) -> PyResult<Py<PyAny>> {
         self.next(py, Deadline::after(timeout)?)?.ok_or_else(|| empty(py, "all jobs have ended"))
     }

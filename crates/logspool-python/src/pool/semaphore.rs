@@ -44,7 +44,7 @@ impl Semaphore {
     fn acquire(
         &self,
         py: Python<'_>,
-        blocking: bool,
+        #[pyo3(from_py_with = arguments::blocking)] blocking: bool,
         #[pyo3(from_py_with = arguments::timeout)] timeout: Option<f64>,
     ) -> PyResult<bool> {
         if !blocking {
@@ -59,7 +59,7 @@ impl Semaphore {
 
     /// Give back `n` permits and wake as many threads that wait.
     #[pyo3(signature = (n=1))]
-    fn release(&self, n: i64) -> PyResult<()> {
+    fn release(&self, #[pyo3(from_py_with = arguments::n)] n: i64) -> PyResult<()> {
         self.0.release(permits("n", n, 1)?).map_err(too_many)
     }
 

@@ -9,6 +9,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use super::arguments;
 use super::core::PoolCore;
 use super::extra::Extra;
 use super::intake;
@@ -51,7 +52,9 @@ impl Wishes {
 
 fn callable(name: &str, value: Option<Bound<'_, PyAny>>) -> PyResult<Option<Py<PyAny>>> {
     match value {
-        Some(value) if !value.is_callable() => Err(PyTypeError::new_err(format!("{name} must be a callable"))),
+        Some(value) if !value.is_callable() => {
+            Err(arguments::named(name, "a callable", &value, PyTypeError::new_err(())))
+        }
         value => Ok(value.map(Bound::unbind)),
     }
 }
@@ -137,7 +140,8 @@ impl View {
             }
         };
         if timeout.is_some_and(|seconds| seconds <= 0.0) {
-            return Err(PyValueError::new_err("timeout must be greater than 0"));
+            let seconds = timeout.unwrap_or_default();
+            return Err(PyValueError::new_err(format!("timeout must be greater than 0, or None, not {seconds}")));
         }
         let limit_ns = timeout.map(|seconds| timers::nanoseconds("timeout", seconds)).transpose()?;
         let callbacks = Wishes::of_pool(done, failed)?;

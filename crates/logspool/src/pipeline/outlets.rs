@@ -47,7 +47,8 @@ pub fn define_format(spec: &FormatSpec) -> Option<u32> {
 ///
 /// When the path cannot be opened or the descriptor not be duplicated; when the sink table is full.
 pub fn open_sink(definition: &SinkDefinition) -> Result<u32, String> {
-    let pipeline = current().ok_or_else(|| "no memory for the queue".to_owned())?;
+    let no_queue = || copies::other().map_or_else(|| "no memory for the queue".to_owned(), ToString::to_string);
+    let pipeline = current().ok_or_else(no_queue)?;
     let place = definition.place();
     if let Some(place) = place {
         // One that is being closed takes no more users; an open one may stand behind it.

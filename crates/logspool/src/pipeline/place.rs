@@ -11,6 +11,7 @@ use std::path::Path;
 use super::options::{Durability, Options};
 use crate::copies;
 use crate::keeper;
+use crate::kernel;
 use crate::segment::Segment;
 use crate::segment::folder::Folder;
 use crate::segment::held::Held;
@@ -42,6 +43,7 @@ pub(super) fn begin(options: &Options, path: &Path) -> Option<(Segment, Chosen)>
     if options.durability == Durability::Memory {
         return in_memory(String::new());
     }
+    super::relief::relieve(path);
     let in_folder = match in_folder(path, options.queue_dir.is_some(), ring_limit) {
         Ok((segment, place)) => return Some((segment, Chosen { place, reason: String::new() })),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
@@ -90,9 +92,13 @@ fn in_held_memory(ring_limit: Option<u64>) -> io::Result<Segment> {
 }
 
 fn warn_of_memory(reason: &str) {
+    let mend = match kernel::has_record_locks() {
+        false => "see python -m logspool doctor",
+        true => "give queue_dir or LOGSPOOL_QUEUE_DIR a folder on tmpfs with free space",
+    };
     let text = format!(
         "logspool: cannot keep the queue in {reason}; it is in memory now, so a killed process loses what is queued \
-         (mend: give queue_dir or LOGSPOOL_QUEUE_DIR a folder on tmpfs with free space)\n"
+         (mend: {mend})\n"
     );
     crate::fallback::tell(&text);
 }

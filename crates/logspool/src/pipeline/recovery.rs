@@ -136,7 +136,8 @@ pub fn recover(folder: Option<&Path>) -> io::Result<Report> {
     run(&folder.map_or_else(queue_folder, Path::to_owned), |_| true, Undeliverable::Discard)
 }
 
-/// Delivers what dead processes left for these files, and removes what holds nothing any more.
+/// Delivers what dead processes left for these files, and removes what holds nothing any more. Where tmpfs is short,
+/// what they left for other files comes first.
 ///
 /// Records for terminals and pipes stay and are listed, until what stays exceeds the folder's cap; then those
 /// that can go nowhere are given up, with a line on standard error.
@@ -145,6 +146,7 @@ pub fn recover(folder: Option<&Path>) -> io::Result<Report> {
 ///
 /// When the folder cannot be read or is not ours alone; when another copy of this library has the queue of the process.
 pub fn recover_targets(paths: &[PathBuf]) -> io::Result<Report> {
+    super::relief::relieve(&queue_folder());
     run_capped(&queue_folder(), |path| paths.iter().any(|wanted| wanted == path))
 }
 

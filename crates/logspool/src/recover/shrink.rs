@@ -1,4 +1,4 @@
-//! Gives back the memory of a dead process that holds nothing undelivered.
+//! Frees the memory of a dead process in which nothing undelivered lies.
 //!
 //! A dead process is kept while one of its files cannot be written, or while nobody wants what it has. Then it should
 //! take about as much tmpfs as it has queued, not as much as its rings had room for. What goes, in this order:
@@ -56,7 +56,10 @@ fn passed(decoded: &Decoded) -> Passed {
     let sinks: Vec<usize> = decoded.pending().iter().map(|pending| pending.sink).collect();
     plan.passed(|batch| {
         let lacking = survey.lacking.get(&batch).copied().unwrap_or_default();
-        sinks.iter().any(|sink| lacking & 1 << sink != 0 && progress.lacks(*sink, batch, spilled))
+        // A message of the line's own comes after this batch, and has a number in the stream.
+        let is_told = |sink: usize| progress.numbering(sink).is_some_and(|numbering| numbering.told == batch);
+        let wants = |sink: usize| lacking & 1 << sink != 0 || is_told(sink);
+        sinks.iter().any(|sink| wants(*sink) && progress.lacks(*sink, batch, spilled))
     })
 }
 

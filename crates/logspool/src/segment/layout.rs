@@ -23,9 +23,7 @@
 //! A head of a sink whose service confirms what it got also tells how the records on their way to it are numbered, so
 //! that a recoverer can go on where the process was killed: see [`SinkHead::epoch`]. Segments of before have zeros there.
 //!
-//! Room is left for several cores (a wheel and a C++ library) in one process: they find the segment by its
-//! name, claim lanes and ids by compare-and-swap, and exactly one of them holds [`Header::collector`].
-//! A core that finds another [`Header::major`] makes a segment of its own.
+//! A process has one segment, and one copy of the library uses it: see `copies.rs`.
 
 use crate::queue::cursor::{ConsumerCursor, LaneState, NOT_GROWN, ProducerCursor};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};

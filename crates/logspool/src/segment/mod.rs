@@ -48,6 +48,8 @@ pub(crate) struct Segment {
     pages: Pages,
     /// Bytes of rings that have memory.
     ring_bytes: AtomicU64,
+    /// Held while a shared lane gets its ring.
+    opening: Mutex<()>,
     /// Offset and bytes of places of definitions that are used no more.
     spare: Mutex<Vec<(u64, u64)>>,
     /// Overflow files made so far.
@@ -124,7 +126,7 @@ impl Segment {
             check(unsafe { libc::ftruncate(file.as_raw_fd(), bytes as i64) })?;
             pages.begin(&file)?;
             // Of the first shared lane: a thread that gets none of its own finds that one.
-            pages.take_ring(&file, layout::RINGS, FIRST_RING_BYTES, || false)?;
+            pages.take_ring(&file, layout::RINGS, FIRST_RING_BYTES)?;
             map(Some(&file), bytes)
         })();
         let base = match made {
@@ -144,6 +146,7 @@ impl Segment {
             ring_limit,
             pages,
             ring_bytes: AtomicU64::new(0),
+            opening: Mutex::default(),
             spare: Mutex::default(),
             overflows: AtomicU32::new(0),
             first_id: 0,
@@ -168,6 +171,7 @@ impl Segment {
             home: None,
             pages: Pages::default(),
             ring_bytes: AtomicU64::new(0),
+            opening: Mutex::default(),
             spare: Mutex::default(),
             overflows: AtomicU32::new(0),
             first_id: 0,

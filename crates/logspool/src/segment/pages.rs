@@ -42,7 +42,7 @@ const FIRST: [(u64, u64); 9] = [
 #[derive(Debug, Default)]
 pub struct Pages {
     words: [AtomicU64; WORDS],
-    /// Held while memory is taken or given back.
+    /// Held while memory is taken.
     changing: Mutex<()>,
     /// Takes no memory any more, as if tmpfs were full.
     #[cfg(test)]
@@ -88,14 +88,14 @@ impl Pages {
         Ok(())
     }
 
-    /// Gives a ring memory, unless `is_made` says that another thread just did.
+    /// Gives a ring memory.
     ///
     /// # Errors
     ///
     /// As [`Pages::take`].
-    pub fn take_ring(&self, file: &File, offset: u64, bytes: u64, is_made: impl Fn() -> bool) -> io::Result<()> {
+    pub fn take_ring(&self, file: &File, offset: u64, bytes: u64) -> io::Result<()> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        if is_made() { Ok(()) } else { self.allocate(file, offset, bytes) }
+        self.allocate(file, offset, bytes)
     }
 
     fn allocate(&self, file: &File, offset: u64, bytes: u64) -> io::Result<()> {

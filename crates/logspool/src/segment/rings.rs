@@ -4,6 +4,7 @@
 //! always finds a lane; the others get theirs when they are needed. All have their place from the start, because the
 //! rings of other lanes may use up the bound.
 
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use super::layout::{self, LaneHead};
@@ -30,7 +31,7 @@ impl Segment {
     /// Takes `bytes` (a power of two) for a ring. `None`: the cap is reached or tmpfs is full.
     pub fn take_ring(&self, bytes: u64) -> Option<u64> {
         let offset = self.reserve_ring(bytes)?;
-        if !self.allocate_ring(offset, bytes, || false) {
+        if !self.allocate_ring(offset, bytes) {
             give_back(&self.header().ring_end, offset, bytes);
             return None;
         }
@@ -45,10 +46,9 @@ impl Segment {
         taken.ok()
     }
 
-    /// Gives a ring memory, unless `is_made` says that another thread just did.
-    fn allocate_ring(&self, offset: u64, bytes: u64, is_made: impl Fn() -> bool) -> bool {
+    fn allocate_ring(&self, offset: u64, bytes: u64) -> bool {
         if let Some(home) = &self.home
-            && self.pages.take_ring(&home.file, offset, bytes, is_made).is_err()
+            && self.pages.take_ring(&home.file, offset, bytes).is_err()
         {
             return false;
         }
@@ -83,14 +83,18 @@ impl Segment {
     pub fn open_shared_lane(&self, index: usize) -> bool {
         let lane = self.lane(index);
         let is_open = || lane.state.word.load(Ordering::Acquire) == state::SHARED;
-        let offset = lane.first_offset.load(Ordering::Relaxed);
         if is_open() {
             return true;
         }
-        if offset == 0 || !self.allocate_ring(offset, FIRST_RING_BYTES, is_open) {
-            return false;
+        // One at a time: a call that fails would free pages that another thread has taken and not yet written.
+        let _opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        let offset = lane.first_offset.load(Ordering::Relaxed);
+        if !is_open() {
+            if offset == 0 || !self.allocate_ring(offset, FIRST_RING_BYTES) {
+                return false;
+            }
+            lane.state.word.store(state::SHARED, Ordering::Release);
         }
-        lane.state.word.store(state::SHARED, Ordering::Release);
         true
     }
 

@@ -289,3 +289,25 @@ fn a_kill_between_any_two_notes_of_what_is_passed_loses_and_repeats_nothing() {
         );
     }
 }
+
+#[test]
+fn a_batch_that_a_message_to_a_service_follows_stays_until_the_service_has_it() {
+    let mut process = Process::new();
+    let (first, service) = (process.open_sink("first.log"), process.open_sink("service"));
+    let head = process.segment.sink(service as usize);
+    head.begin_stream(7, 1);
+    head.note_arrival(0, 0);
+    head.told.store(2, Ordering::Relaxed);
+    for sink in [first, first, service] {
+        process.log(sink, 3);
+        process.batch();
+    }
+    let dead = process.die();
+    let folder = Folder::open_existing(dead.folder.path()).unwrap();
+    let leftover = Leftover::find(&folder, NAME).unwrap();
+    let claim = Claim::take(&folder, &leftover).unwrap().unwrap();
+    claim.close(first as usize).unwrap();
+    let decoded = Decoded::read(&folder, &leftover, claim.segment().unwrap()).unwrap();
+
+    assert_eq!(1, passed(&decoded).batch);
+}

@@ -1,0 +1,49 @@
+//! A copy of the library in a process in which another copy has the queue: it refuses, and counts what it refuses.
+
+mod line;
+
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::fs::FileExt;
+
+use line::{DEADLINE, begin, sum};
+use logspool::definition::{Descriptor, SinkDefinition, SinkKind};
+use logspool::pipeline::{self, Options, Refusal};
+
+/// Leaves the mark of another copy, as `copies.rs` does: a mapped page that says that it has claimed the process.
+fn map_page_of_another_copy(library: &str) {
+    let page = [b"LOGSCORE".as_slice(), &(library.len() as u64).to_ne_bytes(), library.as_bytes()].concat();
+    // SAFETY: a valid C string; the descriptor is new and belongs to nobody else; a fresh mapping of its file.
+    unsafe {
+        let file = std::fs::File::from_raw_fd(libc::memfd_create(c"logspool-core".as_ptr(), libc::MFD_CLOEXEC));
+        file.set_len(4096).unwrap();
+        file.write_all_at(&page, 0).unwrap();
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let page = libc::mmap(std::ptr::null_mut(), 4096, protection, libc::MAP_SHARED, file.as_raw_fd(), 0);
+        assert_ne!(libc::MAP_FAILED, page);
+    }
+}
+
+#[test]
+fn it_has_no_queue_and_counts_every_record_as_refused() {
+    map_page_of_another_copy("/opt/other/logspool.so");
+    begin(Options::default());
+    let folder = std::path::PathBuf::from(format!("/dev/shm/logspool-test-{}", std::process::id()));
+    let kind = SinkKind::File { path: "/dev/null".to_owned() };
+    let refused = pipeline::open_sink(&SinkDefinition { kind, descriptor: Descriptor::Open }).unwrap_err();
+    for part in ["/opt/other/logspool.so", "second_copy", "mend: load one copy"] {
+        assert!(refused.contains(part), "{refused}");
+    }
+    assert!(logspool::copies::claim().is_err());
+    assert_eq!(None, pipeline::snapshot());
+
+    assert!(!line::log(1, 20, "lost") && !line::log(1, 40, "lost"));
+    pipeline::refuse(20, Refusal::QueueFull);
+    let snapshot = pipeline::snapshot().unwrap();
+    assert_eq!(
+        (3, 3, 0),
+        (sum(snapshot.refused[Refusal::NoLane as usize]), sum(snapshot.offered), sum(snapshot.accepted))
+    );
+    assert!(pipeline::recover(Some(&folder)).is_err() && pipeline::orphans(Some(&folder)).is_err());
+    assert!(pipeline::flush(None, Some(DEADLINE)) && !pipeline::is_running());
+    assert!(!folder.exists(), "it makes no file");
+}

@@ -1,0 +1,18 @@
+"""The user-mode emulator of this machine's own processor, which answers some system calls otherwise than the kernel."""
+
+import os
+import platform
+import shutil
+
+import pytest
+
+
+def command() -> tuple[str, ...]:
+    """Return the command that runs a program under the emulator, or skip the test; fail it where all are required."""
+    name = f"qemu-{platform.machine()}-static"
+    if program := shutil.which(name):
+        return (program,)
+    missing = f"there is no program {name} on the PATH (in Debian's package qemu-user-static)"
+    if os.environ.get("LOGSPOOL_TOOLS") == "required":
+        pytest.fail(f"LOGSPOOL_TOOLS=required: {missing}")
+    pytest.skip(missing)

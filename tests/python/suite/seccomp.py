@@ -1,0 +1,60 @@
+"""Lets the kernel refuse one system call to this process and its children, as a container's filter does."""
+
+import ctypes
+import errno
+import os
+import platform
+import struct
+
+_NUMBERS = {
+    "x86_64": {"membarrier": 324, "memfd_create": 319, "madvise": 28, "fcntl": 72, "futex": 202},
+    "aarch64": {"membarrier": 283, "memfd_create": 279, "madvise": 233, "fcntl": 25, "futex": 98},
+}
+
+#: What can be refused: the call, and which values of which argument are meant; without one, all calls of it.
+REFUSABLE = {
+    "membarrier": ("membarrier", None, ()),
+    "memfd_create": ("memfd_create", None, ()),
+    "MADV_WIPEONFORK": ("madvise", 2, (18,)),
+    "MADV_DONTFORK": ("madvise", 2, (10,)),
+    "record locks": ("fcntl", 1, (5, 6, 7)),
+    # FUTEX_WAIT and FUTEX_WAKE without FUTEX_PRIVATE_FLAG.
+    "shared futex": ("futex", 1, (0, 1)),
+}
+
+_LOAD_WORD, _JUMP_IF_EQUAL, _RETURN = 0x20, 0x15, 0x06
+_ALLOW, _REFUSE = 0x7FFF0000, 0x00050000
+_PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _MODE_FILTER = 38, 22, 2
+
+
+def can_refuse() -> bool:
+    """Tell whether this machine's processor is known here."""
+    return platform.machine() in _NUMBERS
+
+
+def refuse(what: str, error: int = errno.EPERM) -> None:
+    """Make one of `REFUSABLE` fail with `error` from here on. Cannot be taken back."""
+    name, argument, values = REFUSABLE[what]
+    number = _NUMBERS[platform.machine()][name]
+    # Of seccomp_data: the number is at byte 0, the low half of each argument at 16 and then every 8.
+    program = [(_LOAD_WORD, 0, 0, 0)]
+    if argument is None:
+        program.append((_JUMP_IF_EQUAL, 0, 1, number))
+    else:
+        program.append((_JUMP_IF_EQUAL, 0, len(values) + 2, number))
+        program.append((_LOAD_WORD, 0, 0, 16 + 8 * argument))
+        program += [(_JUMP_IF_EQUAL, len(values) - 1 - at, 0, value) for at, value in enumerate(values[:-1])]
+        program.append((_JUMP_IF_EQUAL, 0, 1, values[-1]))
+    program += [(_RETURN, 0, 0, _REFUSE | error), (_RETURN, 0, 0, _ALLOW)]
+    code = b"".join(struct.pack("HBBI", *instruction) for instruction in program)
+    text = ctypes.create_string_buffer(code, len(code))
+    filter_ = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(program), ctypes.addressof(text)))
+    libc = ctypes.CDLL(None, use_errno=True)
+    # Unsigned longs: ctypes would pass them as ints.
+    libc.prctl.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
+    for arguments in (
+        (_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0),
+        (_PR_SET_SECCOMP, _MODE_FILTER, ctypes.addressof(filter_), 0, 0),
+    ):
+        if libc.prctl(*arguments):
+            raise OSError(ctypes.get_errno(), f"cannot refuse {what}: {os.strerror(ctypes.get_errno())}")
