@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 #: A write that takes longer hangs. Chosen: a hundred times what a busy disk takes.
 HANGS_SECONDS = 1.0
 
-_TMPFS = "/dev/shm"
-
 
 class Finding:
     """One thing that would hurt.

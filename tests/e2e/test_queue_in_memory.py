@@ -148,7 +148,11 @@ def _assert_delivered(files, witnessed, *processes):
     ("program", "records"), [*((obstacle, RECORDS) for obstacle in ALL), (ALL[-1], 1)], indirect=["program"]
 )
 def test_every_accepted_line_of_a_killed_program_is_in_its_file_without_a_later_start(program, records):
-    process, witnessed = program.run_and_kill("run('main')\n", records, lambda child: child.kill())
+    def kill(child):
+        until(lambda: _keepers_of(child.pid), SECONDS, "the keeper is executed")
+        child.kill()
+
+    process, witnessed = program.run_and_kill("run('main')\n", records, kill)
 
     assert len(witnessed["main"]) >= records
     _assert_delivered([program.folder / "app.log"], witnessed, process)

@@ -38,7 +38,8 @@ fn keeper_process() {
     }
 }
 
-/// Whether there is a keeper of this process; it has its arguments before the process accepts its first record.
+/// Whether there is a keeper of this process. It is executed before the process accepts its first record, and shows its
+/// arguments a moment later.
 fn has_keeper(process: u32) -> bool {
     let end = format!("keeper_process\0{process}\0");
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
@@ -61,7 +62,7 @@ fn kill_and_judge(task: Task, rounds: u32) {
         witness.await_report();
         std::thread::sleep(std::time::Duration::from_micros(dice.below(30_000)));
         let process = witness.id();
-        assert!(has_keeper(process), "the queue is in memory that a keeper holds");
+        await_that("the queue is in memory that a keeper holds", || has_keeper(process));
         let witnessed = witness.kill();
         await_that("the keeper has done its work", || !has_keeper(process));
 

@@ -84,6 +84,10 @@ fn in_folder(path: &Path, is_named: bool, ring_limit: Option<u64>) -> io::Result
 
 /// In files that are memory, each with a keeper that has it too.
 fn in_held_memory(ring_limit: Option<u64>) -> io::Result<Segment> {
+    // Asked before a process is started for nothing.
+    if !kernel::has_record_locks() || !kernel::has_memfd() {
+        return Err(io::Error::new(ErrorKind::Unsupported, "the system refuses record locks or memfd_create"));
+    }
     let segment = Segment::create_in(Folder::in_memory(Held::handed_over(keeper::start()?)), ring_limit)?;
     if let Some(keeper) = segment.home().and_then(|(folder, _)| folder.held()?.keeper()) {
         keeper.note_for_children();
