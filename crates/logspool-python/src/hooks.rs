@@ -85,7 +85,7 @@ impl Part {
     }
 
     /// The part, as it was after `seen` changes.
-    pub fn as_seen(self, seen: u64) -> Self {
+    pub fn having_seen(self, seen: u64) -> Self {
         Self { seen, ..self }
     }
 
