@@ -4,6 +4,8 @@
 //! `collector` (batches, one order) -> [`mod@format`] -> `writer` (one thread per sink).
 //! No Python, no async runtime, no HTTP here.
 
+#![cfg_attr(loom, allow(dead_code, reason = "under loom there is only what the models need"))]
+
 mod barrier;
 pub mod pool;
 mod queue;
