@@ -84,8 +84,8 @@ impl Part {
         Self { changes, counter, seen }
     }
 
-    /// The part, as it was after `seen` changes.
-    pub fn having_seen(self, seen: u64) -> Self {
+    /// The part, as it was after that many changes.
+    pub fn after(self, seen: u64) -> Self {
         Self { seen, ..self }
     }
 

@@ -162,7 +162,7 @@ impl Inputs {
         }
         for part in answer.getattr("parts")?.cast::<PyTuple>()?.iter() {
             let (part, seen) = part.extract::<(Bound<'_, PyAny>, u64)>()?;
-            self.parts.push(Part::watch(part.as_ptr() as usize).having_seen(seen));
+            self.parts.push(Part::watch(part.as_ptr() as usize).after(seen));
         }
         let form = answer.getattr("form")?;
         Ok(match form.cast::<PyString>() {
