@@ -21,6 +21,7 @@ mod routes;
 mod signals;
 mod spooling;
 mod watch;
+mod writers;
 
 pub use admission::{Push, Refusal, Room, Waiter, make_room, push, refuse};
 pub use crash::{install_crash_drain, remove_crash_drain};
@@ -92,6 +93,8 @@ pub struct Pipeline {
     spooler: Option<Spooler>,
     /// Delivers what dead relatives left.
     watcher: Watcher,
+    /// A writer thread that waits for a sink.
+    idle_writer: Arc<writers::IdleWriter>,
     /// What makes records durable.
     syncs: Syncs,
     number: u64,

@@ -2,7 +2,7 @@
 //!
 //! Atomics outside `queue` and `stats`: the current pipeline's address and number, which the hot path compares.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -169,6 +169,7 @@ fn begin() -> Option<Pipeline> {
         lateness: Lateness::default(),
         waits: Default::default(),
         watcher: Default::default(),
+        idle_writer: Default::default(),
         syncs: super::durability::syncs(options),
         number: NUMBER.load(Ordering::Relaxed),
         process: std::process::id(),
@@ -220,31 +221,6 @@ impl Pipeline {
             if outlet.resume() {
                 self.start_writer(outlet);
             }
-        }
-    }
-
-    /// Starts the writer thread of an outlet that was marked as running.
-    pub(crate) fn start_writer(&self, outlet: Arc<Outlet>) {
-        let spare = outlet.clone();
-        let folder = queue_folder();
-        if !spawn("logspool-write", move || {
-            let recover = || {
-                if let Some(path) = outlet.definition.kind.lasting()
-                    && outlet.begins()
-                {
-                    super::recovery::recover_target(&folder, Path::new(&path));
-                }
-            };
-            // What a dead process left for this file comes before this process's first line in it; for a service it
-            // waits until that is known to be there.
-            if !outlet.confirms() {
-                recover();
-            }
-            outlet.run(recover);
-        }) {
-            // Without a thread the records stay queued, on tmpfs, and are counted as such; the next record or flush
-            // tries again.
-            spare.has_no_thread();
         }
     }
 
@@ -401,7 +377,7 @@ pub fn before_fork() {
     crate::sinks::compress::leave();
     let Some(pipeline) = existing() else { return };
     let collects = pipeline.collector_runs.load(Ordering::Acquire);
-    if !collects && !pipeline.has_writers() && !pipeline.watcher.runs() {
+    if !collects && !pipeline.has_writers() && !pipeline.idle_writer.is_there() && !pipeline.watcher.runs() {
         return;
     }
     let deadline = Instant::now() + LEAVE_DEADLINE;
@@ -528,6 +504,7 @@ impl Pipeline {
         self.wait(Some(deadline), || {
             !self.collector_runs.load(Ordering::Acquire)
                 && !self.has_writers()
+                && self.idle_writer.dismiss()
                 && !self.watcher.runs()
                 && !self.spooler.as_ref().is_some_and(Spooler::runs)
         });

@@ -77,13 +77,18 @@ fn kind(suffix: &str) -> Option<Kind> {
 ///
 /// When the folder cannot be read.
 pub fn list(folder: &Folder) -> io::Result<Vec<Leftover>> {
-    list_where(folder, |_| true)
+    Ok(list_of(folder, &folder.names()?))
 }
 
-fn list_where(folder: &Folder, which: impl Fn(&str) -> bool) -> io::Result<Vec<Leftover>> {
+/// As [`list`], of these sorted names.
+pub fn list_of(folder: &Folder, names: &[String]) -> Vec<Leftover> {
+    list_where(folder, names, |_| true)
+}
+
+fn list_where(folder: &Folder, names: &[String], which: impl Fn(&str) -> bool) -> Vec<Leftover> {
     let mut found: Vec<Leftover> = Vec::new();
     // Sorted, so the files of one process stand together.
-    for file_name in folder.names()? {
+    for file_name in names {
         let Some((name, suffix)) = file_name.split_once('.') else { continue };
         if !which(name) || ProcessIdentity::parse(name).is_none_or(|identity| identity.is_this()) {
             continue;
@@ -92,7 +97,7 @@ fn list_where(folder: &Folder, which: impl Fn(&str) -> bool) -> io::Result<Vec<L
             if found.last().is_none_or(|last| last.name != name) {
                 found.push(Leftover { name: name.to_owned(), ..Leftover::default() });
             }
-            found.last_mut().expect("just made").add(folder, &file_name, kind);
+            found.last_mut().expect("just made").add(folder, file_name, kind);
         }
     }
     for leftover in &mut found {
@@ -100,7 +105,7 @@ fn list_where(folder: &Folder, which: impl Fn(&str) -> bool) -> io::Result<Vec<L
     }
     found.retain(Leftover::is_there);
     found.sort_by_key(|leftover| leftover.modified);
-    Ok(found)
+    found
 }
 
 impl Leftover {
@@ -111,7 +116,7 @@ impl Leftover {
     /// When the folder cannot be read.
     pub fn find(folder: &Folder, name: &str) -> io::Result<Self> {
         let none = Self { name: name.to_owned(), ..Self::default() };
-        Ok(list_where(folder, |each| each == name)?.pop().unwrap_or(none))
+        Ok(list_where(folder, &folder.names()?, |each| each == name).pop().unwrap_or(none))
     }
 
     fn add(&mut self, folder: &Folder, file_name: &str, kind: Kind) {

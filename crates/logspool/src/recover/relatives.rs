@@ -94,7 +94,7 @@ pub fn deliver_relatives(
         evict(folder, &kept, want, &mut found)?;
     }
     if !found.report.removed.is_empty() {
-        sidecar::sweep(folder)?;
+        sidecar::sweep(folder, &folder.names()?);
     }
     Ok(found)
 }

@@ -94,16 +94,24 @@ pub(super) fn run(
 ) -> io::Result<Report> {
     let torn_before = sidecar::torn_lines();
     let mut recovery = Recovery { folder, want, options, adopter, report: Report::default() };
-    for leftover in leftover::list(folder)? {
+    let mut names = folder.names()?;
+    let found = leftover::list_of(folder, &names);
+    for leftover in &found {
         if adopter.is_none_or(|adopter| adopter.looks_at(&leftover.name)) {
-            recovery.attend(&leftover)?;
+            recovery.attend(leftover)?;
         }
     }
     let mut report = recovery.report;
     if folder.is_own() {
-        sidecar::sweep(folder)?;
+        if !found.is_empty() {
+            names = folder.names()?;
+        }
+        sidecar::sweep(folder, &names);
     }
     report.torn_lines = sidecar::torn_lines() - torn_before;
+    if report.kept.is_empty() {
+        return Ok(report);
+    }
     let cap = cap(folder);
     let mut taken = 0_u64;
     for kept in report.kept.iter_mut().rev() {

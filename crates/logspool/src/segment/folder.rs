@@ -332,6 +332,14 @@ impl Folder {
         })
     }
 
+    /// Bytes that the folder itself takes; 0 for one in memory.
+    pub fn size(&self) -> io::Result<u64> {
+        match &self.place {
+            Place::Directory(handle) => Ok(handle.metadata()?.len()),
+            Place::Memory(_) => Ok(0),
+        }
+    }
+
     /// Makes this the moment of its last access.
     pub fn touch(&self) -> io::Result<()> {
         let now = libc::timespec { tv_sec: 0, tv_nsec: libc::UTIME_NOW };

@@ -62,13 +62,10 @@ pub fn settle(folder: &Folder, owner: &str, judge: impl Fn(u32) -> Verdict) -> i
     result
 }
 
-/// Removes sidecars that nobody has open, but those with an intent whose segment or file is still there.
-///
-/// # Errors
-///
-/// When the folder cannot be read.
-pub fn sweep(folder: &Folder) -> io::Result<()> {
-    for identity in identities(folder)? {
+/// Removes the sidecars of these names that nobody has open, except those with an intent whose segment or file is still
+/// there.
+pub fn sweep(folder: &Folder, names: &[String]) {
+    for identity in identities_of(names) {
         // Opened and closed: the last one who closes it removes it. What goes wrong with one is left to the next sweep.
         let _ = with(folder, identity, |sidecar| {
             let Some(intent) = sidecar.intent()? else { return Ok(()) };
@@ -80,11 +77,14 @@ pub fn sweep(folder: &Folder) -> io::Result<()> {
             Ok(())
         });
     }
-    Ok(())
 }
 
 fn identities(folder: &Folder) -> io::Result<Vec<Identity>> {
-    Ok(folder.names()?.iter().filter_map(|name| Identity::of_file_name(name)).collect())
+    Ok(identities_of(&folder.names()?).collect())
+}
+
+fn identities_of(names: &[String]) -> impl Iterator<Item = Identity> {
+    names.iter().filter_map(|name| Identity::of_file_name(name))
 }
 
 /// Runs `work` on a sidecar, and closes it.
