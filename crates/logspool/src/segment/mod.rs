@@ -1,7 +1,7 @@
 //! The segment: one shared mapping per process that holds its lanes and everything needed to read them.
 //!
 //! Stop on the line: *queue*. The layout is [`layout`]'s; who may use the folder, names and locks are
-//! [`folder`]'s; which parts have memory is [`pages`]'s, lanes and rings are given out by `rings.rs`. This file makes,
+//! [`folder`]'s; which parts have memory is `pages.rs`'s, lanes and rings are given out by `rings.rs`. This file makes,
 //! maps and removes segments and stores definitions.
 //! The mapping is not inherited by fork (MADV_DONTFORK): a child that touched it would die, so every hot
 //! path compares the process generation first (see `generation.rs`).

@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::layout;
 
-/// Bytes of one bit of [`Pages`]. On kernels with larger pages several bits stand for one page.
+/// Bytes of one bit of `Pages`. On kernels with larger pages several bits stand for one page.
 pub const PAGE: u64 = 4096;
 
 /// Step in which definitions get memory: some 100 call sites.
