@@ -315,6 +315,31 @@ fn first(new: State, adopt: &Adopt, handler: &Bound<'_, PyAny>) -> Result<State,
     if new.turns() && new.open_sink().is_none() { adopt_turning(adopt, handler) } else { Ok(new) }
 }
 
+/// The state of a handler as a plan needs it that is made without the planning lock: its sink is open, and at most
+/// its formatter is described anew. `None` where more is to be done.
+///
+/// # Errors
+///
+/// Where Python raised.
+pub fn ready_state(adopt: &Adopt, handler: &Bound<'_, PyAny>) -> Result<Option<Arc<State>>, Failure> {
+    let Some(old) = known(handler.as_ptr()) else { return Ok(None) };
+    if old.is_ready() {
+        return Ok(Some(old));
+    }
+    if !old.outlet_holds() || old.open_sink().is_none() {
+        return Ok(None);
+    }
+    let Some(mut new) = old.reformatted(adopt, handler)? else { return Ok(None) };
+    new.inherit(&old);
+    let new = Arc::new(new);
+    // Not where another thread has put a state there meanwhile: that one may have another sink.
+    let entered = with_table(|table| {
+        let entry = table.states.get_mut(&(handler.as_ptr() as usize))?;
+        Arc::ptr_eq(&entry.state, &old).then(|| entry.state = new.clone())
+    });
+    Ok(entered.map(|()| new))
+}
+
 /// Puts a state into the table.
 fn enter(state: State, handler: &Bound<'_, PyAny>) -> Result<Arc<State>, Failure> {
     let address = handler.as_ptr() as usize;

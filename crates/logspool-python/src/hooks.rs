@@ -184,23 +184,6 @@ fn effect_on_part(name: &str) -> Option<Effect> {
     }
 }
 
-/// Whether an attribute of the object itself already has that value.
-fn is_same(object: *mut PyObject, name: *mut PyObject, value: *mut PyObject) -> bool {
-    if value.is_null() || hides_attribute(object, name) {
-        return false;
-    }
-    // SAFETY: live objects, attached. The class has nothing of that name: only the object's own attributes are looked
-    // into.
-    unsafe {
-        let _error = object::ErrorKept::take();
-        let now = object::Owned::steal(ffi::PyObject_GenericGetAttr(object, name));
-        if now.is_none() {
-            ffi::PyErr_Clear();
-        }
-        now.is_some_and(|now| now.as_ptr() == value)
-    }
-}
-
 fn hides_attribute(object: *mut PyObject, name: *mut PyObject) -> bool {
     unsafe extern "C" {
         fn _PyType_Lookup(class: *mut ffi::PyTypeObject, name: *mut PyObject) -> *mut PyObject;
@@ -250,7 +233,7 @@ pub unsafe extern "C" fn delete_attribute(
 unsafe fn change(object: *mut PyObject, name: *mut PyObject, value: *mut PyObject) -> *mut PyObject {
     let watched = watched(object);
     let effect = watched.as_ref().map_or(Effect::Nothing, |watched| effect(watched, object, name));
-    let watched = watched.filter(|_| effect != Effect::Nothing && !is_same(object, name, value));
+    let watched = watched.filter(|_| effect != Effect::Nothing);
     if let Some(watched) = &watched {
         // SAFETY: attached; live objects.
         if !unsafe { methods::passed(before(object, name, value)) } {

@@ -453,7 +453,7 @@ impl Builder<'_> {
         let py = handler.py();
         let state = match self.lock {
             Lock::Held => adoption::state(self.adopt, handler)?,
-            Lock::Free => match adoption::known(handler.as_ptr()).filter(|state| state.is_ready()) {
+            Lock::Free => match adoption::ready_state(self.adopt, handler)? {
                 Some(state) => state,
                 None => return Ok(false),
             },

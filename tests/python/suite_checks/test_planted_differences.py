@@ -86,7 +86,7 @@ def test_a_plan_that_is_never_renewed_turns_every_row_red():
         ("doubles", "concurrency.threads_on_one_handler"),
         ("swaps", "behaviours.caller_made_by_exec_many_times"),
         ("late", "visibility.flush_is_exact"),
-        ("late", "visibility.direct_emit_and_handle_are_exact_and_in_order"),
+        ("late", "visibility.direct_emit_and_handle_are_in_order_and_exact_after_a_flush"),
         ("wrong-line", "behaviours.line_and_function_of_the_caller"),
         ("short-report", "reports.callers_stack_stands_in_the_report"),
         ("rounded", "behaviours.percent_arguments"),

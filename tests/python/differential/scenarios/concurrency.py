@@ -83,15 +83,15 @@ def threads_while_the_configuration_changes(logging, folder):
 def handlers_added_and_removed_while_threads_log(logging, folder):
     log, handler = to_file(logging, folder)
     stop = threading.Event()
+    others = []
 
     def change():
-        number = 0
         while not stop.is_set():
             other = logging.FileHandler(folder / "coming-and-going.log")
+            others.append(other)
             log.addHandler(other)
             log.removeHandler(other)
             other.close()
-            number += 1
 
     changing = threading.Thread(target=change)
     changing.start()
@@ -103,6 +103,9 @@ def handlers_added_and_removed_while_threads_log(logging, folder):
     _in_threads(4, run)
     stop.set()
     changing.join()
+    # A thread that had seen one before it was removed opens its file again.
+    for other in others:
+        other.close()
     _sort_lines(handler)
     os.remove("coming-and-going.log")
 
