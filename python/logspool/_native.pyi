@@ -100,10 +100,12 @@ def birth_second(path: str | os.PathLike[str]) -> int | None: ...
 def set_catch_up(function: Callable[[Any], None]) -> None: ...
 def set_follow(function: Callable[[Any], bool]) -> None: ...
 def set_queue_prepare(
-    describe: Callable[[], tuple[bool, list[Any], list[Any]]],
+    describe: Callable[[], tuple[bool, bool, list[Any], list[Any]]],
     class_: type,
     cleared: list[str],
     copied_otherwise: dict[type, Any],
+    lock_class: type,
+    queue_classes: list[type],
 ) -> None: ...
 def connect(
     *,

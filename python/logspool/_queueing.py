@@ -1,7 +1,8 @@
-"""`QueueHandler` of the standard library: what its `prepare` does, for the native method in its place.
+"""`QueueHandler` of the standard library: what its `prepare` and `handle` do, for the native methods in their place.
 
-Programs that log through `QueueHandler` and `QueueListener` spend most of their time in it. The native method is used
-only for what the standard library made, and only where it does the same: that is tried out once with a sample record.
+Programs that log through `QueueHandler` and `QueueListener` spend most of their time in them. The native methods are
+used only for what the standard library made, and only where they do the same: `prepare` is tried out once with a sample
+record.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import copy
 import copyreg
 import logging
 import sys
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -29,6 +31,10 @@ _COPYING = (
 
 _FORMAT = "%(message)s"
 
+#: Methods that `Handler.handle` runs on a `QueueHandler`.
+_HANDLER_CALLED = ("handle", "filter", "acquire", "release", "__getattribute__")
+_QUEUE_HANDLER_CALLED = ("emit", "enqueue", "prepare")
+
 
 def replace(handler: Any) -> None:
     """Put the native `prepare` into `QueueHandler` if this is one, once per `install()`."""
@@ -46,7 +52,8 @@ def replace(handler: Any) -> None:
     made = _adopt.native_method(cls, "QueueHandler", "prepare")
     if made is None:
         return
-    _native.set_queue_prepare(_describe, cls, cleared, copyreg.dispatch_table)
+    lock, queues = type(threading.RLock()), [handlers.queue.Queue, handlers.queue.SimpleQueue]
+    _native.set_queue_prepare(_describe, cls, cleared, copyreg.dispatch_table, lock, queues)
     _adopt.replaced[cls, "prepare"] = made
     cls.prepare = made[0]
 
@@ -68,8 +75,8 @@ def _cleared(prepare: Any) -> list[str] | None:
     return cleared if after == expected and "args" in cleared else None
 
 
-def _describe() -> tuple[bool, list[Any], list[Any]]:
-    """Say whether records are formatted and copied as the standard library does it.
+def _describe() -> tuple[bool, bool, list[Any], list[Any]]:
+    """Say whether records are formatted and copied, and whether they are handed on, as the standard library does it.
 
     Beside it the classes that this depends on, and the objects whose attributes it depends on.
     """
@@ -87,4 +94,9 @@ def _describe() -> tuple[bool, list[Any], list[Any]]:
         and not any(name in logging.LogRecord.__dict__ for name in _COPYING)
         and logging.LogRecord not in getattr(copy, "_copy_dispatch", {})
     )
-    return is_plain, classes, [formatter, style]
+    hands_on = (
+        is_plain
+        and _adopt.changed_method(handlers.QueueHandler, logging.Handler, _HANDLER_CALLED) is None
+        and _adopt.changed_method(handlers.QueueHandler, handlers.QueueHandler, _QUEUE_HANDLER_CALLED) is None
+    )
+    return is_plain, hands_on, classes, [formatter, style]

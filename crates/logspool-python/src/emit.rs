@@ -22,6 +22,7 @@ use crate::object::{self, Owned};
 use crate::options;
 use crate::pieces::Pieces;
 use crate::planning;
+use crate::queue_handler;
 use crate::queueing::{self, MadeUnder, Queued};
 use crate::record::{ByValue, Step};
 use crate::stream;
@@ -105,6 +106,12 @@ pub unsafe fn handle(
 ) -> *mut PyObject {
     // SAFETY: passed on.
     unsafe {
+        if count == 1
+            && keywords.is_null()
+            && let Some(answer) = queue_handler::handle(handler, *arguments)
+        {
+            return answer;
+        }
         if count == 1 && keywords.is_null() && is_adopted(handler) {
             match queue_by_value(handler, *arguments) {
                 ByValue::Done => return passed_filters(*arguments),
@@ -120,7 +127,11 @@ pub unsafe fn handle(
 }
 
 /// What `Handler.handle` returns for a record that no filter dropped.
-unsafe fn passed_filters(record: *mut PyObject) -> *mut PyObject {
+///
+/// # Safety
+///
+/// A live object; attached.
+pub unsafe fn passed_filters(record: *mut PyObject) -> *mut PyObject {
     // SAFETY: live objects; a new reference is made.
     unsafe {
         let answer = if cfg!(Py_3_12) { record } else { ffi::Py_True() };

@@ -34,6 +34,7 @@ mod planning;
 mod plans;
 mod pool;
 mod prepare;
+mod queue_handler;
 mod queueing;
 mod record;
 mod report;

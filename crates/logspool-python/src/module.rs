@@ -113,16 +113,24 @@ mod native {
         adoption::set_catch_up(Owned::of(function));
     }
 
-    /// Set what `QueueHandler.prepare` of the standard library is and does; see `_queueing.py`.
+    /// Set what `QueueHandler` of the standard library is and does; see `_queueing.py`.
     #[pyfunction]
     fn set_queue_prepare(
         describe: &Bound<'_, PyAny>,
         class_: &Bound<'_, PyAny>,
         cleared: Vec<Bound<'_, PyString>>,
         copied_otherwise: &Bound<'_, PyDict>,
+        lock_class: &Bound<'_, PyAny>,
+        queue_classes: Vec<Bound<'_, PyAny>>,
     ) {
-        let cleared = cleared.iter().map(|name| Owned::of(name.as_any())).collect();
-        prepare::set_stock(Owned::of(describe), Owned::of(class_), cleared, Owned::of(copied_otherwise));
+        prepare::set_stock(prepare::Stock {
+            describe: Owned::of(describe),
+            class: Owned::of(class_),
+            cleared: cleared.iter().map(|name| Owned::of(name.as_any())).collect(),
+            copied_otherwise: Owned::of(copied_otherwise),
+            lock_class: Owned::of(lock_class),
+            queue_classes: queue_classes.iter().map(Owned::of).collect(),
+        });
     }
 
     /// Set what lets a handler's stream follow its sink while that goes on; see `_rotation.py`.

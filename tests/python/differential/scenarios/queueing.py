@@ -2,6 +2,7 @@
 
 import copyreg
 import queue
+import sys
 from logging.handlers import QueueHandler, QueueListener
 
 from differential.staging import FULL, UNSAID, note, note_file, scenario
@@ -123,6 +124,78 @@ def a_subclass_of_the_queue_handler_is_asked(logging, folder):
 
     _queued(logging, queue.Queue())
     _prepare_many(logging, Own(queue.Queue()))
+
+
+def _hand_on(logging, handler, channel):
+    record = _record(logging, "handed %s", ("on",))
+    answer = handler.handle(record)
+    note((type(answer).__name__, answer is record, channel.qsize()))
+    while not channel.empty():
+        _note_attributes(channel.get_nowait())
+    _note_attributes(record)
+
+
+@scenario(UNSAID)
+def records_are_handed_on_to_queues_of_the_standard_library(logging, folder):
+    class Own(queue.Queue):
+        def put_nowait(self, item):
+            item.msg += " by a queue of its own"
+            super().put_nowait(item)
+
+    for channel in (queue.Queue(), queue.SimpleQueue(), queue.LifoQueue(), Own()):
+        log, handler = _queued(logging, channel)
+        _hand_on(logging, handler, channel)
+        log.removeHandler(handler)
+
+
+@scenario(UNSAID)
+def a_queue_that_is_full_is_reported(logging, folder):
+    channel = queue.Queue(maxsize=1)
+    log, handler = _queued(logging, channel)
+    reported = []
+    handler.handleError = lambda record: reported.append((record.getMessage(), sys.exc_info()[0].__name__))
+    for number in range(3):
+        log.info("number %d", number)
+    note(reported)
+    _hand_on(logging, handler, channel)
+    note(handler.lock.acquire(blocking=False))
+
+
+@scenario(UNSAID, isolated=True)
+def changes_of_what_hands_records_on_are_seen(logging, folder):
+    channel = queue.Queue()
+    _, handler = _queued(logging, channel)
+    _hand_on(logging, handler, channel)
+    for name in ("emit", "enqueue", "prepare", "filter", "acquire", "release"):
+        genuine = getattr(handler, name)
+
+        def replaced(*arguments, name=name, genuine=genuine):
+            note(name)
+            return genuine(*arguments)
+
+        setattr(handler, name, replaced)
+        _hand_on(logging, handler, channel)
+        delattr(handler, name)
+    for cls, name in ((QueueHandler, "emit"), (QueueHandler, "enqueue"), (logging.Handler, "acquire")):
+        genuine = getattr(cls, name)
+
+        def patched(self, *arguments, name=name, genuine=genuine):
+            if self is handler:
+                note(name)
+            return genuine(self, *arguments)
+
+        setattr(cls, name, patched)
+        _hand_on(logging, handler, channel)
+        setattr(cls, name, genuine)
+    genuine = queue.Queue.put_nowait
+    queue.Queue.put_nowait = lambda self, item: note("put_nowait") or genuine(self, item)
+    _hand_on(logging, handler, channel)
+    queue.Queue.put_nowait = genuine
+    handler.addFilter(lambda record: note("filter") or False)
+    _hand_on(logging, handler, channel)
+    handler.filters.clear()
+    handler.createLock()
+    _hand_on(logging, handler, channel)
 
 
 @scenario(UNSAID)

@@ -361,6 +361,7 @@ def queue_handler_and_listener(logging, folder):
     listener.start()
     speak(log)
     listener.stop()
+    target.flush()
     note_file("target.log")
 
 
