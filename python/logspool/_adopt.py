@@ -134,7 +134,7 @@ def kept_answer(ask: Callable[[type], Answer]) -> Callable[[type], Answer]:
     """Let a question about a class be asked again only when the class, its bases or logspool's methods changed."""
     answers: dict[int, tuple[int, Answer]] = {}
 
-    def answer(cls: type) -> Answer:
+    def answer(cls: type, /) -> Answer:
         # Read first: a change from here on makes the answer stale, not wrong. No two classes have the same state.
         state = _native.class_state(cls)
         kept = answers.get(id(cls))

@@ -31,6 +31,8 @@ _COPYING = (
 
 _FORMAT = "%(message)s"
 
+_NAME = "prepare"
+
 #: Methods that `Handler.handle` runs on a `QueueHandler`.
 _HANDLER_CALLED = ("handle", "filter", "acquire", "release", "__getattribute__")
 _QUEUE_HANDLER_CALLED = ("emit", "enqueue", "prepare")
@@ -38,24 +40,24 @@ _QUEUE_HANDLER_CALLED = ("emit", "enqueue", "prepare")
 
 def replace(handler: Any) -> None:
     """Put the native `prepare` into `QueueHandler` if this is one, once per `install()`."""
-    handlers = sys.modules.get("logging.handlers")
+    handlers: Any = sys.modules.get("logging.handlers")
     cls: Any = getattr(handlers, "QueueHandler", None)
     if not isinstance(cls, type) or not isinstance(handler, cls):
         return
     # Handlers are described without `install()`, too.
-    if not _adopt.replaced or (cls, "prepare") in _adopt.replaced or not _adopt.is_stock(cls, "prepare"):
+    if not _adopt.replaced or (cls, _NAME) in _adopt.replaced or not _adopt.is_stock(cls, _NAME):
         return
-    known = _adopt.made.get((cls, "prepare"))
-    cleared = _cleared(cls.__dict__["prepare"] if known is None else known[1])
+    known = _adopt.made.get((cls, _NAME))
+    cleared = _cleared(cls.__dict__[_NAME] if known is None else known[1])
     if cleared is None:
         return
-    made = _adopt.native_method(cls, "QueueHandler", "prepare")
+    made = _adopt.native_method(cls, "QueueHandler", _NAME)
     if made is None:
         return
     lock, queues = type(threading.RLock()), [handlers.queue.Queue, handlers.queue.SimpleQueue]
     _native.set_queue_prepare(_describe, cls, cleared, copyreg.dispatch_table, lock, queues)
-    _adopt.replaced[cls, "prepare"] = made
-    cls.prepare = made[0]
+    _adopt.replaced[cls, _NAME] = made
+    setattr(cls, _NAME, made[0])
 
 
 def _cleared(prepare: Any) -> list[str] | None:
