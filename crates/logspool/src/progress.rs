@@ -6,7 +6,7 @@
 //!
 //! Atomics outside `queue` and `stats`: that word, because the collector must not take a lock to wake a caller.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::pool::futex::{HIGH_ONE, WaitWord, high, low};
 use crate::sync::Ordering;
@@ -29,6 +29,17 @@ pub fn steps() -> u32 {
     low(STEPS.word.load(Ordering::Acquire))
 }
 
+/// Waits for a step after `seen` without sleeping, until `end`. Returns whether it came.
+pub fn await_step(seen: u32, end: Instant) -> bool {
+    while Instant::now() < end {
+        if steps() != seen {
+            return true;
+        }
+        std::thread::yield_now();
+    }
+    false
+}
+
 /// Sleeps until a step after `seen`, at most for `time`, or until this thread has handled a signal.
 pub fn sleep(seen: u32, time: Duration) {
     STEPS.word.fetch_add(HIGH_ONE, Ordering::Relaxed);
@@ -45,7 +56,6 @@ pub fn forget_sleepers() {
 mod tests {
     use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
-    use std::time::Instant;
 
     use super::*;
 

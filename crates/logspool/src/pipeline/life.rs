@@ -44,6 +44,11 @@ const SLEEP_NS: std::ops::RangeInclusive<u64> = 500_000..=5_000_000;
 /// A program that logged nothing for so long is looked at less often: then the collector uses some 0.3 % of a core.
 const QUIET_NS: u64 = 1_000_000_000;
 const QUIET_SLEEP_NS: u64 = 20_000_000;
+/// How long a caller that waits stays awake, giving its processor to whoever wants it.
+///
+/// Chosen: the collector and a writer need it to wake and write a line; to fall asleep and be woken would take the
+/// caller about as long once more.
+const AWAKE: Duration = Duration::from_micros(40);
 /// A caller that waits looks again after so long, where nothing wakes it before; then after twice as long.
 ///
 /// Chosen: what it waits for mostly wakes it. A sync and a spool do not, and take longer than the first pause.
@@ -298,6 +303,7 @@ impl Pipeline {
 
     pub(super) fn wait(&self, deadline: Option<Instant>, done: impl Fn() -> bool) -> bool {
         let mut pause = FIRST_PAUSE;
+        let awake_until = Instant::now() + AWAKE;
         loop {
             // Before the look, so that a step between the look and the sleep ends the sleep.
             let seen = progress::steps();
@@ -308,8 +314,10 @@ impl Pipeline {
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return false;
             }
-            progress::sleep(seen, pause);
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            if !progress::await_step(seen, awake_until) {
+                progress::sleep(seen, pause);
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
         }
     }
 
