@@ -419,7 +419,15 @@ mod native {
     /// After `os.fork()` in the parent.
     #[pyfunction]
     fn after_fork_in_parent() {
+        extern "C" fn watch(_: *mut std::ffi::c_void) -> std::ffi::c_int {
+            pipeline::watch_after_fork();
+            0
+        }
         pipeline::after_fork_in_parent();
+        // Once `os.fork()` has returned: CPython 3.13 counts threads before that. Where the list of calls is full, the
+        // next record starts the watcher.
+        // SAFETY: a plain function, which the interpreter calls once.
+        unsafe { ffi::Py_AddPendingCall(Some(watch), std::ptr::null_mut()) };
     }
 
     /// After `os.fork()` in the child.

@@ -31,7 +31,7 @@ pub use flushing::Flush;
 pub(crate) use life::spawn;
 pub use life::{
     after_fork_in_child, after_fork_in_parent, before_fork, configure, drain, empty, flush, flush_local, generation,
-    is_running,
+    is_running, watch_after_fork,
 };
 pub use options::{Durability, Fallback, Options, OptionsError, QUEUE_BYTES};
 pub use outlets::{close_sink, define_format, define_route, define_site, open_sink, retire_sink, snapshot, turns};

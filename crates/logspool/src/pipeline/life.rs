@@ -423,9 +423,18 @@ pub fn after_fork_in_parent() {
     pipeline.resume_writers();
     // Threads that logged while the others were away took their slow way already: let them take it again.
     generation::advance();
-    pipeline.ensure_watcher();
     if pipeline.left_behind() > 0 || pipeline.undurable().is_some_and(|undurable| undurable.has_waiters()) {
         pipeline.ensure_threads();
+    }
+}
+
+/// Some time after `fork()` in the parent: looks for dead relatives again, the new child among them, also where nothing
+/// more is logged here.
+///
+/// Apart from [`after_fork_in_parent`], because CPython 3.13 counts threads right behind that and warns of them.
+pub fn watch_after_fork() {
+    if let Some(pipeline) = existing() {
+        pipeline.ensure_watcher();
     }
 }
 
