@@ -127,8 +127,11 @@ pub unsafe fn make(logger: *mut PyObject, since: u64) -> Made {
     // SAFETY: a live object, as the caller says.
     let logger = unsafe { Bound::from_borrowed_ptr(py, logger) };
     let made = aside(|| {
-        // Mostly all handlers are known, and nobody has to wait.
-        if let Some(made) = caught(|| make_once(adopt, &logger, Lock::Free))? {
+        // Mostly all handlers are known, and nobody has to wait. On free-threaded builds threads that begin to log at the
+        // same time would make one plan after the other, each in the place of one that another thread is about to use.
+        if !cfg!(Py_GIL_DISABLED)
+            && let Some(made) = caught(|| make_once(adopt, &logger, Lock::Free))?
+        {
             return Ok(made);
         }
         adoption::await_orphans(py).map_err(|error| Failure::interrupted(py, error))?;
