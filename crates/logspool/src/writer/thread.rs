@@ -321,10 +321,15 @@ impl Outlet {
             }
         }
         let emptied = if waiting.entries.overflow_bytes() == 0 { waiting.overflow.finish() } else { None };
+        if emptied.is_some() {
+            // Not under the lock, which the collector wants: removing a file frees megabytes. Before anybody is told that
+            // all is written: the process may end then.
+            drop(waiting);
+            drop(emptied);
+            waiting = self.lock();
+        }
         self.publish_fronts(&mut waiting);
         drop(waiting);
-        // Not under the lock, which the collector wants: removing a file frees megabytes.
-        drop(emptied);
         if self.notify.load(Ordering::Relaxed) {
             crate::queue::producer::wake_collector(&self.segment.header().sleeping);
         }
