@@ -60,21 +60,6 @@ pub fn has_record_locks() -> bool {
     errno_of(Call::RecordLocks) == WORKS
 }
 
-/// Whether membarrier(2) works.
-pub fn has_membarrier() -> bool {
-    errno_of(Call::Membarrier) == WORKS
-}
-
-/// Whether MADV_WIPEONFORK works.
-pub fn has_wipe_on_fork() -> bool {
-    errno_of(Call::WipeOnFork) == WORKS
-}
-
-/// Whether MADV_DONTFORK works.
-pub fn has_dont_fork() -> bool {
-    errno_of(Call::DontFork) == WORKS
-}
-
 /// Whether a thread can sleep on a word.
 pub fn has_futex() -> bool {
     errno_of(Call::Futex) == WORKS
@@ -94,7 +79,7 @@ pub fn missing() -> Vec<Missing> {
 /// Looks in a child of its own whether MADV_WIPEONFORK does what it promises: user-mode emulators accept it without doing
 /// it. For a small program only: a fork of a large one takes its time.
 pub fn try_wipe_on_fork() {
-    if has_wipe_on_fork() && !is_wiped_in_child() {
+    if errno_of(Call::WipeOnFork) == WORKS && !is_wiped_in_child() {
         RESULTS[Call::WipeOnFork as usize].store(libc::EOPNOTSUPP, Ordering::Relaxed);
     }
 }
