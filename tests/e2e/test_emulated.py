@@ -57,11 +57,7 @@ def _run(tmp_path, queue_dir, ends, through):
 
 
 def _expect(path, count, *writers):
-    found = lines.count(path)
-    assert {who: len(found.missing(who, range(count))) for who in writers} == dict.fromkeys(writers, 0)
-    assert found.doubled() == {}
-    assert found.out_of_order() == {}
-    assert found.other == []
+    lines.count(path).expect_each_once(dict.fromkeys(writers, range(count)))
 
 
 @pytest.mark.parametrize("ends", ["alone", "threads", "forks"])

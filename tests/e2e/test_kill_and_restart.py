@@ -104,11 +104,7 @@ def test_every_witnessed_line_is_in_the_file_after_the_next_start(number, tmp_pa
     witnessed = lines.count(told)
     written = lines.count(tmp_path / "app.log")
     assert witnessed.numbers
-    missing = {who: lost[:10] for who, numbers in witnessed.numbers.items() if (lost := written.missing(who, numbers))}
-    assert missing == {}
-    assert written.doubled() == {}
-    assert written.out_of_order() == {}
-    assert written.other == []
+    written.expect_each_once(witnessed.numbers)
     assert written.numbers["lifelast-0"] == list(range(10))
     assert queue_folder.left_in(queue_dir) == []
 

@@ -136,11 +136,7 @@ def _keepers_of(*processes):
 
 def _assert_delivered(files, witnessed, *processes):
     until(lambda: not _keepers_of(*processes), DELIVERED_SECONDS, "the keepers have done their work and are gone")
-    written = lines.count(*files)
-    assert {who: lost[:10] for who, numbers in witnessed.items() if (lost := written.missing(who, numbers))} == {}
-    assert written.doubled() == {}
-    assert written.out_of_order() == {}
-    assert written.other == []
+    lines.count(*files).expect_each_once(witnessed)
 
 
 # With its first record the keeper has not begun yet.

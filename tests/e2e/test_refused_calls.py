@@ -76,11 +76,7 @@ def _run(tmp_path, queue_dir, refused, ends):
 
 
 def _expect(path, *writers):
-    found = lines.count(path)
-    assert {who: len(found.missing(who, range(COUNT))) for who in writers} == dict.fromkeys(writers, 0)
-    assert found.doubled() == {}
-    assert found.out_of_order() == {}
-    assert found.other == []
+    lines.count(path).expect_each_once(dict.fromkeys(writers, range(COUNT)))
 
 
 @pytest.mark.parametrize("refused", CALLS)

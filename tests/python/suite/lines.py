@@ -3,7 +3,7 @@
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,6 +35,14 @@ class Count:
             if late:
                 found[who] = late
         return found
+
+    def expect_each_once(self, wanted: Mapping[str, Iterable[int]]) -> None:
+        """Fail unless each number of each writer is there once and in order, and no other line is."""
+        missing = {who: lost[:10] for who, numbers in wanted.items() if (lost := self.missing(who, numbers))}
+        assert missing == {}, f"missing: {missing}"
+        assert self.doubled() == {}, f"doubled: {self.doubled()}"
+        assert self.out_of_order() == {}, f"out of order: {self.out_of_order()}"
+        assert self.other == [], f"other lines: {self.other[:10]}"
 
 
 def count(*paths: Path) -> Count:
