@@ -1,4 +1,4 @@
-"""The pages are true: links lead somewhere, names and defaults are the real ones (`test_blocks.py` runs the programs)."""
+"""The pages are true: links lead somewhere, names and defaults are real (`test_blocks.py` runs the programs)."""
 
 import inspect
 import re
