@@ -29,7 +29,9 @@ SECONDS_PER_NAME = 300
 
 def weakened_names() -> list[str]:
     """Return every name that the sources can be weakened by, without comment lines."""
-    lines = (line for folder in SOURCES for path in sorted(folder.rglob("*.rs")) for line in path.read_text().splitlines())
+    lines = (
+        line for folder in SOURCES for path in sorted(folder.rglob("*.rs")) for line in path.read_text().splitlines()
+    )
     code = (line for line in lines if not line.lstrip().startswith("//"))
     return sorted({name for line in code for name in NAME.findall(line)})
 
