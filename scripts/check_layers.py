@@ -34,7 +34,6 @@ SYSTEM_CRATES = {"logspool_sys": {"libc", "loom"}}
 FILES_IN_CYCLES = {
     "logspool": 48,
     "logspool_record": 2,
-    "logspool_spool": 3,
     "logspool_python": 32,
     "logspool_server": 79,
 }
