@@ -64,6 +64,7 @@ impl Semaphore {
     }
 
     /// Permits that are free now.
+    #[inline]
     pub fn permits(&self) -> u32 {
         low(self.word.peek())
     }

@@ -108,6 +108,12 @@ impl<T> Copy for Place<T> {}
 // SAFETY: what it points to is reached by the holder of the gate only.
 unsafe impl<T: Send> Send for Place<T> {}
 
+impl<T: Default + Send> Default for PerProcess<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<T: Default + Send> PerProcess<T> {
     /// One without a value yet.
     pub const fn new() -> Self {
