@@ -1,7 +1,7 @@
 """Look at loggers, handlers and formatters, and say which of them native code can stand in for.
 
 Stop on the line: *capture*, its slow part. Nothing here changes anything: each function returns a description or
-a reason, and native code (`crates/logspool-python/src/planning.rs`) keeps it until something it was made from
+a reason, and native code (`crates/logspool-python/src/plans/planning.rs`) keeps it until something it was made from
 changes. Called inside logging calls, with the planning lock held: no locks are taken and nothing is logged here.
 """
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use logspool::pipeline::{Flush, SyncWait};
 use pyo3::prelude::*;
 
-use crate::leaving::outside;
-use crate::waiting::{self, Deadline};
+use crate::interpreter::leaving::outside;
+use crate::interpreter::waiting::{self, Deadline};
 
 /// Longest wait at a time.
 ///

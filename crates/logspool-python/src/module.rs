@@ -15,13 +15,13 @@ use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFrozenSet, PyList, PyString, PyTuple, PyType};
 
-use crate::leaving::outside;
-use crate::object::Owned;
-use crate::planning::Adopt;
-use crate::{
-    adoption, context, environment, flushing, frame, hooks, keywords, leaving, message, methods, names, options, plan,
-    planning, plans, pool, prepare, report, site, stream, tries,
-};
+use crate::calls::{context, keywords, message, methods, prepare, site, stream};
+use crate::interpreter::leaving::outside;
+use crate::interpreter::object::Owned;
+use crate::interpreter::{frame, leaving, names};
+use crate::plans::planning::Adopt;
+use crate::plans::{adoption, environment, hooks, plan, planning, table, tries};
+use crate::{flushing, options, pool, report};
 
 /// Words of a command line or an environment, as the system has them.
 type Words = Vec<Vec<u8>>;
@@ -233,7 +233,7 @@ mod native {
     fn forget_dead(reference: &Bound<'_, PyAny>) {
         // SAFETY: attached.
         unsafe {
-            plans::forget(reference.as_ptr());
+            table::forget(reference.as_ptr());
             adoption::forget(reference.as_ptr());
         }
     }
@@ -356,7 +356,7 @@ mod native {
         outside(py, pipeline::settle);
         let released = adoption::release_all(py, options::shutdown_timeout());
         // SAFETY: attached.
-        unsafe { plans::forget_all() };
+        unsafe { table::forget_all() };
         released
     }
 
@@ -605,6 +605,6 @@ mod native {
             let reason = counts.reason.lock().unwrap_or_else(PoisonError::into_inner).clone();
             (name, (counts.native.load(Relaxed), counts.stock.load(Relaxed), reason))
         };
-        plans::all_counts().into_iter().map(read).collect()
+        table::all_counts().into_iter().map(read).collect()
     }
 }

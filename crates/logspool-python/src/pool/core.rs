@@ -22,9 +22,9 @@ use super::results::Results;
 use super::view::{self, View, Wishes};
 use super::waiting::{self, Deadline};
 use super::{arguments, future_type, intake, timer_type, timers};
-use crate::leaving;
-use crate::names::names;
-use crate::object::{self, Owned};
+use crate::interpreter::leaving;
+use crate::interpreter::names::names;
+use crate::interpreter::object::{self, Owned};
 
 /// What happens to a job when as many wait as may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

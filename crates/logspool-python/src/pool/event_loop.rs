@@ -9,9 +9,9 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 
-use crate::leaving;
-use crate::names::names;
-use crate::object::Owned;
+use crate::interpreter::leaving;
+use crate::interpreter::names::names;
+use crate::interpreter::object::Owned;
 
 /// How a job ended.
 pub enum End {

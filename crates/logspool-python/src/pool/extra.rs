@@ -13,8 +13,8 @@ use super::job::{self, By, Job};
 use super::results::Sender;
 use super::schedule::Schedule;
 use super::timers;
-use crate::leaving;
-use crate::object::Owned;
+use crate::interpreter::leaving;
+use crate::interpreter::object::Owned;
 
 /// See the module. Dropped by attached threads only.
 pub struct Extra {

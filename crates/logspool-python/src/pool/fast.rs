@@ -6,7 +6,7 @@ use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use crate::object::Owned;
+use crate::interpreter::object::Owned;
 
 /// A `METH_FASTCALL | METH_KEYWORDS` function; its first argument is the object.
 pub type Function =

@@ -23,8 +23,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 use super::waiting::{self, Deadline};
-use crate::leaving;
-use crate::object::{self, Owned};
+use crate::interpreter::leaving;
+use crate::interpreter::object::{self, Owned};
 use library::library;
 pub use telling::{add_done_callback, callbacks};
 use telling::{call_back, call_method, tell_of_cancellation, tell_waiters};

@@ -13,7 +13,7 @@ use pyo3::types::PyType;
 use super::arguments;
 use super::fast::{give, give_none};
 use super::future;
-use crate::object::{self, Owned};
+use crate::interpreter::object::{self, Owned};
 
 type Arguments = *const *mut PyObject;
 

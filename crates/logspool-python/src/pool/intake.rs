@@ -20,9 +20,9 @@ use super::view::{self, View, Wishes};
 use super::waiting::{self, Deadline};
 use super::worker::Worker;
 use super::{arguments, event_loop, future, future_type, timer_type, timers};
-use crate::leaving;
-use crate::names::names;
-use crate::object::{Call, Owned};
+use crate::interpreter::leaving;
+use crate::interpreter::names::names;
+use crate::interpreter::object::{Call, Owned};
 
 /// Where a call comes in: a pool, or a view of one with options of its own.
 #[derive(Clone, Copy)]

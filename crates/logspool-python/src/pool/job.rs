@@ -12,8 +12,8 @@ use super::core::Shared;
 use super::event_loop::{self, End};
 use super::extra::{self, Extra};
 use super::future;
-use crate::leaving;
-use crate::object::{self, Call, Owned};
+use crate::interpreter::leaving;
+use crate::interpreter::object::{self, Call, Owned};
 
 /// Values that a job holds without the heap.
 const FEW: usize = 3;

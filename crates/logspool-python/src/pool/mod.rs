@@ -28,8 +28,8 @@ mod worker;
 
 use pyo3::prelude::*;
 
-use crate::object::Owned;
-use crate::waiting;
+use crate::interpreter::object::Owned;
+use crate::interpreter::waiting;
 
 pub use self::completions::Completions;
 pub use self::core::PoolCore;

@@ -12,7 +12,7 @@ use pyo3::types::{PyTuple, PyType};
 use super::core::Shared;
 use super::waiting::{self, Deadline};
 use super::{arguments, worker};
-use crate::object::Owned;
+use crate::interpreter::object::Owned;
 
 /// What a job gives.
 enum Value {

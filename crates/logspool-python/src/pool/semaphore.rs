@@ -13,8 +13,8 @@ use pyo3::types::{PyTuple, PyType};
 
 use super::waiting::{self, Deadline};
 use super::{arguments, fast};
-use crate::leaving;
-use crate::object::{self, Owned};
+use crate::interpreter::leaving;
+use crate::interpreter::object::{self, Owned};
 
 /// Permits that threads take and give back.
 #[pyclass(frozen, subclass, weakref, module = "logspool.pool")]

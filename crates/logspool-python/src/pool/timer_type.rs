@@ -15,7 +15,7 @@ use pyo3::types::PyType;
 
 use super::future_type::Addition;
 use super::{future, future_type, timers};
-use crate::object::{self, Owned};
+use crate::interpreter::object::{self, Owned};
 
 /// What stands behind the fields of a future.
 #[repr(C)]

@@ -19,8 +19,8 @@ use super::core::Shared;
 use super::extra::Extra;
 use super::job::Job;
 use super::worker;
-use crate::leaving;
-use crate::object::Owned;
+use crate::interpreter::leaving;
+use crate::interpreter::object::Owned;
 
 /// What waits for its time.
 enum Entry {

@@ -13,7 +13,7 @@ use super::core::PoolCore;
 use super::fast::{self, Function, give, give_none};
 use super::intake::{self, Due, Origin};
 use super::view::View;
-use crate::object::{Call, Owned};
+use crate::interpreter::object::{Call, Owned};
 
 /// A class whose objects take jobs.
 trait Source: PyTypeInfo {

@@ -17,7 +17,7 @@ use super::job::Target;
 use super::results::Results;
 use super::schedule::Schedule;
 use super::timers;
-use crate::object::Owned;
+use crate::interpreter::object::Owned;
 
 /// What those want who give jobs to a pool.
 #[derive(Default)]

@@ -15,8 +15,8 @@ use pyo3::prelude::*;
 use super::core::{self, Shared};
 use super::job::By;
 use super::timers;
-use crate::leaving::{self, Detached};
-use crate::object::Owned;
+use crate::interpreter::leaving::{self, Detached};
+use crate::interpreter::object::Owned;
 
 /// How many jobs a worker does before it lets others have the interpreter if they ask for it.
 ///

@@ -9,8 +9,8 @@ use pyo3::prelude::*;
 
 use super::library::library;
 use super::{fields, held};
-use crate::leaving;
-use crate::object::Owned;
+use crate::interpreter::leaving;
+use crate::interpreter::object::Owned;
 use crate::pool::completions::Completions;
 
 /// Tells `wait` and `as_completed` of the standard library. The condition is held.

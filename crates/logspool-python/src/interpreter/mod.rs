@@ -1,0 +1,7 @@
+//! CPython's side: references, names, calls that may not come back, waiting outside the interpreter, frames.
+
+pub mod frame;
+pub mod leaving;
+pub mod names;
+pub mod object;
+pub mod waiting;
