@@ -7,14 +7,13 @@ use std::sync::Once;
 use std::time::Duration;
 
 use logspool::definition::SinkKind;
-use logspool::kernel;
 use logspool::meters::HistogramCounts;
-use logspool::openmetrics;
 use logspool::pipeline::{self, LEAST_FREE_BYTES};
 use logspool::recover::{Condition, MAX_ORPHAN_BYTES, Place, Retention};
 use logspool::stats::{
     DROP_REASONS, DropReason, LEVEL_NAMES, PerLevel, QueuePlace, REFUSAL_REASONS, SinkSnapshot, Snapshot, add,
 };
+use logspool::{kernel, openmetrics};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 

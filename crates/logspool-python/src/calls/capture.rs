@@ -5,25 +5,24 @@
 //! stock logging does the call from its start.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::sync::OnceLock;
 
 use logspool::record::Head;
-use pyo3::ffi::PyObject;
+use pyo3::ffi::{self, PyObject};
 
-use crate::calls::context;
 use crate::calls::keywords::Keywords;
-use crate::calls::message::{self, Failure};
 use crate::calls::pieces::Pieces;
 use crate::calls::queueing::{self, Queued};
-use crate::calls::site;
-use crate::calls::stream;
+use crate::calls::stock::{Method, call_stock};
+use crate::calls::{context, message, site, stream, values};
+use crate::interpreter::failure::Failure;
 use crate::interpreter::leaving;
 use crate::interpreter::names::names;
-use crate::interpreter::object::{Call, Owned};
-use crate::plans::environment;
+use crate::interpreter::object::{self, Call, Owned};
 use crate::plans::plan::{self, Gate, Route};
-use crate::plans::planning;
 use crate::plans::table::{self, Lender};
-use crate::plans::tries;
+use crate::plans::{environment, planning, tries};
 
 /// What is left to do for the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +52,7 @@ pub struct Level {
 ///
 /// `logger` is a live instance of `logging.Logger`, `call` describes live objects; attached.
 #[inline(always)]
-pub unsafe fn log(logger: *mut PyObject, level: Level, call: Call) -> Outcome {
+unsafe fn capture(logger: *mut PyObject, level: Level, call: Call) -> Outcome {
     // SAFETY: passed on. On GIL builds `plan` is valid until foreign code runs: `route` is copied before.
     unsafe {
         let Some(plan) = table::find(logger) else { return plan_first(logger, level, call) };
@@ -84,9 +83,9 @@ unsafe fn plan_first(logger: *mut PyObject, level: Level, call: Call) -> Outcome
         let since = environment::epoch();
         if !table::serves(logger, since) {
             match planning::make(logger, since) {
-                planning::Made::Plan => {}
-                planning::Made::NotNow => return Outcome::Stock,
-                planning::Made::Raised => return Outcome::Raised,
+                planning::PlanOutcome::Plan => {}
+                planning::PlanOutcome::NotNow => return Outcome::Stock,
+                planning::PlanOutcome::Raised => return Outcome::Raised,
             }
         }
         let Some(plan) = table::find(logger) else { return Outcome::Stock };
@@ -111,9 +110,9 @@ unsafe fn plan_first(logger: *mut PyObject, level: Level, call: Call) -> Outcome
         let Some(plan) = table::find(logger) else { return Outcome::Stock };
         if (*plan).opens(level.number) {
             match planning::open_streams(logger, level.number, since) {
-                planning::Made::Plan => {}
-                planning::Made::NotNow => return Outcome::Stock,
-                planning::Made::Raised => return Outcome::Raised,
+                planning::PlanOutcome::Plan => {}
+                planning::PlanOutcome::NotNow => return Outcome::Stock,
+                planning::PlanOutcome::Raised => return Outcome::Raised,
             }
         }
         let Some(plan) = table::find(logger) else { return Outcome::Stock };
@@ -235,5 +234,142 @@ unsafe fn send(
             Queued::Stale => Err(Failure::Stock),
             Queued::Raised => Err(Failure::Raised),
         }
+    }
+}
+
+/// Does a call natively if that can be. `None`: stock logging does it.
+#[inline(always)]
+unsafe fn native_call(logger: *mut PyObject, level: Level, call: Call) -> Option<*mut PyObject> {
+    // SAFETY: passed on.
+    match unsafe { capture(logger, level, call) } {
+        Outcome::Done => Some(object::none()),
+        Outcome::Stock => None,
+        Outcome::Raised => Some(ptr::null_mut()),
+    }
+}
+
+#[inline(always)]
+unsafe fn level_call(
+    method: Method,
+    number: u16,
+    gate: usize,
+    logger: *mut PyObject,
+    arguments: *const *mut PyObject,
+    count: ffi::Py_ssize_t,
+    keywords: *mut PyObject,
+) -> *mut PyObject {
+    // SAFETY: as CPython calls a `METH_FASTCALL | METH_KEYWORDS` method; the descriptor checked `logger`'s type.
+    unsafe {
+        let count = count as usize;
+        // A message given by keyword is stock logging's.
+        if count >= 1 {
+            let level = Level { number, gate, object: level_object(gate) };
+            if let Some(result) = native_call(logger, level, Call { arguments, count, keywords }) {
+                return result;
+            }
+            return stock_call(method, logger, Call { arguments, count, keywords }, 0);
+        }
+        call_stock(method, logger, arguments, count, keywords)
+    }
+}
+
+/// Leaves a call to stock logging whose native way ended before it left a trace. The text of the message, argument
+/// number `index`, is not made a second time.
+#[cold]
+#[inline(never)]
+unsafe fn stock_call(method: Method, logger: *mut PyObject, call: Call, index: usize) -> *mut PyObject {
+    let Call { arguments, count, keywords } = call;
+    // SAFETY: as the caller says: `count` live arguments and one per keyword.
+    unsafe {
+        let Some(made) = message::take_made(*arguments.add(index)) else {
+            return call_stock(method, logger, arguments, count, keywords);
+        };
+        let named = if keywords.is_null() { 0 } else { ffi::PyTuple_GET_SIZE(keywords) as usize };
+        let mut values = std::slice::from_raw_parts(arguments, count + named).to_vec();
+        values[index] = made.as_ptr();
+        call_stock(method, logger, values.as_ptr(), count, keywords)
+    }
+}
+
+/// The level of `Logger.log`; `None` when it is nothing usual.
+#[inline(always)]
+unsafe fn level_of(object: *mut PyObject) -> Option<Level> {
+    // SAFETY: a live object; its exact type is checked first.
+    unsafe {
+        if ffi::Py_TYPE(object) != &raw mut ffi::PyLong_Type {
+            return None;
+        }
+        let number = values::small_int(object).and_then(|number| u16::try_from(number).ok())?;
+        let gate = match number {
+            10 | 20 | 30 | 40 | 50 => usize::from(number / 10 - 1),
+            _ => usize::MAX,
+        };
+        Some(Level { number, gate, object })
+    }
+}
+
+static LEVELS: OnceLock<[Owned; 5]> = OnceLock::new();
+
+#[inline(always)]
+fn level_object(gate: usize) -> *mut PyObject {
+    LEVELS.get().map_or(ptr::null_mut(), |levels| levels[gate].as_ptr())
+}
+
+/// Makes the five level objects. Called at module initialisation.
+///
+/// # Safety
+///
+/// Attached.
+pub unsafe fn init() -> bool {
+    // SAFETY: attached; small ints cannot fail in practice.
+    let levels = [10, 20, 30, 40, 50].map(|number| unsafe { Owned::steal(ffi::PyLong_FromLong(number)) });
+    if levels.iter().any(Option::is_none) {
+        return false;
+    }
+    let _ = LEVELS.set(levels.map(|level| level.expect("checked above")));
+    true
+}
+
+macro_rules! level_methods {
+    ($($function:ident: $method:ident, $number:literal, $gate:literal;)*) => {
+        $(
+            pub unsafe extern "C" fn $function(
+                logger: *mut PyObject,
+                arguments: *const *mut PyObject,
+                count: ffi::Py_ssize_t,
+                keywords: *mut PyObject,
+            ) -> *mut PyObject {
+                // SAFETY: called by CPython with a logger.
+                unsafe { level_call(Method::$method, $number, $gate, logger, arguments, count, keywords) }
+            }
+        )*
+    };
+}
+
+level_methods! {
+    debug: Debug, 10, 0;
+    info: Info, 20, 1;
+    warning: Warning, 30, 2;
+    error: Error, 40, 3;
+    critical: Critical, 50, 4;
+}
+
+pub unsafe extern "C" fn log(
+    logger: *mut PyObject,
+    arguments: *const *mut PyObject,
+    count: ffi::Py_ssize_t,
+    keywords: *mut PyObject,
+) -> *mut PyObject {
+    // SAFETY: called by CPython with a logger.
+    unsafe {
+        let count = count as usize;
+        if count >= 2 {
+            let call = Call { arguments, count, keywords };
+            if let Some(result) = level_of(*arguments).and_then(|level| native_call(logger, level, call.rest())) {
+                return result;
+            }
+            return stock_call(Method::Log, logger, call, 1);
+        }
+        call_stock(Method::Log, logger, arguments, count, keywords)
     }
 }

@@ -11,12 +11,12 @@ use logspool::record::tag;
 use pyo3::ffi::{self, PyObject};
 
 use crate::calls::fields;
-use crate::calls::message::{self, Failure};
 use crate::calls::pieces::Pieces;
+use crate::interpreter::failure::{self, Failure};
 use crate::interpreter::leaving;
 use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Owned};
-use crate::plans::plan::Needs;
+use crate::plans::needs::Needs;
 
 /// Objects that stock logging reads at each call, as they were at install.
 pub struct Sources {
@@ -114,7 +114,7 @@ unsafe fn thread_name(sources: &Sources, ident: std::ffi::c_ulong) -> Result<Own
         let thread = ffi::PyDict_GetItemWithError(sources.active_threads.as_ptr(), key.as_ptr());
         let thread = if thread.is_null() {
             // A thread that Python did not start: stock logging makes a dummy for it, and so does this.
-            Owned::steal(leaving::call(sources.current_thread.as_ptr())).ok_or_else(|| message::failure())?
+            Owned::steal(leaving::call(sources.current_thread.as_ptr())).ok_or_else(|| failure::failure())?
         } else {
             Owned::borrow(thread)
         };
@@ -126,14 +126,14 @@ unsafe fn thread_name(sources: &Sources, ident: std::ffi::c_ulong) -> Result<Own
         } else {
             leaving::attribute(thread.as_ptr(), names().name.as_ptr())
         };
-        Owned::steal(name).ok_or_else(|| message::failure())
+        Owned::steal(name).ok_or_else(|| failure::failure())
     }
 }
 
 /// What was found. `None` where that raised: stock logging passes over every `Exception` there, and nothing else.
 unsafe fn if_any(found: *mut PyObject) -> Result<Option<Owned>, Failure> {
     // SAFETY: a new reference, or null with an error set; attached.
-    unsafe { message::unless_stock(Owned::steal(found).ok_or_else(|| message::failure())) }
+    unsafe { failure::unless_stock(Owned::steal(found).ok_or_else(|| failure::failure())) }
 }
 
 unsafe fn module(sources: &Sources, name: &Owned) -> Option<*mut PyObject> {
@@ -220,7 +220,7 @@ unsafe fn bound_fields(sources: &Sources) -> Result<Option<Owned>, Failure> {
     // SAFETY: a context variable whose values are exact dicts that nobody changes after `bind` made them.
     unsafe {
         if ffi::PyContextVar_Get(sources.bound_fields.as_ptr(), std::ptr::null_mut(), &mut fields) != 0 {
-            return Err(message::failure());
+            return Err(failure::failure());
         }
         Ok(Owned::steal(fields).filter(|fields| fields.as_ptr() != ffi::Py_None()))
     }

@@ -12,20 +12,19 @@ use logspool::record::{Head, flags, tag};
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 
-use crate::calls::message::{self, Failure};
-use crate::calls::methods::{self, Method};
 use crate::calls::pieces::Pieces;
-use crate::calls::queue_handler;
-use crate::calls::queueing::{self, MadeUnder, Queued};
-use crate::calls::record::{ByValue, Step};
-use crate::calls::stream;
+use crate::calls::queueing::{self, Queued};
+use crate::calls::record::{ByValue, PassedBy};
+use crate::calls::stock::{Method, call_stock, passed_filters, with_made_text};
+use crate::calls::{message, queue_handler, stream};
+use crate::interpreter::failure::{Failure, passed};
 use crate::interpreter::leaving;
 use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Owned};
 use crate::options;
 use crate::plans::adoption::{self, Adoption, State, Verdict};
-use crate::plans::environment;
-use crate::plans::planning;
+use crate::plans::environment::{self, MadeUnder};
+use crate::plans::python_half;
 
 /// `handler.emit(record)`.
 ///
@@ -63,32 +62,12 @@ pub unsafe fn emit(
                 // Nothing is written beside the queue.
                 _ => Ok(()),
             };
-            if !methods::passed(barrier) {
+            if !passed(barrier) {
                 return std::ptr::null_mut();
             }
-            return with_made_text(*arguments, || methods::call_stock(method, handler, arguments, 1, keywords));
+            return with_made_text(*arguments, || call_stock(method, handler, arguments, 1, keywords));
         }
-        methods::call_stock(method, handler, arguments, count as usize, keywords)
-    }
-}
-
-/// Runs a stock method on a record whose message may have been made into text already: not a second time.
-unsafe fn with_made_text(record: *mut PyObject, stock: impl FnOnce() -> *mut PyObject) -> *mut PyObject {
-    // SAFETY: live objects, attached.
-    unsafe {
-        let made = object::attribute(record, names().msg.as_ptr())
-            .and_then(|message| Some((message::take_made(message.as_ptr())?, message)));
-        let Some((made, message)) = made else { return stock() };
-        let set = |value: &Owned| {
-            if ffi::PyObject_SetAttr(record, names().msg.as_ptr(), value.as_ptr()) != 0 {
-                ffi::PyErr_Clear();
-            }
-        };
-        set(&made);
-        let result = stock();
-        let _error = object::ErrorKept::take();
-        set(&message);
-        result
+        call_stock(method, handler, arguments, count as usize, keywords)
     }
 }
 
@@ -117,26 +96,12 @@ pub unsafe fn handle(
                 ByValue::Done => return passed_filters(*arguments),
                 ByValue::Raised => return std::ptr::null_mut(),
                 ByValue::No => {
-                    let call = || methods::call_stock(Method::HandlerHandle, handler, arguments, 1, keywords);
+                    let call = || call_stock(Method::HandlerHandle, handler, arguments, 1, keywords);
                     return with_made_text(*arguments, call);
                 }
             }
         }
-        methods::call_stock(Method::HandlerHandle, handler, arguments, count as usize, keywords)
-    }
-}
-
-/// What `Handler.handle` returns for a record that no filter dropped.
-///
-/// # Safety
-///
-/// A live object; attached.
-pub unsafe fn passed_filters(record: *mut PyObject) -> *mut PyObject {
-    // SAFETY: live objects; a new reference is made.
-    unsafe {
-        let answer = if cfg!(Py_3_12) { record } else { ffi::Py_True() };
-        ffi::Py_INCREF(answer);
-        answer
+        call_stock(Method::HandlerHandle, handler, arguments, count as usize, keywords)
     }
 }
 
@@ -178,11 +143,11 @@ enum Line {
 unsafe fn known(handler: *mut PyObject) -> Result<Arc<State>, Line> {
     // SAFETY: a live handler, attached.
     unsafe {
-        if !planning::installed() && !planning::stands_alone(handler) {
+        if !python_half::installed() && !python_half::stands_alone(handler) {
             return Err(Line::Uninstalling);
         }
         environment::refresh();
-        match planning::handler_state(handler) {
+        match adoption::handler_state(handler) {
             Ok(state) => state.ok_or_else(|| stock(handler)),
             Err(()) => Err(Line::Raised),
         }
@@ -192,7 +157,11 @@ unsafe fn known(handler: *mut PyObject) -> Result<Arc<State>, Line> {
 /// Why a line is stock logging's whose handler is not adopted, or not any more.
 unsafe fn stock(handler: *mut PyObject) -> Line {
     // SAFETY: a live handler, attached.
-    if planning::installed() || unsafe { planning::stands_alone(handler) } { Line::Stock } else { Line::Uninstalling }
+    if python_half::installed() || unsafe { python_half::stands_alone(handler) } {
+        Line::Stock
+    } else {
+        Line::Uninstalling
+    }
 }
 
 /// Where lines of an adopted handler go, and under what that was found.
@@ -227,7 +196,7 @@ unsafe fn queue_by_value(handler: *mut PyObject, record: *mut PyObject) -> ByVal
             return ByValue::No;
         }
         let Some((sink, made_under)) = destination(&state, handler) else { return ByValue::No };
-        crate::calls::record::queue(Step::Handle, &state, adoption, sink, handler, record, made_under)
+        crate::calls::record::queue(PassedBy::Handle, &state, adoption, sink, handler, record, made_under)
     }
 }
 
@@ -248,7 +217,7 @@ unsafe fn queue_line(method: Method, handler: *mut PyObject, record: *mut PyObje
         };
         if adoption.may_go_by_value() && state.holds() {
             message::take_broken();
-            match crate::calls::record::queue(Step::Emit, &state, adoption, sink, handler, record, made_under) {
+            match crate::calls::record::queue(PassedBy::Emit, &state, adoption, sink, handler, record, made_under) {
                 ByValue::Done => return Line::Queued,
                 // Its formatter would raise, too: stock logging reports it, and makes the text once.
                 ByValue::No if message::take_broken() => return Line::StockAfterQueue,

@@ -3,147 +3,18 @@
 //! Stop on the line: *capture*. Each format says which kinds of values it shows as Python does; what it does not, and
 //! a record without a field that a text format names, is stock logging's to write or to report.
 
-use std::sync::{Mutex, PoisonError};
-
-use logspool::format::{Acceptance, ArgumentKind, Format, FormatSpec, Layout, Need};
+use logspool::format::{Acceptance, ArgumentKind};
 use logspool::record::tag;
 use pyo3::ffi::{self, PyObject};
-use pyo3::prelude::*;
-use pyo3::types::PyString;
 
 use crate::calls::keywords::copy;
-use crate::calls::message::{self, Failure};
 use crate::calls::pieces::Pieces;
 use crate::calls::template::Kind;
-use crate::calls::values;
+use crate::calls::{message, values};
+use crate::interpreter::failure::Failure;
 use crate::interpreter::leaving;
 use crate::interpreter::object::{self, Owned};
-
-/// Number of [`ArgumentKind`]s.
-const KINDS: usize = ArgumentKind::Other as usize + 1;
-
-/// What becomes of a value, by its kind.
-type Accepts = [Acceptance; KINDS];
-
-/// A field that a format names.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Named {
-    name: String,
-    /// Whether Python raises where a record lacks it.
-    required: bool,
-    accepts: Accepts,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct Definition {
-    /// Whether a format shows every field.
-    all: bool,
-    /// Whether one of these shows what is in a list, a tuple or a dict: only Python takes those apart.
-    containers: bool,
-    named: Vec<Named>,
-}
-
-/// The fields that the formats of a route show.
-pub struct Shown {
-    definition: Definition,
-    /// The names as `str`, in the order of `definition.named`.
-    names: Vec<Owned>,
-}
-
-impl std::fmt::Debug for Shown {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.definition.fmt(formatter)
-    }
-}
-
-impl PartialEq for Shown {
-    fn eq(&self, other: &Self) -> bool {
-        self.definition == other.definition
-    }
-}
-
-impl Eq for Shown {}
-
-/// Each set of fields once, for ever: routes point to them.
-///
-/// Bounded by the core's tables: a format or a route that finds no place there has no use for one.
-static KNOWN: Mutex<Vec<&'static Shown>> = Mutex::new(Vec::new());
-
-fn known(definition: Definition) -> &'static Shown {
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(found) = known.iter().find(|found| found.definition == definition) {
-        return found;
-    }
-    // SAFETY: attached: formats are looked at inside calls of the interpreter.
-    let py = unsafe { Python::assume_attached() };
-    // SAFETY: live objects.
-    let object = |named: &Named| unsafe { Owned::borrow(PyString::intern(py, &named.name).as_ptr()) };
-    let names = definition.named.iter().map(object).collect();
-    let made: &'static Shown = Box::leak(Box::new(Shown { definition, names }));
-    known.push(made);
-    made
-}
-
-/// What a format shows of the fields; `None` for nothing.
-pub fn shown_by(spec: &FormatSpec, format: &Format) -> Option<&'static Shown> {
-    let all = format.needs().contains(Need::AllFields);
-    // A JSON format leaves out what a record lacks; a text format raises.
-    let required = matches!(spec.layout, Layout::Text { .. });
-    let named = |name: &String| Named { name: name.clone(), required, accepts: accepts(format, name) };
-    let named: Vec<Named> = format.needs().fields().iter().map(named).collect();
-    let containers = format.needs().contains(Need::Containers);
-    (all || !named.is_empty()).then(|| known(Definition { all, containers, named }))
-}
-
-fn accepts(format: &Format, name: &str) -> Accepts {
-    let mut accepts = [Acceptance::Mismatch; KINDS];
-    for kind in [
-        ArgumentKind::None,
-        ArgumentKind::Bool,
-        ArgumentKind::Int,
-        ArgumentKind::BigInt,
-        ArgumentKind::Float,
-        ArgumentKind::AsciiStr,
-        ArgumentKind::Str,
-        ArgumentKind::Bytes,
-        ArgumentKind::Other,
-    ] {
-        accepts[kind as usize] = format.accepts_field(name, kind);
-    }
-    accepts
-}
-
-/// What both show.
-pub fn both(one: Option<&'static Shown>, other: Option<&'static Shown>) -> Option<&'static Shown> {
-    let (Some(first), Some(second)) = (one, other) else { return one.or(other) };
-    if std::ptr::eq(first, second) {
-        return one;
-    }
-    let mut merged = first.definition.clone();
-    merged.all |= second.definition.all;
-    merged.containers |= second.definition.containers;
-    for named in &second.definition.named {
-        match merged.named.iter_mut().find(|known| known.name == named.name) {
-            None => merged.named.push(named.clone()),
-            Some(known) => {
-                known.required |= named.required;
-                for (mine, others) in known.accepts.iter_mut().zip(named.accepts) {
-                    *mine = stricter(*mine, others);
-                }
-            }
-        }
-    }
-    Some(known(merged))
-}
-
-const fn stricter(one: Acceptance, other: Acceptance) -> Acceptance {
-    use Acceptance::{Deferred, Mismatch, RenderInCaller};
-    match (one, other) {
-        (Mismatch, _) | (_, Mismatch) => Mismatch,
-        (RenderInCaller, _) | (_, RenderInCaller) => RenderInCaller,
-        (Deferred, Deferred) => Deferred,
-    }
-}
+use crate::plans::needs::{Accepts, ShownFields};
 
 /// Adds the fields that are shown: those of `extra` in its order, then the bound ones that it does not have.
 ///
@@ -152,7 +23,7 @@ const fn stricter(one: Acceptance, other: Acceptance) -> Acceptance {
 /// Both are live exact dicts with `str` keys, `bound` never changes; attached. Runs foreign code.
 pub unsafe fn add(
     pieces: &mut Pieces,
-    shown: &Shown,
+    shown: &ShownFields,
     extra: Option<&Owned>,
     bound: Option<Owned>,
 ) -> Result<(), Failure> {
@@ -166,16 +37,16 @@ pub unsafe fn add(
         let extra = extra.map(|extra| if OWN_COPY { Ok(Owned::borrow(extra.as_ptr())) } else { copy(extra.as_ptr()) });
         let extra = extra.transpose()?;
         let sources = [extra.as_ref().map(Owned::as_ptr), bound.as_ref().map(Owned::as_ptr)];
-        for (index, named) in shown.definition.named.iter().enumerate() {
-            let name = shown.names[index].as_ptr();
+        for (name, required, accepts) in shown.named() {
+            let name = name.as_ptr();
             let value = sources.into_iter().flatten().find_map(|fields| item(fields, name));
             match value {
-                Some(value) if !shown.definition.all => add_one(pieces, name, value, Some(&named.accepts))?,
-                None if named.required => return Err(Failure::Stock),
+                Some(value) if !shown.all() => add_one(pieces, name, value, Some(accepts))?,
+                None if required => return Err(Failure::Stock),
                 _ => {}
             }
         }
-        if shown.definition.all {
+        if shown.all() {
             shown.add_all(pieces, sources)?;
         }
         extra.into_iter().chain(bound).for_each(|fields| pieces.keep(fields));
@@ -193,13 +64,7 @@ unsafe fn item(fields: *mut PyObject, name: *mut PyObject) -> Option<*mut PyObje
     (!found.is_null()).then_some(found)
 }
 
-impl Shown {
-    /// Whether no field is shown by its name.
-    #[inline(always)]
-    pub fn names_none(&self) -> bool {
-        self.definition.named.is_empty()
-    }
-
+impl ShownFields {
     /// Adds every field, each once.
     unsafe fn add_all(&self, pieces: &mut Pieces, sources: [Option<*mut PyObject>; 2]) -> Result<(), Failure> {
         // SAFETY: dicts that nobody changes while they are walked.
@@ -210,7 +75,7 @@ impl Shown {
                 let (mut key, mut value) = (std::ptr::null_mut(), std::ptr::null_mut());
                 while ffi::PyDict_Next(fields, &mut position, &mut key, &mut value) != 0 {
                     let hidden = Some(fields) == bound && extra.is_some_and(|extra| item(extra, key).is_some());
-                    if !hidden && self.definition.containers && is_container(value) {
+                    if !hidden && self.containers() && is_container(value) {
                         return Err(Failure::Stock);
                     }
                     if !hidden {
@@ -225,7 +90,7 @@ impl Shown {
     unsafe fn accepts(&self, key: *mut PyObject) -> Option<&Accepts> {
         // SAFETY: two live exact `str`; comparing them runs no foreign code.
         let same = |name: &Owned| key == name.as_ptr() || unsafe { ffi::PyUnicode_Compare(key, name.as_ptr()) } == 0;
-        self.names.iter().position(same).map(|index| &self.definition.named[index].accepts)
+        self.named().find(|(name, ..)| same(name)).map(|(_, _, accepts)| accepts)
     }
 }
 

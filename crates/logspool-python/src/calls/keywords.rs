@@ -8,9 +8,9 @@ use std::sync::OnceLock;
 use logspool::record::tag;
 use pyo3::ffi::{self, PyObject};
 
-use crate::calls::message::{self, Failure};
 use crate::calls::pieces::Pieces;
-use crate::calls::values;
+use crate::calls::{message, values};
+use crate::interpreter::failure::{self, Failure};
 use crate::interpreter::leaving;
 use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Call, Owned};
@@ -116,7 +116,7 @@ unsafe fn add_made(pieces: &mut Pieces, tag: u8, maker: &Owned, of: *mut PyObjec
     // SAFETY: live objects; the text is kept by `pieces` until the record is written.
     unsafe {
         let made = Owned::steal(leaving::vectorcall(maker.as_ptr(), [of].as_ptr(), 1, std::ptr::null_mut()))
-            .ok_or_else(|| message::failure())?;
+            .ok_or_else(|| failure::failure())?;
         if made.as_ptr() == ffi::Py_None() {
             return Ok(());
         }
@@ -164,7 +164,7 @@ unsafe fn extra(value: *mut PyObject) -> Result<Option<Owned>, Failure> {
 /// `fields` is a live exact dict; attached.
 pub unsafe fn copy(fields: *mut PyObject) -> Result<Owned, Failure> {
     // SAFETY: passed on.
-    unsafe { Owned::steal(ffi::PyDict_Copy(fields)).ok_or_else(|| message::failure()) }
+    unsafe { Owned::steal(ffi::PyDict_Copy(fields)).ok_or_else(|| failure::failure()) }
 }
 
 unsafe fn asks_for_exception(value: *mut PyObject) -> Result<bool, Failure> {
@@ -183,7 +183,7 @@ unsafe fn asks_for_exception(value: *mut PyObject) -> Result<bool, Failure> {
         match leaving::is_true(value) {
             0 => Ok(false),
             1 => Ok(true),
-            _ => Err(message::failure()),
+            _ => Err(failure::failure()),
         }
     }
 }

@@ -11,41 +11,14 @@ use std::sync::OnceLock;
 use logspool::format::Acceptance;
 use logspool::record::tag;
 use pyo3::ffi::{self, PyObject};
-use pyo3::prelude::*;
 
 use crate::calls::pieces::Pieces;
 use crate::calls::site::{BoundTemplate, Site, SiteName};
 use crate::calls::template::{Directive, Kind};
 use crate::calls::values;
+use crate::interpreter::failure::{self, Failure};
 use crate::interpreter::leaving;
 use crate::interpreter::object::{self, Owned};
-
-/// Why no message was made.
-pub enum Failure {
-    /// Stock logging shall do this call from its start: it reports, encodes or converts as nobody else.
-    Stock,
-    /// A Python exception that no handler would have caught, or that a signal's handler raised in a wait, is set.
-    Raised,
-}
-
-impl Failure {
-    /// What a signal's handler raised while logspool waited: it gets out of the call, as of a wait of Python's.
-    pub fn interrupted(py: Python<'_>, error: PyErr) -> Self {
-        error.restore(py);
-        Self::Raised
-    }
-}
-
-impl From<PyErr> for Failure {
-    /// As [`failure`].
-    fn from(error: PyErr) -> Self {
-        // SAFETY: who met an exception inside a logging call is attached.
-        unsafe {
-            error.restore(Python::assume_attached());
-            failure()
-        }
-    }
-}
 
 /// `collections.abc.Mapping`: a single such argument is the mapping of `%(key)s` directives.
 static MAPPING: OnceLock<Owned> = OnceLock::new();
@@ -59,7 +32,7 @@ pub fn set_made_text(class: Owned) {
 }
 
 /// A message object and the `MadeText` that stands for it in stock logging's call.
-struct Made {
+struct MadeMessage {
     message: usize,
     stand_in: Owned,
 }
@@ -67,7 +40,7 @@ struct Made {
 thread_local! {
     /// Set where the message of a call cannot be formatted after its text was made; taken by that call. Holds nothing
     /// between calls, so that the end of a thread, which is not attached, drops nothing.
-    static MADE: Cell<Option<Made>> = const { Cell::new(None) };
+    static MADE: Cell<Option<MadeMessage>> = const { Cell::new(None) };
     /// Whether the last message could not be formatted.
     static BROKEN: Cell<bool> = const { Cell::new(false) };
 }
@@ -213,40 +186,10 @@ unsafe fn add_rendered(pieces: &mut Pieces, text: Option<Owned>) -> Result<(), F
 pub unsafe fn add_owned(pieces: &mut Pieces, tag: u8, text: Option<Owned>) -> Result<(), Failure> {
     // SAFETY: the text is kept by `pieces` until the record is written.
     unsafe {
-        let text = text.ok_or_else(|| failure())?;
+        let text = text.ok_or_else(|| failure::failure())?;
         let bytes = object::utf8(text.as_ptr()).ok_or(Failure::Stock)?;
         pieces.keep(text);
         if pieces.bytes(tag, bytes) { Ok(()) } else { Err(Failure::Stock) }
-    }
-}
-
-/// Sorts the exception that is set: what a handler would have reported is left to stock logging.
-///
-/// # Safety
-///
-/// Attached, and an exception is set.
-pub unsafe fn failure() -> Failure {
-    // SAFETY: attached.
-    unsafe {
-        if ffi::PyErr_ExceptionMatches(ffi::PyExc_Exception) != 0 {
-            ffi::PyErr_Clear();
-            Failure::Stock
-        } else {
-            Failure::Raised
-        }
-    }
-}
-
-/// What was found; `None` where that is stock logging's.
-///
-/// # Errors
-///
-/// [`Failure::Raised`] only.
-pub fn unless_stock<T>(found: Result<T, Failure>) -> Result<Option<T>, Failure> {
-    match found {
-        Ok(found) => Ok(Some(found)),
-        Err(Failure::Stock) => Ok(None),
-        Err(Failure::Raised) => Err(Failure::Raised),
     }
 }
 
@@ -260,9 +203,9 @@ unsafe fn is_mapping(argument: *mut PyObject) -> Result<bool, Failure> {
             1 => match leaving::is_true(argument) {
                 0 => Ok(false),
                 1 => Ok(true),
-                _ => Err(failure()),
+                _ => Err(failure::failure()),
             },
-            _ => Err(failure()),
+            _ => Err(failure::failure()),
         }
     }
 }
@@ -286,7 +229,7 @@ unsafe fn add_text(
             }
             Owned::borrow(message)
         } else {
-            Owned::steal(leaving::str(message)).ok_or_else(|| failure())?
+            Owned::steal(leaving::str(message)).ok_or_else(|| failure::failure())?
         };
         let text = if count == 1 { Some(text) } else { format_text(message, &text, arguments, count)? };
         if text.as_ref().is_some_and(|text| ffi::PyUnicode_Check(text.as_ptr()) == 0) {
@@ -310,12 +253,12 @@ unsafe fn format_text(
             Ok(None) => {}
             other => return other,
         }
-        let failure = failure();
-        if matches!(failure, Failure::Stock) {
+        let failed = failure::failure();
+        if matches!(failed, Failure::Stock) {
             let _ = BROKEN.try_with(|broken| broken.set(true));
             keep_made(message, text);
         }
-        Err(failure)
+        Err(failed)
     }
 }
 
@@ -328,7 +271,7 @@ unsafe fn keep_made(message: *mut PyObject, text: &Owned) {
         let made = Owned::steal(ffi::PyObject_Vectorcall(class.as_ptr(), arguments.as_ptr(), 2, std::ptr::null_mut()));
         match made {
             Some(stand_in) => {
-                let _ = MADE.try_with(|cell| cell.set(Some(Made { message: message as usize, stand_in })));
+                let _ = MADE.try_with(|cell| cell.set(Some(MadeMessage { message: message as usize, stand_in })));
             }
             None => ffi::PyErr_Clear(),
         }
@@ -347,7 +290,7 @@ unsafe fn percent(text: &Owned, arguments: *const *mut PyObject, count: usize) -
                 return Ok(Owned::steal(leaving::remainder(text.as_ptr(), *arguments)));
             }
         }
-        let tuple = Owned::steal(ffi::PyTuple_New(count as isize)).ok_or_else(|| failure())?;
+        let tuple = Owned::steal(ffi::PyTuple_New(count as isize)).ok_or_else(|| failure::failure())?;
         for index in 0..count {
             let argument = *arguments.add(index);
             ffi::Py_INCREF(argument);

@@ -9,15 +9,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 
-use crate::calls::message::{self, Failure};
-use crate::calls::methods::{self, Method};
 use crate::calls::record;
+use crate::calls::stock::{Method, call_stock};
+use crate::interpreter::failure::{self, Failure};
 use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Owned};
-use crate::plans::environment;
-use crate::plans::hooks::Part;
-use crate::plans::plan;
-use crate::plans::planning;
+use crate::plans::watched::Part;
+use crate::plans::{environment, plan, python_half};
 
 /// What `_queueing.py` tells.
 pub struct Stock {
@@ -38,7 +36,7 @@ pub struct Stock {
 static STOCK: OnceLock<Stock> = OnceLock::new();
 
 /// Whether the stock functions would do what the native ones do, as long as epoch and classes are as they were.
-pub struct Verdict {
+pub struct StockVerdict {
     epoch: u64,
     types: Vec<(Owned, u32)>,
     /// The formatter and its style.
@@ -49,7 +47,7 @@ pub struct Verdict {
     pub hands_on: bool,
 }
 
-static VERDICT: Mutex<Option<Arc<Verdict>>> = Mutex::new(None);
+static VERDICT: Mutex<Option<Arc<StockVerdict>>> = Mutex::new(None);
 
 /// Remembers what `_queueing.py` tells. The first call counts.
 pub fn set_stock(stock: Stock) {
@@ -82,7 +80,7 @@ pub unsafe fn prepare(
                 Err(Failure::Stock) => {}
             }
         }
-        methods::call_stock(Method::QueuePrepare, handler, arguments, count as usize, keywords)
+        call_stock(Method::QueuePrepare, handler, arguments, count as usize, keywords)
     }
 }
 
@@ -109,7 +107,7 @@ unsafe fn prepared_if_plain(handler: *mut PyObject, logged: *mut PyObject) -> Re
 pub unsafe fn prepared(stock: &Stock, handler: *mut PyObject, logged: *mut PyObject) -> Result<Owned, Failure> {
     // SAFETY: live objects, attached; exact types are checked before their fields are read.
     unsafe {
-        let class = planning::record_class().ok_or(Failure::Stock)?;
+        let class = python_half::record_class().ok_or(Failure::Stock)?;
         if ffi::Py_TYPE(logged).cast::<PyObject>() != class
             || !has_no_format(handler)?
             || !ffi::PyDict_GetItemWithError(stock.copied_otherwise.as_ptr(), class).is_null()
@@ -140,7 +138,7 @@ pub unsafe fn prepared(stock: &Stock, handler: *mut PyObject, logged: *mut PyObj
 /// What a function of CPython's says that returns less than 0 with an error set.
 unsafe fn checked(result: std::ffi::c_int) -> Result<(), Failure> {
     // SAFETY: attached, and an error is set where the result says so.
-    if result < 0 { Err(unsafe { message::failure() }) } else { Ok(()) }
+    if result < 0 { Err(unsafe { failure::failure() }) } else { Ok(()) }
 }
 
 /// `object.__new__(class)`
@@ -148,7 +146,7 @@ unsafe fn empty_record(class: *mut PyObject) -> Result<Owned, Failure> {
     // SAFETY: a live class with the `__new__` of `object`, as the verdict says.
     unsafe {
         let made = ffi::PyType_GenericAlloc(class.cast(), 0);
-        Owned::steal(made).ok_or_else(|| message::failure())
+        Owned::steal(made).ok_or_else(|| failure::failure())
     }
 }
 
@@ -160,7 +158,7 @@ unsafe fn empty_record(class: *mut PyObject) -> Result<Owned, Failure> {
 pub unsafe fn own_attributes(object: *mut PyObject) -> Result<Owned, Failure> {
     // SAFETY: a live instance of a Python class, which has a dict.
     unsafe {
-        Owned::steal(ffi::PyObject_GenericGetDict(object, std::ptr::null_mut())).ok_or_else(|| message::failure())
+        Owned::steal(ffi::PyObject_GenericGetDict(object, std::ptr::null_mut())).ok_or_else(|| failure::failure())
     }
 }
 
@@ -173,7 +171,7 @@ pub unsafe fn own_attributes(object: *mut PyObject) -> Result<Owned, Failure> {
 /// # Safety
 ///
 /// Attached.
-pub unsafe fn verdict(stock: &Stock) -> Result<Arc<Verdict>, Failure> {
+pub unsafe fn verdict(stock: &Stock) -> Result<Arc<StockVerdict>, Failure> {
     // SAFETY: attached; the verdict keeps its classes.
     unsafe {
         if !environment::unmoved() {
@@ -186,16 +184,16 @@ pub unsafe fn verdict(stock: &Stock) -> Result<Arc<Verdict>, Failure> {
         {
             return Ok(known);
         }
-        let made = Arc::new(Verdict::ask(stock, epoch)?);
+        let made = Arc::new(StockVerdict::ask(stock, epoch)?);
         let before = VERDICT.lock().unwrap_or_else(PoisonError::into_inner).replace(made.clone());
         drop(before);
         Ok(made)
     }
 }
 
-impl Verdict {
+impl StockVerdict {
     fn ask(stock: &Stock, epoch: u64) -> Result<Self, Failure> {
-        planning::locked(|_, py| {
+        python_half::locked(|_, py| {
             // SAFETY: a live object, attached.
             let describe = unsafe { Bound::from_borrowed_ptr(py, stock.describe.as_ptr()) };
             let ask = || describe.call0()?.extract::<(bool, bool, Vec<Bound<'_, PyAny>>, Vec<Bound<'_, PyAny>>)>();

@@ -7,9 +7,9 @@
 
 use pyo3::ffi::{self, PyObject};
 
-use crate::calls::emit;
-use crate::calls::message::Failure;
 use crate::calls::prepare::{self, Stock};
+use crate::calls::stock;
+use crate::interpreter::failure::Failure;
 use crate::interpreter::leaving;
 use crate::interpreter::names::{Names, names};
 use crate::interpreter::object::{self, ErrorKept, Owned};
@@ -28,7 +28,7 @@ pub unsafe fn handle(handler: *mut PyObject, record: *mut PyObject) -> Option<*m
             return None;
         }
         match hand_on(stock, handler, record) {
-            Ok(()) => Some(emit::passed_filters(record)),
+            Ok(()) => Some(stock::passed_filters(record)),
             Err(Failure::Raised) => Some(std::ptr::null_mut()),
             Err(Failure::Stock) => None,
         }

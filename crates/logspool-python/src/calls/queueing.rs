@@ -8,11 +8,11 @@ use logspool::pipeline::{self, DurableWait, Push, Refusal, Room, Waiter};
 use logspool::record::Head;
 
 use crate::calls::context;
-use crate::calls::message::Failure;
 use crate::calls::pieces::Pieces;
 use crate::flushing::SHARE;
+use crate::interpreter::failure::Failure;
 use crate::interpreter::leaving::{self, Detached};
-use crate::plans::environment;
+use crate::plans::environment::MadeUnder;
 
 /// What became of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,42 +23,6 @@ pub enum Queued {
     Stale,
     /// While it waited, a signal's handler raised: the error is set, and the record in the queue or counted as refused.
     Raised,
-}
-
-/// What the ids in a record were made under.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MadeUnder {
-    /// [`environment::epoch`]
-    pub epoch: u64,
-    /// [`environment::stops`]
-    pub stops: u64,
-    /// [`pipeline::generation`]
-    pub generation: u64,
-}
-
-impl MadeUnder {
-    /// As things are. Read before what is made from them.
-    pub fn now() -> Self {
-        Self { epoch: environment::epoch(), stops: environment::stops(), generation: pipeline::generation() }
-    }
-
-    /// Whether everything is as it was.
-    #[inline(always)]
-    pub fn holds(self) -> bool {
-        self.epoch == environment::epoch() && self.generation == pipeline::generation()
-    }
-
-    /// Whether it serves the call in which it was made or met: other threads may have changed something meanwhile, and
-    /// nobody can tell whether that was before the call. What this thread itself changed, it has to see.
-    pub fn serves_call(self) -> bool {
-        self.holds() || self.may_push() && environment::only_others_moved(self.epoch)
-    }
-
-    /// Whether what was made under it may still be pushed: the sinks are those that were open.
-    #[inline(always)]
-    pub fn may_push(self) -> bool {
-        self.stops == environment::stops() && self.generation == pipeline::generation()
-    }
 }
 
 /// Queues one record whose ids hold as long as no sink is closed and the generation is the same.

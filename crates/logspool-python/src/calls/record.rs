@@ -12,24 +12,22 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use logspool::definition::{RouteDefinition, Target};
-use logspool::format::{CompiledSite, Format, RenderState, TimeArithmetic};
+use logspool::format::{CompiledSite, TimeArithmetic};
 use logspool::record::{Head, tag};
 use pyo3::ffi::{self, PyObject};
 
-use crate::calls::keywords;
-use crate::calls::message::{self, Failure};
 use crate::calls::pieces::Pieces;
-use crate::calls::queueing::{self, MadeUnder, Queued};
+use crate::calls::queueing::{self, Queued};
 use crate::calls::site::Site;
-use crate::calls::stream;
-use crate::calls::values;
+use crate::calls::{keywords, message, stream, values};
+use crate::interpreter::failure::{self, Failure};
 use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Owned};
 use crate::plans::adoption::{Adoption, State};
-use crate::plans::logging_globals::World;
-use crate::plans::plan::{self, ListShape, Needs};
-use crate::plans::planning;
+use crate::plans::environment::MadeUnder;
+use crate::plans::logging_globals::LoggingGlobals;
+use crate::plans::plan;
+use crate::plans::python_half;
 
 /// What became of a record.
 pub enum ByValue {
@@ -41,122 +39,9 @@ pub enum ByValue {
     Raised,
 }
 
-/// What is known about the records of one handler, under one generation.
-pub struct Reading {
-    /// Pipeline generation of the ids.
-    pub generation: u64,
-    /// Level names and clock.
-    pub world: Arc<World>,
-    /// Format id and what it shows.
-    pub format: (u32, Needs),
-    /// What of a record decides about its line.
-    pub matters: Matters,
-    /// Makes the texts that formatting leaves on a record.
-    compiled: Format,
-    render: Mutex<RenderState>,
-    /// Logger names met so far.
-    names: Mutex<Vec<Arc<Name>>>,
-}
-
-/// What of a record decides about its line, beside what every format takes from it.
-#[derive(Debug, Clone, Copy)]
-pub struct Matters {
-    /// The process id is shown.
-    pub process_id: bool,
-    /// The file's name or the module is shown: a record has both beside its path.
-    pub file: bool,
-    /// The attributes are passed as keywords, whose names have to be text.
-    pub attribute_names: bool,
-}
-
-/// One logger name, under one epoch.
-struct Name {
-    object: Owned,
-    epoch: u64,
-    route: u32,
-    /// Lists of handlers and filters under which this handler is the record's last stop; `None` when it is not.
-    last_stop: Option<Vec<ListShape>>,
-}
-
-/// Most names per handler; records of others are formatted in the caller.
-///
-/// Chosen: a scan of addresses; programs log through a few dozen loggers.
-const MOST_NAMES: usize = 64;
-
-impl Reading {
-    /// Nothing met yet.
-    pub fn new(generation: u64, world: Arc<World>, format: (u32, Needs), compiled: Format, matters: Matters) -> Self {
-        Self { generation, world, format, matters, compiled, render: Mutex::default(), names: Mutex::default() }
-    }
-
-    /// Sets the attributes that formatting leaves on a record.
-    unsafe fn leave_texts(&self, record: *mut PyObject, time: i64, message: &Owned) -> Result<(), Failure> {
-        // SAFETY: live objects, attached; the record's class has the stock `__setattr__`.
-        unsafe {
-            let mut asctime = Vec::new();
-            let shows_time = {
-                let mut state = self.render.lock().unwrap_or_else(PoisonError::into_inner);
-                self.compiled.push_asctime(time, &mut state, &mut asctime)
-            };
-            if ffi::PyObject_SetAttr(record, names().message.as_ptr(), message.as_ptr()) < 0 {
-                return Err(message::failure());
-            }
-            if shows_time {
-                let text = ffi::PyUnicode_DecodeUTF8(asctime.as_ptr().cast(), asctime.len() as isize, std::ptr::null());
-                let text = Owned::steal(text).ok_or_else(|| message::failure())?;
-                if ffi::PyObject_SetAttr(record, names().asctime.as_ptr(), text.as_ptr()) < 0 {
-                    return Err(message::failure());
-                }
-            }
-            Ok(())
-        }
-    }
-
-    unsafe fn name(
-        &self,
-        handler: *mut PyObject,
-        name: *mut PyObject,
-        sink: u32,
-        epoch: u64,
-    ) -> Result<Arc<Name>, Failure> {
-        // SAFETY: live objects, attached. The lock is not held across Python code.
-        unsafe {
-            {
-                let known = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-                let found = known.iter().find(|known| known.object.as_ptr() == name);
-                if let Some(found) = found.filter(|found| found.epoch == epoch) {
-                    return Ok(found.clone());
-                }
-                if found.is_none() && known.len() == MOST_NAMES {
-                    return Err(Failure::Stock);
-                }
-            }
-            let logger = object::text(name).ok_or(Failure::Stock)?.to_owned();
-            let last_stop = message::unless_stock(planning::last_stop(handler, &logger))?.flatten();
-            let definition =
-                RouteDefinition { logger, targets: vec![Target { sink, format: self.format.0, min_level: 0 }] };
-            let route = crate::plans::ids::route_id(definition).ok_or(Failure::Stock)?;
-            let made = Arc::new(Name { object: Owned::borrow(name), epoch, route, last_stop });
-            let old = {
-                let mut known = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-                match known.iter_mut().find(|known| known.object.as_ptr() == name) {
-                    Some(old) => Some(std::mem::replace(old, made.clone())),
-                    None => {
-                        known.push(made.clone());
-                        None
-                    }
-                }
-            };
-            // Without the lock: it may be the last to hold a list of handlers.
-            drop(old);
-            Ok(made)
-        }
-    }
-}
-
 /// Who passes a record on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum PassedBy {
     /// `Handler.handle`, which would ask the handler's filters first.
     Handle,
     /// `Handler.emit`, after the filters.
@@ -169,7 +54,7 @@ pub enum Step {
 ///
 /// Live objects; attached. `state` is the handler's, fresh.
 pub unsafe fn queue(
-    step: Step,
+    step: PassedBy,
     state: &State,
     adoption: &Adoption,
     sink: u32,
@@ -187,7 +72,7 @@ pub unsafe fn queue(
 }
 
 unsafe fn read(
-    step: Step,
+    step: PassedBy,
     state: &State,
     adoption: &Adoption,
     sink: u32,
@@ -198,7 +83,7 @@ unsafe fn read(
     // SAFETY: live objects, attached; exact types are checked before their fields are read. Every object that pieces
     // point into is kept by them.
     unsafe {
-        let Some(class) = planning::record_class() else { return Ok(ByValue::No) };
+        let Some(class) = python_half::record_class() else { return Ok(ByValue::No) };
         if ffi::Py_TYPE(record).cast::<PyObject>() != class {
             return Ok(ByValue::No);
         }
@@ -207,10 +92,10 @@ unsafe fn read(
         if matters.attribute_names && !all_named(record) {
             return Ok(ByValue::No);
         }
-        if reading.generation != made_under.generation || plan::version_tag(class) != reading.world.record_tag {
+        if reading.generation != made_under.generation || plan::version_tag(class) != reading.globals.record_tag {
             return Ok(ByValue::No);
         }
-        let fields = Fields { record };
+        let fields = RecordAttributes { record };
         let names = names();
         for name in [&names.exc_info, &names.exc_text, &names.stack_info] {
             if fields.get(name)?.as_ptr() != ffi::Py_None() {
@@ -220,11 +105,11 @@ unsafe fn read(
         let name = fields.exact_str(&names.name)?;
         let name = reading.name(handler, name.as_ptr(), sink, made_under.epoch)?;
         let is_last_stop = name.last_stop.as_ref().is_some_and(|lists| lists.iter().all(|list| list.fresh()));
-        if step == Step::Handle && !is_last_stop && !has_no_filters(handler)? {
+        if step == PassedBy::Handle && !is_last_stop && !has_no_filters(handler)? {
             return Ok(ByValue::No);
         }
-        let level = fields.level(&reading.world)?;
-        let time = fields.time(reading.world.arithmetic)?;
+        let level = fields.level(&reading.globals)?;
+        let time = fields.time(reading.globals.arithmetic)?;
         let needs = reading.format.1;
         if matters.process_id
             && values::small_int(fields.exact_int(&names.process)?.as_ptr()) != Some(i64::from(std::process::id()))
@@ -314,7 +199,7 @@ pub unsafe fn plain_text(message: Owned, arguments: &Owned) -> Result<Owned, Fai
         if (0..count).any(|index| !is_scalar(ffi::PyTuple_GET_ITEM(arguments.as_ptr(), index))) {
             return Err(Failure::Stock);
         }
-        Owned::steal(ffi::PyUnicode_Format(message.as_ptr(), arguments.as_ptr())).ok_or_else(|| message::failure())
+        Owned::steal(ffi::PyUnicode_Format(message.as_ptr(), arguments.as_ptr())).ok_or_else(|| failure::failure())
     }
 }
 
@@ -380,11 +265,11 @@ unsafe fn arguments_of(
 }
 
 /// The attributes of a record.
-struct Fields {
+struct RecordAttributes {
     record: *mut PyObject,
 }
 
-impl Fields {
+impl RecordAttributes {
     unsafe fn get(&self, name: &Owned) -> Result<Owned, Failure> {
         // SAFETY: a live record; its class has the stock `__getattribute__`, so no foreign code runs.
         unsafe { object::attribute(self.record, name.as_ptr()).ok_or(Failure::Stock) }
@@ -428,14 +313,14 @@ impl Fields {
     }
 
     /// The level's number, if the record has the name that the number stands for.
-    unsafe fn level(&self, world: &World) -> Result<u16, Failure> {
+    unsafe fn level(&self, globals: &LoggingGlobals) -> Result<u16, Failure> {
         // SAFETY: passed on.
         unsafe {
             let number = values::small_int(self.exact_int(&names().levelno)?.as_ptr());
             let number = number.and_then(|number| u16::try_from(number).ok()).ok_or(Failure::Stock)?;
             let shown = self.exact_str(&names().levelname)?;
-            let index = world.level_names.binary_search_by_key(&number, |(number, _)| *number);
-            let (_, name) = &world.level_names[index.map_err(|_| Failure::Stock)?];
+            let index = globals.level_names.binary_search_by_key(&number, |(number, _)| *number);
+            let (_, name) = &globals.level_names[index.map_err(|_| Failure::Stock)?];
             if object::utf8(shown.as_ptr()) == Some(name.as_bytes()) { Ok(number) } else { Err(Failure::Stock) }
         }
     }

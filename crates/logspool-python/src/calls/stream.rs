@@ -7,21 +7,17 @@
 //!
 //! Atomics outside `queue`: offsets are written once at install.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::Relaxed};
 
-use pyo3::ffi::{self, PyObject};
+use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::PyType;
 
-use crate::calls::message::{self, Failure};
-use crate::flushing;
+use crate::interpreter::failure::{self, Failure};
 use crate::interpreter::leaving;
 use crate::interpreter::names::names;
 use crate::interpreter::object::Owned;
-use crate::options;
-use crate::plans::plan::TextStream;
+use crate::plans::text_stream::TextStream;
+use crate::{flushing, options};
 
 /// "Not learnt".
 const UNKNOWN: usize = 0;
@@ -49,55 +45,6 @@ unsafe fn holds_text(stream: TextStream) -> bool {
     }
     // SAFETY: exact types, checked when the handler was adopted; kept alive by the plan.
     unsafe { word(stream.text, pending) != 0 || (!stream.buffer.is_null() && word(stream.buffer, end) > 0) }
-}
-
-/// Whether the object is an exact `io.TextIOWrapper`: no code of others answers for it.
-///
-/// # Safety
-///
-/// `object` is live.
-pub unsafe fn is_text_stream(py: Python<'_>, object: *mut PyObject) -> bool {
-    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    let class = CLASS.get_or_try_init(py, || {
-        PyResult::Ok(py.import("io")?.getattr("TextIOWrapper")?.cast_into::<PyType>()?.unbind())
-    });
-    // SAFETY: a live object.
-    class.is_ok_and(|class| unsafe { ffi::Py_TYPE(object).cast() } == class.as_ptr())
-}
-
-/// Part of a word in the C struct of a stream or of what lies under it, as it was when the handler was described.
-///
-/// `stream.close()`, `stream.write = ...` and `stream.reconfigure()` change nothing of the handler, but such words;
-/// which, stands in `python/logspool/_streams.py`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Word {
-    address: usize,
-    mask: u64,
-    value: u64,
-}
-
-impl Word {
-    /// The word `offset` bytes into `object`, which whoever keeps the word has to keep too.
-    pub fn new(object: *mut PyObject, offset: usize, mask: u64, value: u64) -> Self {
-        Self { address: object as usize + offset, mask, value }
-    }
-
-    /// A counter that the keeper of the word keeps too.
-    pub fn counter(counter: &Arc<AtomicU64>, value: u64) -> Self {
-        Self { address: Arc::as_ptr(counter) as usize, mask: u64::MAX, value }
-    }
-
-    /// Whether it is as it was.
-    ///
-    /// # Safety
-    ///
-    /// The object or counter that it lies in is alive.
-    #[inline(always)]
-    pub unsafe fn holds(&self) -> bool {
-        // SAFETY: inside the C struct of a live object, aligned: offsets are whole words. Read like an atomic because
-        // on free-threaded builds another thread may be storing it.
-        unsafe { (*(self.address as *const AtomicU64)).load(Relaxed) & self.mask == self.value }
-    }
 }
 
 /// Writes out what the program left in the streams' buffers. A stream that refuses is stock logging's to report.
@@ -135,7 +82,7 @@ unsafe fn flush_all(streams: &[TextStream]) -> Result<(), Failure> {
                 flushing::flush(py, Some(sink), Some(options::shutdown_timeout()))
                     .map_err(|error| Failure::interrupted(py, error))?;
             }
-            Owned::steal(leaving::method(text.as_ptr(), names().flush.as_ptr())).ok_or_else(|| message::failure())?;
+            Owned::steal(leaving::method(text.as_ptr(), names().flush.as_ptr())).ok_or_else(|| failure::failure())?;
         }
         Ok(())
     }

@@ -186,7 +186,7 @@ pub unsafe fn remainder(left: *mut PyObject, right: *mut PyObject) -> *mut PyObj
 }
 
 /// What a generator does when it is asked for a value.
-pub enum Step {
+pub enum GeneratorStep {
     /// It yields; a new reference.
     Yields(*mut PyObject),
     /// It returns; a new reference.
@@ -200,14 +200,14 @@ pub enum Step {
 /// # Safety
 ///
 /// A live generator; attached.
-pub unsafe fn step(generator: *mut PyObject) -> Step {
+pub unsafe fn step(generator: *mut PyObject) -> GeneratorStep {
     let mut value = std::ptr::null_mut();
     // SAFETY: passed on, with a place for the value.
     let how = guarded(|| unsafe { opaque3(unwinding::PyIter_Send)(generator, ffi::Py_None(), &mut value) });
     match how {
-        ffi::PySendResult::PYGEN_NEXT => Step::Yields(value),
-        ffi::PySendResult::PYGEN_RETURN => Step::Returns(value),
-        ffi::PySendResult::PYGEN_ERROR => Step::Raises,
+        ffi::PySendResult::PYGEN_NEXT => GeneratorStep::Yields(value),
+        ffi::PySendResult::PYGEN_RETURN => GeneratorStep::Returns(value),
+        ffi::PySendResult::PYGEN_ERROR => GeneratorStep::Raises,
     }
 }
 
@@ -376,9 +376,9 @@ mod turn {
     const PATIENCE: Duration = Duration::from_secs(1);
     const PAUSE: Duration = Duration::from_micros(100);
 
-    pub struct Turn(bool);
+    pub struct StockTurn(bool);
 
-    impl Turn {
+    impl StockTurn {
         /// # Safety
         ///
         /// The thread is attached.
@@ -393,24 +393,24 @@ mod turn {
     }
 
     #[cold]
-    unsafe fn wait() -> Turn {
+    unsafe fn wait() -> StockTurn {
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
             if HOLDER.compare_exchange(0, this_thread(), Ordering::Acquire, Ordering::Relaxed).is_ok() {
-                return Turn(true);
+                return StockTurn(true);
             }
             // SAFETY: attached, as the caller of `take` says.
             let _detached = unsafe { Detached::new() };
             nap(PAUSE);
         }
-        Turn(false)
+        StockTurn(false)
     }
 
     pub fn forget() {
         HOLDER.store(0, Ordering::Relaxed);
     }
 
-    impl Drop for Turn {
+    impl Drop for StockTurn {
         fn drop(&mut self) {
             if self.0 {
                 HOLDER.store(0, Ordering::Release);
@@ -420,7 +420,7 @@ mod turn {
 }
 
 #[cfg(Py_GIL_DISABLED)]
-pub use turn::Turn;
+pub use turn::StockTurn;
 
 /// In a forked child, where the other threads do not exist and which has an end of its own.
 pub fn forget_threads() {

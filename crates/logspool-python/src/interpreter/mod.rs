@@ -1,7 +1,9 @@
 //! CPython's side: references, names, calls that may not come back, waiting outside the interpreter, frames.
 
+pub mod failure;
 pub mod frame;
 pub mod leaving;
 pub mod names;
 pub mod object;
+pub mod thread;
 pub mod waiting;

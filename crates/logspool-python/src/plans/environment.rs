@@ -15,6 +15,7 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
+use logspool::pipeline;
 use pyo3::ffi::{self, PyObject};
 
 use crate::interpreter::object::Owned;
@@ -91,7 +92,7 @@ static SLOTS: [Slot; MOST_DICTS] =
     [const { Slot { dict: AtomicPtr::new(std::ptr::null_mut()), version: AtomicU64::new(0) } }; MOST_DICTS];
 static USED: AtomicUsize = AtomicUsize::new(0);
 
-struct Watched {
+struct WatchedDict {
     dict: Owned,
     what: What,
 }
@@ -157,7 +158,7 @@ unsafe fn is_number(object: *mut PyObject) -> bool {
     }
 }
 
-static WATCHED: Mutex<Vec<Watched>> = Mutex::new(Vec::new());
+static WATCHED: Mutex<Vec<WatchedDict>> = Mutex::new(Vec::new());
 
 #[repr(C)]
 struct DictHead {
@@ -202,7 +203,7 @@ pub unsafe fn watch(dict: *mut PyObject, names: Option<&[*mut PyObject]>) {
             Some(names) => What::Names(names.iter().map(valued).collect()),
             None => What::All(Items::of(dict)),
         };
-        Watched { dict: Owned::borrow(dict), what }
+        WatchedDict { dict: Owned::borrow(dict), what }
     };
     let mut watched = WATCHED.lock().expect("no panic happens while it is held");
     let index = watched.len();
@@ -314,4 +315,40 @@ pub unsafe fn refresh() {
         bump();
     }
     drop((gone, gone_items));
+}
+
+/// What the ids in a record were made under.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MadeUnder {
+    /// [`epoch()`]
+    pub epoch: u64,
+    /// [`stops()`]
+    pub stops: u64,
+    /// [`pipeline::generation`]
+    pub generation: u64,
+}
+
+impl MadeUnder {
+    /// As things are. Read before what is made from them.
+    pub fn now() -> Self {
+        Self { epoch: epoch(), stops: stops(), generation: pipeline::generation() }
+    }
+
+    /// Whether everything is as it was.
+    #[inline(always)]
+    pub fn holds(self) -> bool {
+        self.epoch == epoch() && self.generation == pipeline::generation()
+    }
+
+    /// Whether it serves the call in which it was made or met: other threads may have changed something meanwhile, and
+    /// nobody can tell whether that was before the call. What this thread itself changed, it has to see.
+    pub fn serves_call(self) -> bool {
+        self.holds() || self.may_push() && only_others_moved(self.epoch)
+    }
+
+    /// Whether what was made under it may still be pushed: the sinks are those that were open.
+    #[inline(always)]
+    pub fn may_push(self) -> bool {
+        self.stops == stops() && self.generation == pipeline::generation()
+    }
 }

@@ -9,8 +9,7 @@ use logspool::definition::RouteDefinition;
 use logspool::format::{Format, FormatSpec, Need};
 use logspool::pipeline;
 
-use crate::calls::fields;
-use crate::plans::plan::Needs;
+use crate::plans::needs::{Needs, shown_by};
 
 #[derive(Default)]
 struct Ids {
@@ -57,7 +56,7 @@ fn needs_of(spec: &FormatSpec, format: &Format) -> Needs {
         thread_name: needs.contains(Need::ThreadName),
         process_name: needs.contains(Need::ProcessName),
         task_name: needs.contains(Need::TaskName),
-        fields: fields::shown_by(spec, format),
+        fields: shown_by(spec, format),
     }
 }
 

@@ -9,10 +9,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyBool;
 
 use crate::plans::plan;
-use crate::plans::planning::Adopt;
+use crate::plans::python_half::PythonHalf;
 
 /// What holds for all loggers.
-pub struct World {
+pub struct LoggingGlobals {
     /// [`crate::plans::environment::descriptions`] as it was before.
     descriptions: u64,
     /// Version tag of `LogRecord`.
@@ -31,26 +31,26 @@ pub struct World {
     pub shows_process: bool,
 }
 
-static WORLD: Mutex<Option<Arc<World>>> = Mutex::new(None);
+static KNOWN: Mutex<Option<Arc<LoggingGlobals>>> = Mutex::new(None);
 
-/// The world that holds for descriptions made under `descriptions`.
+/// The globals that hold for descriptions made under `descriptions`.
 ///
 /// # Errors
 ///
 /// What Python raised.
-pub fn world(adopt: &Adopt, py: Python<'_>, descriptions: u64) -> PyResult<Arc<World>> {
+pub fn logging_globals(half: &PythonHalf, py: Python<'_>, descriptions: u64) -> PyResult<Arc<LoggingGlobals>> {
     // SAFETY: a live type, attached.
-    let record_tag = unsafe { plan::assigned_tag(adopt.record_class.as_ptr()) };
-    if let Some(world) = &*WORLD.lock().unwrap_or_else(PoisonError::into_inner)
-        && world.descriptions == descriptions
-        && world.record_tag == record_tag
+    let record_tag = unsafe { plan::assigned_tag(half.record_class.as_ptr()) };
+    if let Some(known) = &*KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+        && known.descriptions == descriptions
+        && known.record_tag == record_tag
     {
-        return Ok(world.clone());
+        return Ok(known.clone());
     }
-    let answer = adopt.world.bind(py).call0()?;
+    let answer = half.logging_globals.bind(py).call0()?;
     let get = |name: &str| answer.getattr(name);
     let arithmetic: String = get("arithmetic")?.extract()?;
-    let world = Arc::new(World {
+    let globals = Arc::new(LoggingGlobals {
         descriptions,
         record_tag,
         reason: get("reason")?.extract()?,
@@ -64,6 +64,6 @@ pub fn world(adopt: &Adopt, py: Python<'_>, descriptions: u64) -> PyResult<Arc<W
         python_minor: py.version_info().minor,
         shows_process: get("shows_process")?.cast::<PyBool>()?.is_true(),
     });
-    *WORLD.lock().unwrap_or_else(PoisonError::into_inner) = Some(world.clone());
-    Ok(world)
+    *KNOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(globals.clone());
+    Ok(globals)
 }

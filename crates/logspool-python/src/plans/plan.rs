@@ -13,58 +13,10 @@ use std::sync::{Arc, Mutex};
 use logspool::pipeline;
 use pyo3::ffi::{self, PyObject};
 
-use crate::calls::fields::{self, Shown};
-use crate::calls::queueing::MadeUnder;
-use crate::calls::stream::Word;
 use crate::interpreter::object::{self, Owned};
-use crate::plans::environment;
-
-/// Which context values the formats behind a route show.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Needs {
-    /// File, line or function of the caller.
-    pub caller: bool,
-    /// `%(thread)d`.
-    pub thread: bool,
-    /// `%(threadName)s`.
-    pub thread_name: bool,
-    /// `%(processName)s`.
-    pub process_name: bool,
-    /// `%(taskName)s`.
-    pub task_name: bool,
-    /// Bound and extra fields, and which of them.
-    pub fields: Option<&'static Shown>,
-}
-
-impl Needs {
-    /// What either needs.
-    pub fn and(self, other: Self) -> Self {
-        Self {
-            caller: self.caller || other.caller,
-            thread: self.thread || other.thread,
-            thread_name: self.thread_name || other.thread_name,
-            process_name: self.process_name || other.process_name,
-            task_name: self.task_name || other.task_name,
-            fields: fields::both(self.fields, other.fields),
-        }
-    }
-
-    /// Whether any value beside the caller is needed.
-    pub fn context(&self) -> bool {
-        self.of_thread() || self.fields.is_some()
-    }
-
-    /// Whether nothing is needed but the fields that a call or `bind` gives, whichever they are.
-    #[inline(always)]
-    pub fn only_given_fields(&self) -> bool {
-        !self.of_thread() && self.fields.is_some_and(Shown::names_none)
-    }
-
-    #[inline(always)]
-    fn of_thread(&self) -> bool {
-        self.thread || self.thread_name || self.process_name || self.task_name
-    }
-}
+use crate::plans::environment::{self, MadeUnder};
+use crate::plans::needs::Needs;
+use crate::plans::text_stream::{StreamList, TextStream, Word};
 
 /// The part of a plan that a call copies before it runs foreign code, which may replace the plan.
 #[derive(Debug, Clone, Copy)]
@@ -83,53 +35,6 @@ pub struct Route {
     pub streams: StreamList,
     /// The sink of a terminal: the call waits a little for its own line to be shown.
     pub terminal: Option<u32>,
-}
-
-/// Text streams whose own buffer is emptied before a record is queued, borrowed from a plan or its maker.
-#[derive(Debug, Clone, Copy)]
-pub struct StreamList {
-    first: *const TextStream,
-    len: usize,
-}
-
-/// A Python text stream and the buffer under it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TextStream {
-    /// An exact `io.TextIOWrapper`.
-    pub text: *mut PyObject,
-    /// Its `io.BufferedWriter`, or null when it writes unbuffered.
-    pub buffer: *mut PyObject,
-    /// The sink whose queue is written before the program's own text goes out, so that they keep their order.
-    /// None for consoles: a pipe that nobody reads must not hold up the caller.
-    pub after: Option<u32>,
-}
-
-// SAFETY: addresses only; who reads through them holds the objects and is attached.
-unsafe impl Send for TextStream {}
-// SAFETY: as above.
-unsafe impl Sync for TextStream {}
-
-// SAFETY: an address only; who reads through it says that its owner lives.
-unsafe impl Send for StreamList {}
-// SAFETY: as above.
-unsafe impl Sync for StreamList {}
-
-impl StreamList {
-    /// Borrows streams; their owner must outlive each use of the list.
-    pub const fn of(streams: &[TextStream]) -> Self {
-        Self { first: streams.as_ptr(), len: streams.len() }
-    }
-
-    /// The streams.
-    ///
-    /// # Safety
-    ///
-    /// Their owner lives as long as the result.
-    #[inline(always)]
-    pub unsafe fn as_slice<'a>(self) -> &'a [TextStream] {
-        // SAFETY: made of a slice in `of`, whose owner lives, as the caller says.
-        unsafe { std::slice::from_raw_parts(self.first, self.len) }
-    }
 }
 
 /// What the calls of one logger did, kept across its plans.

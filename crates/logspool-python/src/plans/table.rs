@@ -12,16 +12,17 @@ use std::sync::{Arc, Mutex};
 use pyo3::ffi::PyObject;
 
 use crate::interpreter::object::Owned;
-use crate::plans::plan::{Counts, Plan, StreamList, TextStream};
+use crate::plans::plan::{Counts, Plan};
+use crate::plans::text_stream::{StreamList, TextStream};
 
-struct Table {
+struct PlanTable {
     plans: HashMap<usize, (Arc<Plan>, Owned)>,
     /// Weak reference to logger address, to find what died.
     by_reference: HashMap<usize, usize>,
     counts: HashMap<String, &'static Counts>,
 }
 
-static TABLE: Mutex<Option<Table>> = Mutex::new(None);
+static TABLE: Mutex<Option<PlanTable>> = Mutex::new(None);
 
 /// Plans in the direct-mapped cache.
 ///
@@ -39,10 +40,10 @@ mod cache {
     use super::{CACHED, Plan, slot_of};
     use std::cell::UnsafeCell;
 
-    pub struct Cache(UnsafeCell<[(usize, *const Plan); CACHED]>);
+    pub struct ProcessCache(UnsafeCell<[(usize, *const Plan); CACHED]>);
     // SAFETY: touched only by attached threads, which the GIL orders.
-    unsafe impl Sync for Cache {}
-    pub static CACHE: Cache = Cache(UnsafeCell::new([(0, std::ptr::null()); CACHED]));
+    unsafe impl Sync for ProcessCache {}
+    pub static CACHE: ProcessCache = ProcessCache(UnsafeCell::new([(0, std::ptr::null()); CACHED]));
 
     /// Valid until foreign code runs or the thread detaches.
     pub type Reference = *const Plan;
@@ -77,19 +78,19 @@ mod cache {
 
     pub static CHANGES: AtomicU64 = AtomicU64::new(0);
 
-    struct Cache {
+    struct ThreadCache {
         changes: u64,
         plans: [Option<(usize, Arc<Plan>)>; CACHED],
     }
 
     thread_local! {
-        static CACHE: RefCell<Cache> = const { RefCell::new(Cache { changes: 0, plans: [const { None }; CACHED] }) };
+        static CACHE: RefCell<ThreadCache> = const { RefCell::new(ThreadCache { changes: 0, plans: [const { None }; CACHED] }) };
     }
 
     /// Plans of threads that ended. A thread's end is not attached to the interpreter and must not drop them.
     static LEFT: Mutex<Vec<Arc<Plan>>> = Mutex::new(Vec::new());
 
-    impl Drop for Cache {
+    impl Drop for ThreadCache {
         fn drop(&mut self) {
             let plans = self.plans.iter_mut().filter_map(Option::take).map(|(_, plan)| plan);
             LEFT.lock().unwrap_or_else(PoisonError::into_inner).extend(plans);
@@ -264,7 +265,7 @@ pub unsafe fn put(plan: Plan, reference: Owned) {
     let logger = plan.logger;
     let gone = {
         let mut table = TABLE.lock().expect("no panic happens while it is held");
-        let table = table.get_or_insert_with(Table::new);
+        let table = table.get_or_insert_with(PlanTable::new);
         table.by_reference.insert(reference.as_ptr() as usize, logger);
         let old = table.plans.insert(logger, (Arc::new(plan), reference));
         if let Some((_, reference)) = &old {
@@ -319,7 +320,7 @@ pub unsafe fn forget_all() {
 /// The counters of the loggers of that name. They live for ever, as names in logging's own table do.
 pub fn counts(name: &str) -> &'static Counts {
     let mut table = TABLE.lock().expect("no panic happens while it is held");
-    let counts = &mut table.get_or_insert_with(Table::new).counts;
+    let counts = &mut table.get_or_insert_with(PlanTable::new).counts;
     match counts.get(name) {
         Some(found) => found,
         None => counts.entry(name.to_owned()).or_insert(Box::leak(Box::default())),
@@ -333,7 +334,7 @@ pub fn all_counts() -> Vec<(String, &'static Counts)> {
     counts.into_iter().flatten().map(|(name, counts)| (name.clone(), *counts)).collect()
 }
 
-impl Table {
+impl PlanTable {
     fn new() -> Self {
         Self { plans: HashMap::new(), by_reference: HashMap::new(), counts: HashMap::new() }
     }

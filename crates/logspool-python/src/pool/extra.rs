@@ -7,12 +7,11 @@ use pyo3::exceptions::PyTimeoutError;
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 
-use super::core::Shared;
-use super::future;
 use super::job::{self, By, Job};
 use super::results::Sender;
 use super::schedule::Schedule;
-use super::timers;
+use super::shared::Shared;
+use super::{future, timers};
 use crate::interpreter::leaving;
 use crate::interpreter::object::Owned;
 
@@ -144,7 +143,7 @@ pub unsafe fn stream(generator: *mut PyObject, mut each: impl FnMut(Owned) -> bo
     unsafe {
         loop {
             match leaving::step(generator) {
-                leaving::Step::Yields(value) => {
+                leaving::GeneratorStep::Yields(value) => {
                     let value = Owned::steal(value).ok_or_else(|| job::caught())?;
                     if each(value) {
                         continue;
@@ -152,8 +151,8 @@ pub unsafe fn stream(generator: *mut PyObject, mut each: impl FnMut(Owned) -> bo
                     let close = pyo3::intern!(Python::assume_attached(), "close");
                     return Owned::steal(leaving::method(generator, close.as_ptr())).ok_or_else(|| job::caught());
                 }
-                leaving::Step::Returns(value) => return Owned::steal(value).ok_or_else(|| job::caught()),
-                leaving::Step::Raises => return Err(job::caught()),
+                leaving::GeneratorStep::Returns(value) => return Owned::steal(value).ok_or_else(|| job::caught()),
+                leaving::GeneratorStep::Raises => return Err(job::caught()),
             }
         }
     }
@@ -167,7 +166,7 @@ impl Extra {
             if let Some(done) = &self.done {
                 call_back(py, done, &value, by);
             }
-            match self.results.as_ref().map(|results| results.put(py, shared, value)) {
+            match self.results.as_ref().map(|results| results.put(py, &shared.takers, value)) {
                 None => true,
                 Some(Ok(taken)) => taken || self.done.is_some(),
                 Some(Err(error)) => {

@@ -8,77 +8,28 @@
 //!
 //! The state is the core's [`Promise`]: whoever ends a future writes the result first.
 
+mod fields;
 mod library;
 mod telling;
 
 use std::ffi::{CStr, c_int};
-use std::mem::offset_of;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, Ordering};
 
-use logspool::pool::{Promise, State};
+use logspool::pool::State;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use super::waiting::{self, Deadline};
 use crate::interpreter::leaving;
 use crate::interpreter::object::{self, Owned};
+use crate::interpreter::waiting::{self, Deadline};
+pub use fields::members;
+use fields::{FutureFields, OFFSET, fields, fill, held};
 use library::library;
 pub use telling::{add_done_callback, callbacks};
 use telling::{call_back, call_method, tell_of_cancellation, tell_waiters};
-
-/// What stands behind the fields of the base class. Zeroed memory is a pending future.
-#[repr(C)]
-struct Fields {
-    promise: Promise,
-    result: AtomicPtr<PyObject>,
-    exception: AtomicPtr<PyObject>,
-    /// Null, one callback, or a list of them; used under the promise's lock.
-    callbacks: AtomicPtr<PyObject>,
-    /// A list, once the standard library's `wait` or `as_completed` asked for it.
-    waiters: AtomicPtr<PyObject>,
-    /// A `threading.Condition`, once somebody asked for it.
-    condition: AtomicPtr<PyObject>,
-}
-
-/// Where [`Fields`] lie in an object.
-static OFFSET: AtomicUsize = AtomicUsize::new(0);
-
-/// The fields of a future.
-///
-/// # Safety
-///
-/// `object` is a live instance of the type that `init` made.
-#[inline]
-unsafe fn fields<'a>(object: *mut PyObject) -> &'a Fields {
-    // SAFETY: the type's basic size has room for them behind the base's fields; zeroed memory is valid.
-    unsafe { &*object.byte_add(OFFSET.load(Ordering::Relaxed)).cast() }
-}
-
-/// A reference of one's own to what a field holds.
-///
-/// # Safety
-///
-/// Attached; the field is not emptied meanwhile.
-unsafe fn held(field: &AtomicPtr<PyObject>) -> Option<Owned> {
-    let object = field.load(Ordering::Acquire);
-    // SAFETY: a field owns a reference to what it holds.
-    (!object.is_null()).then(|| unsafe { Owned::borrow(object) })
-}
-
-/// Fills an empty field; gives back what could not be put there.
-fn fill(field: &AtomicPtr<PyObject>, object: Owned) -> Result<(), Owned> {
-    match field.compare_exchange(ptr::null_mut(), object.as_ptr(), Ordering::AcqRel, Ordering::Relaxed) {
-        Ok(_) => {
-            // The field has the reference now.
-            std::mem::forget(object);
-            Ok(())
-        }
-        Err(_) => Err(object),
-    }
-}
 
 /// A new pending future; null with an error set where memory is short.
 ///
@@ -400,7 +351,7 @@ pub unsafe fn kept_exception(_py: Python<'_>, object: *mut PyObject) -> PyResult
     unsafe { Ok(finished(object, |fields| &fields.exception)) }
 }
 
-unsafe fn finished(object: *mut PyObject, field: impl Fn(&Fields) -> &AtomicPtr<PyObject>) -> Owned {
+unsafe fn finished(object: *mut PyObject, field: impl Fn(&FutureFields) -> &AtomicPtr<PyObject>) -> Owned {
     // SAFETY: as the caller says.
     unsafe {
         let found = if state(object) == State::Finished { held(field(fields(object))) } else { None };
@@ -423,7 +374,7 @@ pub unsafe fn waiters(py: Python<'_>, object: *mut PyObject) -> PyResult<Owned> 
 unsafe fn made_on_demand(
     py: Python<'_>,
     object: *mut PyObject,
-    field: impl Fn(&Fields) -> &AtomicPtr<PyObject>,
+    field: impl Fn(&FutureFields) -> &AtomicPtr<PyObject>,
     make: impl FnOnce() -> *mut PyObject,
 ) -> PyResult<Owned> {
     // SAFETY: as the caller says.
@@ -448,28 +399,7 @@ pub fn connect(py: Python<'_>) -> PyResult<(Bound<'_, PyAny>, c_int)> {
     // SAFETY: a live object, attached.
     let base = unsafe { Bound::from_borrowed_ptr(py, library.future.as_ptr()) };
     let size: usize = base.cast::<PyType>()?.getattr("__basicsize__")?.extract()?;
-    let offset = size.next_multiple_of(align_of::<Fields>());
+    let offset = size.next_multiple_of(align_of::<FutureFields>());
     OFFSET.store(offset, Ordering::Relaxed);
-    Ok((base, c_int::try_from(offset + size_of::<Fields>())?))
-}
-
-/// The fields that hold objects, for CPython's traversal and deallocation, which leaves out what is read-only. Their
-/// names, with a space, cannot be written in Python.
-pub fn members() -> Vec<ffi::PyMemberDef> {
-    let offset = OFFSET.load(Ordering::Relaxed);
-    let member = |name: &'static CStr, field: usize| ffi::PyMemberDef {
-        name: name.as_ptr(),
-        type_code: ffi::Py_T_OBJECT_EX,
-        offset: (offset + field) as ffi::Py_ssize_t,
-        flags: 0,
-        doc: ptr::null(),
-    };
-    vec![
-        member(c" result", offset_of!(Fields, result)),
-        member(c" exception", offset_of!(Fields, exception)),
-        member(c" callbacks", offset_of!(Fields, callbacks)),
-        member(c" waiters", offset_of!(Fields, waiters)),
-        member(c" condition", offset_of!(Fields, condition)),
-        ffi::PyMemberDef { name: ptr::null(), type_code: 0, offset: 0, flags: 0, doc: ptr::null() },
-    ]
+    Ok((base, c_int::try_from(offset + size_of::<FutureFields>())?))
 }

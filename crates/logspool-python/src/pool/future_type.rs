@@ -10,9 +10,8 @@ use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use super::arguments;
 use super::fast::{give, give_none};
-use super::future;
+use super::{arguments, future};
 use crate::interpreter::object::{self, Owned};
 
 type Arguments = *const *mut PyObject;

@@ -13,16 +13,18 @@ use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use super::core::{Overflow, PoolCore, Shared};
+use super::core::PoolCore;
 use super::job::{By, Job, Target};
 use super::schedule::Schedule;
-use super::view::{self, View, Wishes};
-use super::waiting::{self, Deadline};
+use super::shared::{Overflow, Shared};
+use super::view::View;
+use super::wishes::{self, Wishes};
 use super::worker::Worker;
 use super::{arguments, event_loop, future, future_type, timer_type, timers};
 use crate::interpreter::leaving;
 use crate::interpreter::names::names;
 use crate::interpreter::object::{Call, Owned};
+use crate::interpreter::waiting::{self, Deadline};
 
 /// Where a call comes in: a pool, or a view of one with options of its own.
 #[derive(Clone, Copy)]
@@ -56,7 +58,7 @@ impl<'a> Origin<'a> {
 
     #[inline]
     fn target(&self, future: Option<Owned>, schedule: Option<Py<Schedule>>) -> PyResult<Target> {
-        Ok(view::target(self.pool.py(), self.pool.get().wishes()?, self.wishes, future, schedule))
+        Ok(wishes::target(self.pool.py(), self.pool.get().wishes()?, self.wishes, future, schedule))
     }
 
     fn refusal(&self) -> PyErr {
@@ -334,7 +336,7 @@ pub unsafe fn schedule(origin: Origin<'_>, after_end: bool, call: Call) -> PyRes
         if shared.jobs.is_closed() {
             return Err(origin.refusal());
         }
-        let made = Bound::new(py, Schedule::new(origin.pool.to_owned().unbind(), interval_ns, after_end))?;
+        let made = Bound::new(py, Schedule::new(origin.pool.to_owned().into_any().unbind(), interval_ns, after_end))?;
         let target = origin.target(None, Some(made.clone().unbind()))?;
         let job = Job::new(call.rest(), shared.context(py)?, target, 0);
         made.get().wait(py, shared, job)?;

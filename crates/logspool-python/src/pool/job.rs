@@ -8,10 +8,10 @@ use pyo3::exceptions::PyException;
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 
-use super::core::Shared;
 use super::event_loop::{self, End};
 use super::extra::{self, Extra};
 use super::future;
+use super::shared::Shared;
 use crate::interpreter::leaving;
 use crate::interpreter::object::{self, Call, Owned};
 

@@ -17,19 +17,21 @@ mod future;
 mod future_type;
 mod intake;
 mod job;
+mod methods;
 mod results;
 mod schedule;
 mod semaphore;
+mod shared;
 mod timer_type;
 mod timers;
 mod verbs;
 mod view;
+mod wishes;
 mod worker;
 
 use pyo3::prelude::*;
 
 use crate::interpreter::object::Owned;
-use crate::interpreter::waiting;
 
 pub use self::completions::Completions;
 pub use self::core::PoolCore;

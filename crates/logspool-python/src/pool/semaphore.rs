@@ -11,10 +11,10 @@ use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 
-use super::waiting::{self, Deadline};
 use super::{arguments, fast};
 use crate::interpreter::leaving;
 use crate::interpreter::object::{self, Owned};
+use crate::interpreter::waiting::{self, Deadline};
 
 /// Permits that threads take and give back.
 #[pyclass(frozen, subclass, weakref, module = "logspool.pool")]

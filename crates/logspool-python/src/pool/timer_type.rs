@@ -13,13 +13,13 @@ use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use super::future_type::Addition;
-use super::{future, future_type, timers};
+use super::future_type::{self, Addition};
+use super::{future, timers};
 use crate::interpreter::object::{self, Owned};
 
 /// What stands behind the fields of a future.
 #[repr(C)]
-struct Fields {
+struct TimerFields {
     /// The pool, held for the threads that it starts.
     pool: AtomicPtr<PyObject>,
     /// The parts of a [`Key`].
@@ -28,7 +28,7 @@ struct Fields {
     clock: AtomicU64,
 }
 
-/// Where [`Fields`] lie in an object.
+/// Where [`TimerFields`] lie in an object.
 static OFFSET: AtomicUsize = AtomicUsize::new(0);
 
 /// The fields of a timer.
@@ -36,7 +36,7 @@ static OFFSET: AtomicUsize = AtomicUsize::new(0);
 /// # Safety
 ///
 /// `object` is a live instance of the type.
-unsafe fn fields<'a>(object: *mut PyObject) -> &'a Fields {
+unsafe fn fields<'a>(object: *mut PyObject) -> &'a TimerFields {
     // SAFETY: the type's basic size has room for them; zeroed memory is valid.
     unsafe { &*object.byte_add(OFFSET.load(Ordering::Relaxed)).cast() }
 }
@@ -96,14 +96,14 @@ unsafe extern "C" fn when(object: *mut PyObject, _: *mut c_void) -> *mut PyObjec
 fn make(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
     // SAFETY: a live type, attached.
     let base = unsafe { Bound::from_borrowed_ptr(py, future_type::class(py)?.as_ptr()) };
-    let offset: usize = base.getattr("__basicsize__")?.extract::<usize>()?.next_multiple_of(align_of::<Fields>());
+    let offset: usize = base.getattr("__basicsize__")?.extract::<usize>()?.next_multiple_of(align_of::<TimerFields>());
     OFFSET.store(offset, Ordering::Relaxed);
     let members = vec![
         ffi::PyMemberDef {
             // With a space: cannot be written in Python.
             name: c" pool".as_ptr(),
             type_code: ffi::Py_T_OBJECT_EX,
-            offset: (offset + offset_of!(Fields, pool)) as ffi::Py_ssize_t,
+            offset: (offset + offset_of!(TimerFields, pool)) as ffi::Py_ssize_t,
             flags: 0,
             doc: ptr::null(),
         },
@@ -127,7 +127,7 @@ fn make(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
         Addition {
             name: c"logspool.pool.Timer",
             doc: c"The future of a job that is done later.",
-            size: c_int::try_from(offset + size_of::<Fields>())?,
+            size: c_int::try_from(offset + size_of::<TimerFields>())?,
             flags: ffi::Py_TPFLAGS_DEFAULT,
             members,
             methods,

@@ -3,8 +3,6 @@
 //! A worker is a `threading.Thread` of the Python half that calls [`Worker::run`] and stays in it: with its own thread
 //! state, and with the interpreter for as many jobs as there are.
 
-use std::cell::Cell;
-use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,11 +10,12 @@ use logspool::clock;
 use logspool::pool::{Counts, jobs};
 use pyo3::prelude::*;
 
-use super::core::{self, Shared};
 use super::job::By;
-use super::timers;
+use super::shared::{self, Shared};
+use super::{results, timers};
 use crate::interpreter::leaving::{self, Detached};
 use crate::interpreter::object::Owned;
+use crate::interpreter::thread::name_thread;
 
 /// How many jobs a worker does before it lets others have the interpreter if they ask for it.
 ///
@@ -24,21 +23,6 @@ use crate::interpreter::object::Owned;
 /// than nothing: who waits for it is woken in vain, and begins to count CPython's 5 ms anew. A call of a Python
 /// function hands it over properly, and only when somebody asked.
 const JOBS_PER_BREATH: u32 = 64;
-
-thread_local! {
-    /// The pool whose worker the thread is; null for other threads.
-    static OWN: Cell<*const Shared> = const { Cell::new(ptr::null()) };
-}
-
-/// The pool whose worker the calling thread is.
-///
-/// # Safety
-///
-/// The reference is used in the job that the thread does now.
-pub unsafe fn own<'a>() -> Option<&'a Shared> {
-    // SAFETY: set by `run`, which has the pool for longer than any job.
-    unsafe { OWN.get().as_ref() }
-}
 
 /// What a worker thread runs. It is counted among the workers before its thread is started.
 #[pyclass(frozen, module = "logspool._native")]
@@ -83,7 +67,7 @@ impl Worker {
 
     /// Cancel the jobs of its pool that wait, also when that one is gone.
     fn cancel(&self, py: Python<'_>) {
-        core::cancel_all(py, &self.shared);
+        shared::cancel_all(py, &self.shared);
     }
 
     /// Whether all jobs of its pool that run wait for room in results.
@@ -91,12 +75,12 @@ impl Worker {
         let Counts { pending, workers, busy, .. } = self.shared.jobs.counts();
         // A worker that sleeps is about to take a job that is there.
         let none_begins = pending == 0 || (busy > 0 && busy == workers);
-        none_begins && busy == self.shared.wait_for_takers.load(Ordering::Relaxed)
+        none_begins && busy == self.shared.takers.waiting()
     }
 
     /// Have no job of its pool wait for room in results any longer.
     fn forget_takers(&self) {
-        self.shared.without_takers.store(true, Ordering::Relaxed);
+        self.shared.takers.forget();
     }
 
     /// In a forked child: end the jobs of its pool that wait with an exception, also when that one is gone.
@@ -109,8 +93,13 @@ impl Worker {
     /// `breathe` is a Python function with a loop in it: there the interpreter looks whether others ask for it.
     fn run(&self, py: Python<'_>, name: &str, breathe: &Bound<'_, PyAny>) {
         name_thread(name);
+        results::as_worker(&self.shared.takers, || self.do_jobs(py, breathe));
+    }
+}
+
+impl Worker {
+    fn do_jobs(&self, py: Python<'_>, breathe: &Bound<'_, PyAny>) {
         let (shared, idle_timeout) = (&self.shared, self.shared.options.idle_timeout);
-        OWN.set(Arc::as_ptr(shared));
         let times = shared.times();
         let (mut from, mut done, mut begun) = (jobs::From::Start, 0u32, 0);
         loop {
@@ -146,16 +135,8 @@ impl Worker {
                     };
                     if woken || idle_timeout.is_none() { jobs::From::Sleep } else { jobs::From::LongSleep }
                 }
-                jobs::Next::Leave => return OWN.set(ptr::null()),
+                jobs::Next::Leave => return,
             };
         }
-    }
-}
-
-/// Gives the calling thread a name that `top` and debuggers show; the kernel keeps 15 bytes.
-pub fn name_thread(name: &str) {
-    if let Ok(name) = std::ffi::CString::new(name) {
-        // SAFETY: a C string; longer ones are cut.
-        unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
     }
 }

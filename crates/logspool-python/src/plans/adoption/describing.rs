@@ -3,34 +3,21 @@
 use std::sync::{Arc, Mutex};
 
 use logspool::definition::{Compression, Descriptor, RotationRules, SinkDefinition, SinkKind, Zone};
-use logspool::format::{Extras, FormatSpec, Layout, Style};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple, PyType};
 
-use super::{Adoption, Inputs, Sink, State, Verdict};
-use crate::calls::stream::Word;
+use super::state::{Adoption, Inputs, Sink, State, Verdict};
 use crate::interpreter::object::Owned;
-use crate::plans::environment;
-use crate::plans::hooks::Part;
-use crate::plans::plan::{self, TextStream};
-use crate::plans::planning::Adopt;
-
-/// The part of a [`FormatSpec`] that a formatter decides.
-#[derive(Clone)]
-pub struct FormatParts {
-    layout: Layout,
-    date_format: Option<String>,
-    default_time_format: String,
-    default_msec_format: Option<String>,
-    zone: Zone,
-    /// Names of levels as this formatter shows them; `None` takes those of `logging`.
-    level_names: Option<Vec<(u16, String)>>,
-}
+use crate::plans::format_parts::FormatParts;
+use crate::plans::python_half::PythonHalf;
+use crate::plans::text_stream::{TextStream, Word};
+use crate::plans::watched::Part;
+use crate::plans::{environment, plan};
 
 impl State {
     /// Asks what the handler is. Whatever the answer, it depends on the handler's class.
-    pub(super) fn describe(adopt: &Adopt, handler: &Bound<'_, PyAny>) -> PyResult<Self> {
+    pub(super) fn describe(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> PyResult<Self> {
         let class = handler.get_type();
         let address = handler.as_ptr() as usize;
         // Read first: a change from here on makes the state stale, not wrong.
@@ -48,12 +35,12 @@ impl State {
             turned: Arc::new(Mutex::new(None)),
             reading: Mutex::new(None),
         };
-        state.read(&adopt.describe.bind(handler.py()).call1((handler,))?)?;
+        state.read(&half.describe.bind(handler.py()).call1((handler,))?)?;
         Ok(state)
     }
 
     /// The same handler with the formatter that it has now; `None` where all of it has to be described.
-    pub(super) fn reformatted(&self, adopt: &Adopt, handler: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+    pub(super) fn reformatted(&self, half: &PythonHalf, handler: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         let Verdict::Adopted(old) = &self.verdict else { return Ok(None) };
         if old.is_service() {
             return Ok(None);
@@ -61,7 +48,7 @@ impl State {
         let copied = |objects: &[Owned]| objects.iter().map(again).collect();
         let mut formatting =
             Inputs { parts: vec![Part::watch_formatter_of(handler.as_ptr() as usize)], types: Vec::new() };
-        let format = adopt.describe_format.bind(handler.py()).call1((handler,))?;
+        let format = half.describe_format.bind(handler.py()).call1((handler,))?;
         let adoption = Adoption {
             definition: old.definition.clone(),
             terminator: old.terminator.clone(),
@@ -212,66 +199,4 @@ fn timed(path: String, options: &Bound<'_, PyAny>) -> PyResult<SinkKind> {
     let rules = self::rules(&rules)?;
     let rollover_at = Some(rollover_at);
     Ok(SinkKind::TimedRotatingFile { path, when, interval, backup_count, zone, at_time_seconds, rollover_at, rules })
-}
-
-impl FormatParts {
-    fn read(answer: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let get = |name: &str| answer.getattr(name);
-        let style: String = get("style")?.extract()?;
-        let layout = match style.as_str() {
-            "json" => Layout::Json {
-                fields: get("fields")?.extract()?,
-                extras: if get("extras")?.extract()? { Extras::Append } else { Extras::Omit },
-            },
-            "entry" => Layout::Entry,
-            _ => Layout::Text {
-                style: match style.as_str() {
-                    "%" => Style::Percent,
-                    "{" => Style::Brace,
-                    "$" => Style::Dollar,
-                    other => return Err(PyValueError::new_err(format!("unknown style: {other}"))),
-                },
-                template: get("template")?.extract()?,
-            },
-        };
-        Ok(Self {
-            layout,
-            date_format: get("datefmt")?.extract()?,
-            default_time_format: get("default_time_format")?.extract()?,
-            default_msec_format: get("default_msec_format")?.extract()?,
-            zone: if get("utc")?.extract()? { Zone::Utc } else { Zone::Local },
-            level_names: get("level_names")?.extract()?,
-        })
-    }
-
-    /// Whether a text shows the attribute, or may.
-    pub fn mentions(&self, attribute: &str) -> bool {
-        match &self.layout {
-            Layout::Text { template, .. } => template.contains(attribute),
-            Layout::Json { fields, .. } => fields.iter().any(|(_, shown)| shown == attribute),
-            Layout::Entry => true,
-        }
-    }
-
-    /// Whether the attributes of a record are passed as keywords, whose names have to be text.
-    pub fn takes_keywords(&self) -> bool {
-        !matches!(self.layout, Layout::Text { style: Style::Percent, .. })
-    }
-
-    /// The whole specification, for a sink with that terminator.
-    pub fn spec(&self, world: &crate::plans::logging_globals::World, terminator: &str) -> FormatSpec {
-        FormatSpec {
-            layout: self.layout.clone(),
-            date_format: self.date_format.clone(),
-            default_time_format: self.default_time_format.clone(),
-            default_msec_format: self.default_msec_format.clone(),
-            zone: self.zone,
-            level_names: self.level_names.as_ref().unwrap_or(&world.level_names).clone(),
-            start_time_ns: world.start_time_ns,
-            arithmetic: world.arithmetic,
-            python_minor: world.python_minor,
-            process_id: if world.shows_process { std::process::id() } else { 0 },
-            terminator: terminator.to_owned(),
-        }
-    }
 }

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 
-use super::{flush, known, leave_to_writer, release, take, with_table};
+use super::closing::{flush, leave_to_writer, release};
+use super::table::{known, take, with_table};
 use crate::interpreter::object::Owned;
-use crate::plans::planning;
+use crate::plans::python_half;
 
 /// Forgets all handlers but those of logspool's own; their sinks are closed when written, within `timeout` each.
 ///
@@ -26,7 +27,7 @@ pub fn release_all(py: Python<'_>, timeout: Duration) -> PyResult<()> {
         let handler = unsafe { Bound::from_borrowed_ptr(py, reference.as_ptr()) }.call0();
         let Some(handler) = handler.ok().filter(|handler| !handler.is_none()) else { continue };
         // SAFETY: a live object, attached.
-        if unsafe { planning::stands_alone(handler.as_ptr()) } {
+        if unsafe { python_half::stands_alone(handler.as_ptr()) } {
             continue;
         }
         if outcome.is_ok() {

@@ -7,8 +7,8 @@ use pyo3::exceptions::PyException;
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 
+use super::fields::{fields, held};
 use super::library::library;
-use super::{fields, held};
 use crate::interpreter::leaving;
 use crate::interpreter::object::Owned;
 use crate::pool::completions::Completions;
