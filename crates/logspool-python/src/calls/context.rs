@@ -8,14 +8,16 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use logspool::record::tag;
-use pyo3::ffi::{self, PyObject};
+use pyo3::ffi;
+use pyo3::prelude::*;
 
 use crate::calls::fields;
 use crate::calls::pieces::Pieces;
-use crate::interpreter::failure::{self, Failure};
+use crate::interpreter::failure::Failure;
 use crate::interpreter::leaving;
 use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Owned};
+use crate::interpreter::running_loop::{Loaded, if_any, loaded_module, running_loop};
 use crate::plans::needs::Needs;
 
 /// Objects that stock logging reads at each call, as they were at install.
@@ -26,12 +28,6 @@ pub struct Sources {
     pub current_thread: Owned,
     /// `threading.Thread.name`, the property.
     pub thread_name: Owned,
-    /// `sys.modules`.
-    pub modules: Owned,
-    /// `"multiprocessing"`.
-    pub multiprocessing: Owned,
-    /// `"asyncio"`.
-    pub asyncio: Owned,
     /// The context variable behind `logspool.bind`.
     pub bound_fields: Owned,
 }
@@ -54,150 +50,100 @@ pub fn is_needed(needs: &Needs, extra: Option<&Owned>) -> bool {
     needs.context() && (extra.is_some() || BOUND.load(Relaxed) || !needs.only_given_fields())
 }
 
-/// Adds what `needs` asks for; `extra` are the fields that the call gave itself.
+/// Adds what `needs` asks for; `extra` are the fields that the call gave itself, an exact dict with `str` keys.
 ///
-/// # Safety
+/// # Errors
 ///
-/// Attached; `extra` is an exact dict with `str` keys.
+/// [`Failure::Stock`] for values that are stock logging's to show.
 #[cold]
 #[inline(never)]
-pub unsafe fn add(pieces: &mut Pieces, needs: Needs, extra: Option<&Owned>) -> Result<(), Failure> {
+pub fn add<'a, 'py: 'a>(
+    py: Python<'py>,
+    pieces: &mut Pieces<'a>,
+    needs: Needs,
+    extra: Option<&Owned>,
+) -> Result<(), Failure> {
     let sources = SOURCES.get().ok_or(Failure::Stock)?;
-    // SAFETY: attached; every object added is kept by `pieces`.
-    unsafe {
-        if needs.thread || needs.thread_name {
-            let ident = PyThread_get_thread_ident();
-            if needs.thread {
-                pieces.word(tag::THREAD, ident as u64);
-            }
-            if needs.thread_name {
-                let name = thread_name(sources, ident)?;
-                add_text(pieces, tag::THREAD_NAME, name)?;
-            }
+    if needs.thread || needs.thread_name {
+        // SAFETY: no preconditions.
+        let ident = unsafe { PyThread_get_thread_ident() };
+        if needs.thread {
+            pieces.word(tag::THREAD, ident as u64);
         }
-        if needs.process_name {
-            match process_name(sources)? {
-                Some(name) => add_text(pieces, tag::PROCESS_NAME, name)?,
-                None => {
-                    pieces.bytes(tag::PROCESS_NAME, b"MainProcess");
-                }
+        if needs.thread_name {
+            add_text(py, pieces, tag::THREAD_NAME, thread_name(py, sources, ident)?)?;
+        }
+    }
+    if needs.process_name {
+        match process_name(py)? {
+            Some(name) => add_text(py, pieces, tag::PROCESS_NAME, name)?,
+            None => {
+                pieces.bytes(tag::PROCESS_NAME, b"MainProcess");
             }
         }
-        if needs.task_name
-            && let Some(name) = task_name(sources)?
-        {
-            add_text(pieces, tag::TASK_NAME, name)?;
-        }
-        if let Some(shown) = needs.fields {
-            fields::add(pieces, shown, extra, bound_fields(sources)?)?;
-        }
+    }
+    if needs.task_name
+        && let Some(name) = task_name(py)?
+    {
+        add_text(py, pieces, tag::TASK_NAME, name)?;
+    }
+    if let Some(shown) = needs.fields {
+        fields::add(py, pieces, shown, extra, bound_fields(py, sources)?)?;
     }
     Ok(())
 }
 
-unsafe fn add_text(pieces: &mut Pieces, tag: u8, text: Owned) -> Result<(), Failure> {
-    // SAFETY: `text` is kept by `pieces` beyond the write.
-    unsafe {
-        if !object::is_exact_str(text.as_ptr()) {
-            return Err(Failure::Stock);
-        }
-        let bytes = object::utf8(text.as_ptr()).ok_or(Failure::Stock)?;
-        pieces.keep(text);
-        if pieces.bytes(tag, bytes) { Ok(()) } else { Err(Failure::Stock) }
-    }
-}
-
-unsafe fn thread_name(sources: &Sources, ident: std::ffi::c_ulong) -> Result<Owned, Failure> {
-    // SAFETY: attached; `_active` is an exact dict with int keys.
-    unsafe {
-        let key = Owned::steal(ffi::PyLong_FromUnsignedLong(ident)).ok_or(Failure::Stock)?;
-        let thread = ffi::PyDict_GetItemWithError(sources.active_threads.as_ptr(), key.as_ptr());
-        let thread = if thread.is_null() {
-            // A thread that Python did not start: stock logging makes a dummy for it, and so does this.
-            Owned::steal(leaving::call(sources.current_thread.as_ptr())).ok_or_else(|| failure::failure())?
-        } else {
-            Owned::borrow(thread)
-        };
-        // The property of an untouched Thread reads `_name`.
-        let class = ffi::Py_TYPE(thread.as_ptr()).cast::<PyObject>();
-        let property = object::attribute(class, names().name.as_ptr()).ok_or(Failure::Stock)?;
-        let name = if property.as_ptr() == sources.thread_name.as_ptr() {
-            ffi::PyObject_GenericGetAttr(thread.as_ptr(), names().private_name.as_ptr())
-        } else {
-            leaving::attribute(thread.as_ptr(), names().name.as_ptr())
-        };
-        Owned::steal(name).ok_or_else(|| failure::failure())
-    }
-}
-
-/// What was found. `None` where that raised: stock logging passes over every `Exception` there, and nothing else.
-unsafe fn if_any(found: *mut PyObject) -> Result<Option<Owned>, Failure> {
-    // SAFETY: a new reference, or null with an error set; attached.
-    unsafe { failure::unless_stock(Owned::steal(found).ok_or_else(|| failure::failure())) }
-}
-
-unsafe fn module(sources: &Sources, name: &Owned) -> Option<*mut PyObject> {
-    // SAFETY: `sys.modules` is a dict; the module is borrowed from it while no foreign code runs.
-    unsafe {
-        let module = ffi::PyDict_GetItemWithError(sources.modules.as_ptr(), name.as_ptr());
-        if module.is_null() {
-            ffi::PyErr_Clear();
-            return None;
-        }
-        (module != ffi::Py_None()).then_some(module)
-    }
-}
-
-unsafe fn process_name(sources: &Sources) -> Result<Option<Owned>, Failure> {
-    // SAFETY: attached.
-    unsafe {
-        let Some(module) = module(sources, &sources.multiprocessing) else { return Ok(None) };
-        // As stock: a module that is only half imported counts as none.
-        let Some(function) = object::attribute(module, names().current_process.as_ptr()) else { return Ok(None) };
-        match if_any(leaving::call(function.as_ptr()))? {
-            Some(process) => if_any(leaving::attribute(process.as_ptr(), names().name.as_ptr())),
-            None => Ok(None),
-        }
-    }
-}
-
-unsafe fn running_loop(sources: &Sources) -> Result<Option<(Owned, Owned)>, Failure> {
-    // SAFETY: attached.
-    unsafe {
-        let Some(module) = module(sources, &sources.asyncio) else { return Ok(None) };
-        let module = Owned::borrow(module);
-        let function = object::attribute(module.as_ptr(), names().get_running_loop.as_ptr());
-        let Some(function) = function else { return Ok(None) };
-        let found = if_any(leaving::call(function.as_ptr()))?;
-        Ok(found.filter(|found| found.as_ptr() != ffi::Py_None()).map(|found| (module, found)))
-    }
-}
-
-/// Whether the calling thread runs an asyncio loop; asyncio is looked at only if the program imported it.
+/// Adds an exact `str`.
 ///
 /// # Errors
 ///
-/// Where asking raised what no handler of errors catches.
-///
-/// # Safety
-///
-/// Attached.
-pub unsafe fn has_running_loop() -> Result<bool, Failure> {
-    let Some(sources) = SOURCES.get() else { return Ok(false) };
-    // SAFETY: attached.
-    Ok(unsafe { running_loop(sources) }?.is_some())
+/// [`Failure::Stock`] for another object, and for text that does not encode.
+pub fn add_text(py: Python<'_>, pieces: &mut Pieces<'_>, tag: u8, text: Owned) -> Result<(), Failure> {
+    if object::is_exact_str(text.bind(py)) && pieces.keep_text(py, tag, text) { Ok(()) } else { Err(Failure::Stock) }
 }
 
-unsafe fn task_name(sources: &Sources) -> Result<Option<Owned>, Failure> {
-    // SAFETY: attached. Asking for the loop first spares the exception that `current_task` raises without one.
-    unsafe {
-        let Some((module, _)) = running_loop(sources)? else { return Ok(None) };
-        let function = object::attribute(module.as_ptr(), names().current_task.as_ptr());
-        let Some(function) = function else { return Ok(None) };
-        match if_any(leaving::call(function.as_ptr()))? {
-            Some(task) => if_any(leaving::method(task.as_ptr(), names().get_name.as_ptr())),
-            None => Ok(None),
-        }
+fn thread_name(py: Python<'_>, sources: &Sources, ident: std::ffi::c_ulong) -> Result<Owned, Failure> {
+    // SAFETY: the token shows that the thread is attached. `_active` is an exact dict with int keys; what it gives is
+    // made an own reference before any Python code runs.
+    let thread = unsafe {
+        let key = Owned::steal(ffi::PyLong_FromUnsignedLong(ident)).ok_or(Failure::Stock)?;
+        let thread = ffi::PyDict_GetItemWithError(sources.active_threads.as_ptr(), key.as_ptr());
+        Borrowed::from_ptr_or_opt(py, thread).map(|thread| Owned::of(&thread))
+    };
+    let thread = match thread {
+        Some(thread) => thread,
+        // A thread that Python did not start: stock logging makes a dummy for it, and so does this.
+        None => leaving::call(sources.current_thread.bind(py)).ok_or_else(|| Failure::of_error(py))?,
+    };
+    let thread = thread.bind(py);
+    // The property of an untouched Thread reads `_name`.
+    let property = object::attribute(thread.get_type().as_any().as_borrowed(), &names().name).ok_or(Failure::Stock)?;
+    let name = if property.as_ptr() == sources.thread_name.as_ptr() {
+        // SAFETY: live objects of an attached thread; the result is a new reference or null with an error set.
+        unsafe { Owned::steal(ffi::PyObject_GenericGetAttr(thread.as_ptr(), names().private_name.as_ptr())) }
+    } else {
+        leaving::attribute(thread, &names().name)
+    };
+    name.ok_or_else(|| Failure::of_error(py))
+}
+
+fn process_name(py: Python<'_>) -> Result<Option<Owned>, Failure> {
+    let Some(module) = loaded_module(py, Loaded::Multiprocessing) else { return Ok(None) };
+    // As stock: a module that is only half imported counts as none.
+    let Some(function) = object::attribute(module.bind(py), &names().current_process) else { return Ok(None) };
+    match if_any(py, leaving::call(function.bind(py)))? {
+        Some(process) => if_any(py, leaving::attribute(process.bind(py), &names().name)),
+        None => Ok(None),
+    }
+}
+
+fn task_name(py: Python<'_>) -> Result<Option<Owned>, Failure> {
+    // Asking for the loop first spares the exception that `current_task` raises without one.
+    let Some((module, _)) = running_loop(py)? else { return Ok(None) };
+    let Some(function) = object::attribute(module.bind(py), &names().current_task) else { return Ok(None) };
+    match if_any(py, leaving::call(function.bind(py)))? {
+        Some(task) => if_any(py, leaving::method(task.bind(py), &names().get_name)),
+        None => Ok(None),
     }
 }
 
@@ -211,17 +157,18 @@ pub fn note_bound_fields() {
     BOUND.store(true, Relaxed);
 }
 
-/// The fields of `logspool.bind`, if there are any.
-unsafe fn bound_fields(sources: &Sources) -> Result<Option<Owned>, Failure> {
+/// The fields of `logspool.bind`, if there are any: exact dicts that nobody changes after `bind` made them.
+fn bound_fields(py: Python<'_>, sources: &Sources) -> Result<Option<Owned>, Failure> {
     if !BOUND.load(Relaxed) {
         return Ok(None);
     }
-    let mut fields: *mut PyObject = std::ptr::null_mut();
-    // SAFETY: a context variable whose values are exact dicts that nobody changes after `bind` made them.
-    unsafe {
+    let mut fields = std::ptr::null_mut();
+    // SAFETY: a live context variable and a place for a new reference; the token shows that the thread is attached.
+    let fields = unsafe {
         if ffi::PyContextVar_Get(sources.bound_fields.as_ptr(), std::ptr::null_mut(), &mut fields) != 0 {
-            return Err(failure::failure());
+            return Err(Failure::of_error(py));
         }
-        Ok(Owned::steal(fields).filter(|fields| fields.as_ptr() != ffi::Py_None()))
-    }
+        Owned::steal(fields)
+    };
+    Ok(fields.filter(|fields| !fields.bind(py).is_none()))
 }

@@ -1,55 +1,57 @@
-//! Fields of `extra` and of `logspool.bind`: which of them the formats of a route show, and how values travel.
+//! Fields of `extra` and of `logspool.bind` on their way into a record.
 //!
-//! Stop on the line: *capture*. Each format says which kinds of values it shows as Python does; what it does not, and
-//! a record without a field that a text format names, is stock logging's to write or to report.
+//! Stop on the line: *capture*. Which fields the formats of a route show, [`ShownFields`] says. A value that they do not
+//! show as Python does, and a record without a field that a text format names, is stock logging's to write or report.
 
 use logspool::format::{Acceptance, ArgumentKind};
 use logspool::record::tag;
-use pyo3::ffi::{self, PyObject};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
 
-use crate::calls::keywords::copy;
-use crate::calls::pieces::Pieces;
+use crate::calls::message::{self, is_ascii};
+use crate::calls::pieces::{Pieces, kind_of, small_int};
 use crate::calls::template::Kind;
-use crate::calls::{message, values};
+use crate::interpreter::dict::{self, DictWalk};
 use crate::interpreter::failure::Failure;
 use crate::interpreter::leaving;
-use crate::interpreter::object::{self, Owned};
+use crate::interpreter::object::{self, Object, Owned};
 use crate::plans::needs::{Accepts, ShownFields};
 
-/// Adds the fields that are shown: those of `extra` in its order, then the bound ones that it does not have.
+/// Adds the fields that are shown: those of `extra` in its order, then those of `bound` that `extra` does not have. Both
+/// are exact dicts with `str` keys, and `bound` never changes. Runs foreign code.
 ///
-/// # Safety
+/// # Errors
 ///
-/// Both are live exact dicts with `str` keys, `bound` never changes; attached. Runs foreign code.
-pub unsafe fn add(
-    pieces: &mut Pieces,
-    shown: &ShownFields,
+/// [`Failure::Stock`] for a value that is stock logging's to show, and where its text cannot be made.
+pub fn add<'a, 'py: 'a>(
+    py: Python<'py>,
+    pieces: &mut Pieces<'a>,
+    shown: &'static ShownFields,
     extra: Option<&Owned>,
     bound: Option<Owned>,
 ) -> Result<(), Failure> {
     if extra.is_none() && bound.is_none() && shown.names_none() {
         return Ok(());
     }
-    // SAFETY: passed on. Values are read from dicts that `pieces` keep and that nobody else can change.
-    unsafe {
-        // What runs below may change the program's own dict.
-        let extra = extra.filter(|extra| ffi::PyDict_Size(extra.as_ptr()) > 0);
-        let extra = extra.map(|extra| if OWN_COPY { Ok(Owned::borrow(extra.as_ptr())) } else { copy(extra.as_ptr()) });
-        let extra = extra.transpose()?;
-        let sources = [extra.as_ref().map(Owned::as_ptr), bound.as_ref().map(Owned::as_ptr)];
-        for (name, required, accepts) in shown.named() {
-            let name = name.as_ptr();
-            let value = sources.into_iter().flatten().find_map(|fields| item(fields, name));
-            match value {
-                Some(value) if !shown.all() => add_one(pieces, name, value, Some(accepts))?,
-                None if required => return Err(Failure::Stock),
-                _ => {}
-            }
+    // Code that runs below may change the program's own dict.
+    let extra = extra.filter(|extra| extra.bind(py).len().is_ok_and(|len| len > 0));
+    let extra = extra.map(|extra| if OWN_COPY { Ok(extra.again(py)) } else { dict::copy(extra.bind(py)) });
+    let extra = extra.transpose()?;
+    // SAFETY: keys and values of these dicts go into `pieces` only. Nobody changes the dicts: the one is a copy, the
+    // other one of `bind`, which never changes.
+    let sources = [extra, bound].map(|fields| fields.map(|fields| unsafe { pieces.keep_and_lend(py, fields) }));
+    for (name, required, accepts) in shown.named() {
+        let name = name.bind(py);
+        let value = sources.into_iter().flatten().find_map(|fields| item(fields, name));
+        match value {
+            Some(value) if !shown.all() => add_one(pieces, name, value, Some(accepts))?,
+            None if required => return Err(Failure::Stock),
+            _ => {}
         }
-        if shown.all() {
-            shown.add_all(pieces, sources)?;
-        }
-        extra.into_iter().chain(bound).for_each(|fields| pieces.keep(fields));
+    }
+    if shown.all() {
+        add_all(pieces, shown, sources)?;
     }
     Ok(())
 }
@@ -57,97 +59,87 @@ pub unsafe fn add(
 /// Whether the dict of `extra` is a copy already: without a GIL it is made before the dict is looked at.
 const OWN_COPY: bool = cfg!(Py_GIL_DISABLED);
 
-/// The value of a key, borrowed from the dict.
-unsafe fn item(fields: *mut PyObject, name: *mut PyObject) -> Option<*mut PyObject> {
-    // SAFETY: an exact dict with `str` keys: no foreign code runs, and nothing raises.
-    let found = unsafe { ffi::PyDict_GetItemWithError(fields, name) };
-    (!found.is_null()).then_some(found)
+/// The value of a key in an exact dict with `str` keys that nobody changes while the result is in use.
+fn item<'a, 'py>(fields: Object<'a, 'py>, name: Object<'_, '_>) -> Option<Object<'a, 'py>> {
+    // SAFETY: live objects of an attached thread; comparing `str` runs no foreign code, and nothing raises. The dict
+    // keeps the value: it is a copy of ours, or one of `bind`, which never changes.
+    unsafe { Borrowed::from_ptr_or_opt(fields.py(), ffi::PyDict_GetItemWithError(fields.as_ptr(), name.as_ptr())) }
 }
 
-impl ShownFields {
-    /// Adds every field, each once.
-    unsafe fn add_all(&self, pieces: &mut Pieces, sources: [Option<*mut PyObject>; 2]) -> Result<(), Failure> {
-        // SAFETY: dicts that nobody changes while they are walked.
-        unsafe {
-            let [extra, bound] = sources;
-            for fields in sources.into_iter().flatten() {
-                let mut position: ffi::Py_ssize_t = 0;
-                let (mut key, mut value) = (std::ptr::null_mut(), std::ptr::null_mut());
-                while ffi::PyDict_Next(fields, &mut position, &mut key, &mut value) != 0 {
-                    let hidden = Some(fields) == bound && extra.is_some_and(|extra| item(extra, key).is_some());
-                    if !hidden && self.containers() && is_container(value) {
-                        return Err(Failure::Stock);
-                    }
-                    if !hidden {
-                        add_one(pieces, key, value, self.accepts(key))?;
-                    }
-                }
+/// Adds every field, each once.
+fn add_all<'a, 'py: 'a>(
+    pieces: &mut Pieces<'a>,
+    shown: &ShownFields,
+    sources: [Option<Object<'a, 'py>>; 2],
+) -> Result<(), Failure> {
+    let [extra, bound] = sources;
+    let is_bound = |fields: Object<'_, '_>| bound.is_some_and(|bound| bound.is(&*fields));
+    for fields in sources.into_iter().flatten() {
+        let mut walk = DictWalk::of(fields);
+        while let Some((key, value)) = walk.next() {
+            if is_bound(fields) && extra.is_some_and(|extra| item(extra, key).is_some()) {
+                continue;
             }
+            if shown.containers() && is_container(value) {
+                return Err(Failure::Stock);
+            }
+            add_one(pieces, key, value, accepts(shown, key))?;
         }
-        Ok(())
     }
+    Ok(())
+}
 
-    unsafe fn accepts(&self, key: *mut PyObject) -> Option<&Accepts> {
-        // SAFETY: two live exact `str`; comparing them runs no foreign code.
-        let same = |name: &Owned| key == name.as_ptr() || unsafe { ffi::PyUnicode_Compare(key, name.as_ptr()) } == 0;
-        self.named().find(|(name, ..)| same(name)).map(|(_, _, accepts)| accepts)
-    }
+/// Which kinds of values of that field are shown as they are; `None` where no format names it.
+fn accepts<'a>(shown: &'a ShownFields, key: Object<'_, '_>) -> Option<&'a Accepts> {
+    shown.named().find(|(name, ..)| object::has_text(key, name)).map(|(_, _, accepts)| accepts)
 }
 
 /// Adds one field. Without `accepts` every format shows it as `str()` does.
-unsafe fn add_one(
-    pieces: &mut Pieces,
-    key: *mut PyObject,
-    value: *mut PyObject,
+fn add_one<'a, 'py: 'a>(
+    pieces: &mut Pieces<'a>,
+    key: Object<'a, 'py>,
+    value: Object<'a, 'py>,
     accepts: Option<&Accepts>,
 ) -> Result<(), Failure> {
-    // SAFETY: live objects in a dict that outlives the pieces; exact types are checked before fields are read.
-    unsafe {
-        let key = object::utf8(key).ok_or(Failure::Stock)?;
-        let kind = kind_of(value)?;
-        let other = kind == ArgumentKind::Other;
-        let acceptance = match accepts {
-            Some(accepts) => accepts[kind as usize],
-            None if other => Acceptance::RenderInCaller,
-            None => Acceptance::Deferred,
-        };
-        if acceptance == Acceptance::Mismatch || !pieces.field(key) {
-            return Err(Failure::Stock);
-        }
-        let as_text = match (acceptance, kind) {
-            (Acceptance::RenderInCaller, _) => Some(tag::STR),
-            (_, ArgumentKind::BigInt) => Some(tag::BIG_INT),
-            _ => None,
-        };
-        if let Some(tag) = as_text {
-            return message::add_owned(pieces, tag, Owned::steal(leaving::str(value)));
-        }
-        if values::add(pieces, value) { Ok(()) } else { Err(Failure::Stock) }
+    let py = key.py();
+    let kind = argument_kind(value)?;
+    let acceptance = match accepts {
+        Some(accepts) => accepts[kind as usize],
+        None if kind == ArgumentKind::Other => Acceptance::RenderInCaller,
+        None => Acceptance::Deferred,
+    };
+    let key = object::utf8(key).ok_or(Failure::Stock)?;
+    if acceptance == Acceptance::Mismatch || !pieces.bytes(tag::FIELD, key) {
+        return Err(Failure::Stock);
     }
+    let as_text = match (acceptance, kind) {
+        (Acceptance::RenderInCaller, _) => Some(tag::STR),
+        (_, ArgumentKind::BigInt) => Some(tag::BIG_INT),
+        _ => None,
+    };
+    if let Some(tag) = as_text {
+        return message::add_owned(py, pieces, tag, leaving::str(value));
+    }
+    if pieces.value(value) { Ok(()) } else { Err(Failure::Stock) }
 }
 
-unsafe fn is_container(value: *mut PyObject) -> bool {
-    // SAFETY: a live object; only its type's flags are read.
-    unsafe { ffi::PyDict_Check(value) != 0 || ffi::PyList_Check(value) != 0 || ffi::PyTuple_Check(value) != 0 }
+fn is_container(value: Object<'_, '_>) -> bool {
+    value.is_instance_of::<PyDict>() || value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>()
 }
 
-unsafe fn kind_of(value: *mut PyObject) -> Result<ArgumentKind, Failure> {
-    // SAFETY: a live object.
-    unsafe {
-        Ok(match values::kind_of(value) {
-            Kind::AsciiStr => {
-                let length = object::utf8(value).ok_or(Failure::Stock)?.len();
-                let ascii = length == ffi::PyUnicode_GET_LENGTH(value) as usize;
-                if ascii { ArgumentKind::AsciiStr } else { ArgumentKind::Str }
-            }
-            Kind::Str => ArgumentKind::Str,
-            Kind::Int if values::small_int(value).is_none() => ArgumentKind::BigInt,
-            Kind::Int => ArgumentKind::Int,
-            Kind::Float => ArgumentKind::Float,
-            Kind::Bool => ArgumentKind::Bool,
-            Kind::None => ArgumentKind::None,
-            Kind::Bytes => ArgumentKind::Bytes,
-            Kind::Other => ArgumentKind::Other,
-        })
-    }
+fn argument_kind(value: Object<'_, '_>) -> Result<ArgumentKind, Failure> {
+    Ok(match kind_of(value) {
+        Kind::AsciiStr => {
+            let bytes = object::utf8(value).ok_or(Failure::Stock)?;
+            if is_ascii(value, bytes) { ArgumentKind::AsciiStr } else { ArgumentKind::Str }
+        }
+        Kind::Str => ArgumentKind::Str,
+        Kind::Int if small_int(value).is_none() => ArgumentKind::BigInt,
+        Kind::Int => ArgumentKind::Int,
+        Kind::Float => ArgumentKind::Float,
+        Kind::Bool => ArgumentKind::Bool,
+        Kind::None => ArgumentKind::None,
+        Kind::Bytes => ArgumentKind::Bytes,
+        Kind::Other => ArgumentKind::Other,
+    })
 }

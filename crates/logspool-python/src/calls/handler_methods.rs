@@ -11,136 +11,105 @@ use pyo3::prelude::*;
 use crate::calls::stock::{Method, call_stock};
 use crate::calls::{emit, prepare};
 use crate::interpreter::failure::passed;
-use crate::interpreter::object::{ErrorKept, Owned};
+use crate::interpreter::object::{self, Call, ErrorKept, Object, Owned};
 use crate::options;
 use crate::plans::adoption;
 
-/// A barrier on the handler that is removed.
-pub unsafe extern "C" fn remove_handler(
-    logger: *mut PyObject,
-    arguments: *const *mut PyObject,
-    count: ffi::Py_ssize_t,
-    keywords: *mut PyObject,
-) -> *mut PyObject {
-    // SAFETY: called by CPython with a logger.
-    unsafe {
-        if count == 1 && !passed(adoption::flush(*arguments, options::shutdown_timeout())) {
-            return ptr::null_mut();
-        }
-        // Plans hold the logger's list, which holds handlers only as long as they are in it; nothing else to let go.
-        call_stock(Method::RemoveHandler, logger, arguments, count as usize, keywords)
-    }
-}
-
-macro_rules! barrier_methods {
-    ($($function:ident: $method:ident, $before:expr;)*) => {
+/// Raw functions for CPython, each with what it does with its object and its call.
+macro_rules! methods {
+    ($($name:ident: $act:expr;)*) => {
         $(
-            pub unsafe extern "C" fn $function(
-                handler: *mut PyObject,
+            /// # Safety
+            ///
+            /// As CPython calls a `METH_FASTCALL | METH_KEYWORDS` method, attached.
+            pub unsafe extern "C" fn $name(
+                object: *mut PyObject,
                 arguments: *const *mut PyObject,
                 count: ffi::Py_ssize_t,
                 keywords: *mut PyObject,
             ) -> *mut PyObject {
-                // SAFETY: called by CPython with a handler.
-                unsafe {
-                    let barrier = {
-                        let _error = ErrorKept::take();
-                        let before: unsafe fn(*mut PyObject, Duration) -> PyResult<()> = $before;
-                        before(handler, options::shutdown_timeout())
-                    };
-                    if !passed(barrier) {
-                        return ptr::null_mut();
-                    }
-                    call_stock(Method::$method, handler, arguments, count as usize, keywords)
-                }
+                // SAFETY: CPython calls it, attached, with live objects; the descriptor checked the object's type.
+                let (object, call) = unsafe { object::received(object, arguments, count, keywords) };
+                $act(object, call)
             }
         )*
     };
 }
 
-unsafe fn flush_queue(handler: *mut PyObject, timeout: Duration) -> PyResult<()> {
-    // SAFETY: passed on.
-    unsafe { adoption::flush(handler, timeout).map(drop) }
-}
-
-unsafe fn flush_and_catch_up(handler: *mut PyObject, timeout: Duration) -> PyResult<()> {
-    // SAFETY: passed on.
-    unsafe {
-        adoption::flush(handler, timeout)?;
-        adoption::catch_up(handler)
+/// Does what has to come before a stock method, then calls that one.
+fn after_barrier(
+    method: Method,
+    handler: Object<'_, '_>,
+    call: Call<'_, '_>,
+    before: impl FnOnce(Object<'_, '_>, Duration) -> PyResult<()>,
+) -> *mut PyObject {
+    let barrier = {
+        let _error = ErrorKept::take(call.py());
+        before(handler, options::shutdown_timeout())
+    };
+    if !passed(call.py(), barrier) {
+        return ptr::null_mut();
     }
+    call_stock(method, handler, call)
 }
 
-unsafe fn close_queue(handler: *mut PyObject, timeout: Duration) -> PyResult<()> {
-    // SAFETY: attached.
-    unsafe { adoption::release(Python::assume_attached(), handler, timeout) }
+fn flush_queue(handler: Object<'_, '_>, timeout: Duration) -> PyResult<()> {
+    adoption::flush(&handler, timeout).map(drop)
 }
 
-barrier_methods! {
-    stream_flush: StreamFlush, flush_and_catch_up;
-    set_stream: SetStream, flush_queue;
-    file_close: FileClose, close_queue;
-    handler_close: HandlerClose, close_queue;
-    size_rollover: SizeRollover, close_queue;
-    time_rollover: TimeRollover, close_queue;
-    size_question: SizeQuestion, flush_and_catch_up;
-    time_question: TimeQuestion, flush_and_catch_up;
-    handle_error: HandleError, flush_beside_report;
-    service_flush: ServiceFlush, flush_queue;
+fn flush_and_catch_up(handler: Object<'_, '_>, timeout: Duration) -> PyResult<()> {
+    adoption::flush(&handler, timeout)?;
+    adoption::catch_up(&handler)
+}
+
+fn close_queue(handler: Object<'_, '_>, timeout: Duration) -> PyResult<()> {
+    adoption::release(&handler, timeout)
 }
 
 /// What stock logging is about to print on standard error comes after what is queued for it.
-unsafe fn flush_beside_report(_handler: *mut PyObject, timeout: Duration) -> PyResult<()> {
-    // SAFETY: attached; a borrowed reference made an own one before its `fileno()` runs.
-    unsafe {
+fn flush_beside_report(handler: Object<'_, '_>, timeout: Duration) -> PyResult<()> {
+    // SAFETY: `handler` shows that the thread is attached. A borrowed reference, made an own one before the `fileno()`
+    // of the stream runs.
+    let stream = unsafe {
         let stream = ffi::PySys_GetObject(c"stderr".as_ptr());
-        if !stream.is_null() && stream != ffi::Py_None() {
-            adoption::flush_beside(&Owned::borrow(stream), timeout)?;
-        }
-    }
-    Ok(())
-}
-
-macro_rules! emit_methods {
-    ($($function:ident: $method:ident;)*) => {
-        $(
-            pub unsafe extern "C" fn $function(
-                handler: *mut PyObject,
-                arguments: *const *mut PyObject,
-                count: ffi::Py_ssize_t,
-                keywords: *mut PyObject,
-            ) -> *mut PyObject {
-                // SAFETY: called by CPython with a handler.
-                unsafe { emit::emit(Method::$method, handler, arguments, count, keywords) }
-            }
-        )*
+        Borrowed::from_ptr_or_opt(handler.py(), stream).map(|stream| Owned::of(&stream))
     };
+    match stream {
+        Some(stream) if !stream.bind(handler.py()).is_none() => {
+            adoption::flush_beside(&stream.bind(handler.py()), timeout)
+        }
+        _ => Ok(()),
+    }
 }
 
-pub unsafe extern "C" fn handler_handle(
-    handler: *mut PyObject,
-    arguments: *const *mut PyObject,
-    count: ffi::Py_ssize_t,
-    keywords: *mut PyObject,
-) -> *mut PyObject {
-    // SAFETY: called by CPython with a handler.
-    unsafe { emit::handle(handler, arguments, count, keywords) }
+/// A barrier on the handler that is removed.
+fn remove(logger: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
+    if let [handler] = call.positional()
+        && !passed(call.py(), adoption::flush(handler, options::shutdown_timeout()))
+    {
+        return ptr::null_mut();
+    }
+    // Plans hold the logger's list, which holds handlers only as long as they are in it; nothing else to let go.
+    call_stock(Method::RemoveHandler, logger, call)
 }
 
-pub unsafe extern "C" fn queue_prepare(
-    handler: *mut PyObject,
-    arguments: *const *mut PyObject,
-    count: ffi::Py_ssize_t,
-    keywords: *mut PyObject,
-) -> *mut PyObject {
-    // SAFETY: called by CPython with a handler.
-    unsafe { prepare::prepare(handler, arguments, count, keywords) }
-}
-
-emit_methods! {
-    stream_emit: StreamEmit;
-    file_emit: FileEmit;
-    rotating_emit: RotatingEmit;
-    watched_emit: WatchedEmit;
-    service_emit: ServiceEmit;
+methods! {
+    remove_handler: remove;
+    stream_flush: |handler, call| after_barrier(Method::StreamFlush, handler, call, flush_and_catch_up);
+    set_stream: |handler, call| after_barrier(Method::SetStream, handler, call, flush_queue);
+    file_close: |handler, call| after_barrier(Method::FileClose, handler, call, close_queue);
+    handler_close: |handler, call| after_barrier(Method::HandlerClose, handler, call, close_queue);
+    size_rollover: |handler, call| after_barrier(Method::SizeRollover, handler, call, close_queue);
+    time_rollover: |handler, call| after_barrier(Method::TimeRollover, handler, call, close_queue);
+    size_question: |handler, call| after_barrier(Method::SizeQuestion, handler, call, flush_and_catch_up);
+    time_question: |handler, call| after_barrier(Method::TimeQuestion, handler, call, flush_and_catch_up);
+    handle_error: |handler, call| after_barrier(Method::HandleError, handler, call, flush_beside_report);
+    service_flush: |handler, call| after_barrier(Method::ServiceFlush, handler, call, flush_queue);
+    stream_emit: |handler, call| emit::emit(Method::StreamEmit, handler, call);
+    file_emit: |handler, call| emit::emit(Method::FileEmit, handler, call);
+    rotating_emit: |handler, call| emit::emit(Method::RotatingEmit, handler, call);
+    watched_emit: |handler, call| emit::emit(Method::WatchedEmit, handler, call);
+    service_emit: |handler, call| emit::emit(Method::ServiceEmit, handler, call);
+    handler_handle: emit::handle;
+    queue_prepare: prepare::prepare;
 }

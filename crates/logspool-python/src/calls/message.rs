@@ -10,15 +10,15 @@ use std::sync::OnceLock;
 
 use logspool::format::Acceptance;
 use logspool::record::tag;
-use pyo3::ffi::{self, PyObject};
+use pyo3::ffi;
+use pyo3::prelude::*;
 
-use crate::calls::pieces::Pieces;
+use crate::calls::pieces::{Pieces, kind_of, small_int};
 use crate::calls::site::{BoundTemplate, Site, SiteName};
 use crate::calls::template::{Directive, Kind};
-use crate::calls::values;
-use crate::interpreter::failure::{self, Failure};
+use crate::interpreter::failure::Failure;
 use crate::interpreter::leaving;
-use crate::interpreter::object::{self, Owned};
+use crate::interpreter::object::{self, Call, Object, Owned};
 
 /// `collections.abc.Mapping`: a single such argument is the mapping of `%(key)s` directives.
 static MAPPING: OnceLock<Owned> = OnceLock::new();
@@ -46,9 +46,9 @@ thread_local! {
 }
 
 /// What stands for `message` in stock logging's call, where its text was made before it failed.
-pub fn take_made(message: *mut PyObject) -> Option<Owned> {
+pub fn take_made(message: Object<'_, '_>) -> Option<Owned> {
     let made = MADE.try_with(Cell::take).ok().flatten()?;
-    if made.message == message as usize {
+    if made.message == message.as_ptr() as usize {
         return Some(made.stand_in);
     }
     // A finalizer logs while the call that failed ends.
@@ -72,48 +72,37 @@ pub fn set_mapping(class: Owned) {
     let _ = MAPPING.set(class);
 }
 
-/// Adds the message of a call: `arguments[0]` and its %-arguments behind it. Returns the site's id in the record,
-/// 0 when the record carries the site itself.
+/// Adds the message of a call: its first positional value and the %-arguments after it. Returns the site's id in the
+/// record, 0 when the record carries the site itself.
 ///
-/// # Safety
+/// # Errors
 ///
-/// `arguments` holds `count` live objects, at least one; attached.
+/// [`Failure::Stock`] where stock logging formats or reports, [`Failure::Raised`] where foreign code raised.
 #[inline(always)]
-pub unsafe fn add(
-    pieces: &mut Pieces,
-    site: &Site,
-    generation: u64,
-    arguments: *const *mut PyObject,
-    count: usize,
-) -> Result<u32, Failure> {
-    // SAFETY: passed on.
-    unsafe {
-        let message = *arguments;
-        if count > 1
-            && object::is_exact_str(message)
-            && let Some(bound) = site.template(message)
-        {
-            let values = std::slice::from_raw_parts(arguments.add(1), count - 1);
-            if bound.template.deferrable() {
-                if values.len() == 1 && values::kind_of(values[0]) == Kind::Other && is_mapping(values[0])? {
-                    // `%(key)s` directives make a template that is not deferrable; this one ignores the mapping
-                    // or complains about it, which is Python's to say.
-                    return add_text(pieces, site, generation, arguments, count);
-                }
-                if bound.template.directives.len() != values.len() {
-                    return Err(broken());
-                }
-                let id = add_name(pieces, bound.name(generation));
-                add_deferred(pieces, bound, values)?;
-                return Ok(id);
-            }
+pub fn add<'a>(pieces: &mut Pieces<'a>, site: &'a Site, generation: u64, call: Call<'a, '_>) -> Result<u32, Failure> {
+    let Some((&message, values)) = call.positional().split_first() else { return Err(Failure::Stock) };
+    if !values.is_empty()
+        && object::is_exact_str(message)
+        && let Some(bound) = site.template(message)
+        && bound.template.deferrable()
+    {
+        if values.len() == 1 && kind_of(values[0]) == Kind::Other && is_mapping(values[0])? {
+            // `%(key)s` directives make a template that is not deferrable; this one ignores the mapping
+            // or complains about it, which is Python's to say.
+            return add_text(pieces, site, generation, message, values);
         }
-        add_text(pieces, site, generation, arguments, count)
+        if bound.template.directives.len() != values.len() {
+            return Err(broken());
+        }
+        let id = add_name(pieces, bound.name(generation));
+        add_deferred(pieces, bound, values)?;
+        return Ok(id);
     }
+    add_text(pieces, site, generation, message, values)
 }
 
 #[inline(always)]
-fn add_name(pieces: &mut Pieces, name: SiteName<'_>) -> u32 {
+fn add_name<'a>(pieces: &mut Pieces<'a>, name: SiteName<'a>) -> u32 {
     match name {
         SiteName::Id(id) => id,
         SiteName::Inline(definition) => {
@@ -124,178 +113,158 @@ fn add_name(pieces: &mut Pieces, name: SiteName<'_>) -> u32 {
 }
 
 #[inline(always)]
-unsafe fn add_deferred(pieces: &mut Pieces, bound: &BoundTemplate, arguments: &[*mut PyObject]) -> Result<(), Failure> {
+fn add_deferred<'a>(
+    pieces: &mut Pieces<'a>,
+    bound: &BoundTemplate,
+    arguments: &'a [Object<'a, '_>],
+) -> Result<(), Failure> {
     for (directive, &argument) in bound.template.directives.iter().zip(arguments) {
-        // SAFETY: live arguments; exact types are checked before their fields are read.
-        unsafe {
-            let kind = values::kind_of(argument);
-            if kind == Kind::AsciiStr {
-                let Some(bytes) = object::utf8(argument) else { return Err(Failure::Stock) };
-                let ascii = bytes.len() == ffi::PyUnicode_GET_LENGTH(argument) as usize;
-                match directive.accepts(if ascii { Kind::AsciiStr } else { Kind::Str }) {
-                    Acceptance::Deferred if pieces.bytes(tag::STR, bytes) => {}
-                    Acceptance::RenderInCaller => add_rendered(pieces, directive.render(argument))?,
-                    _ => return Err(Failure::Stock),
-                }
-                continue;
+        let kind = kind_of(argument);
+        if kind == Kind::AsciiStr {
+            let Some(bytes) = object::utf8(argument) else { return Err(Failure::Stock) };
+            match directive.accepts(if is_ascii(argument, bytes) { Kind::AsciiStr } else { Kind::Str }) {
+                Acceptance::Deferred if pieces.bytes(tag::STR, bytes) => {}
+                Acceptance::RenderInCaller => add_rendered(pieces, argument, directive)?,
+                _ => return Err(Failure::Stock),
             }
-            match directive.accepts(kind) {
-                Acceptance::Deferred => {
-                    if kind == Kind::Int {
-                        match values::small_int(argument) {
-                            Some(number) => pieces.word(tag::INT, number as u64),
-                            None => add_rendered(pieces, directive.render(argument))?,
-                        }
-                    } else if !values::add(pieces, argument) {
-                        return Err(Failure::Stock);
+            continue;
+        }
+        match directive.accepts(kind) {
+            Acceptance::Deferred => {
+                if kind == Kind::Int {
+                    match small_int(argument) {
+                        Some(number) => pieces.word(tag::INT, number as u64),
+                        None => add_rendered(pieces, argument, directive)?,
                     }
+                } else if !pieces.value(argument) {
+                    return Err(Failure::Stock);
                 }
-                Acceptance::RenderInCaller => {
-                    // It may run foreign code, which stock logging must not run again for an argument further on.
-                    if kind == Kind::Other && !fit(bound, arguments) {
-                        return Err(broken());
-                    }
-                    add_rendered(pieces, directive.render(argument))?;
-                }
-                Acceptance::Mismatch => return Err(broken()),
             }
+            Acceptance::RenderInCaller => {
+                // It may run foreign code, which stock logging must not run again for an argument further on.
+                if kind == Kind::Other && !fit(bound, arguments) {
+                    return Err(broken());
+                }
+                add_rendered(pieces, argument, directive)?;
+            }
+            Acceptance::Mismatch => return Err(broken()),
         }
     }
     Ok(())
 }
 
+/// Whether the UTF-8 of a `str` has one byte for each character.
+#[inline(always)]
+pub fn is_ascii(text: Object<'_, '_>, bytes: &[u8]) -> bool {
+    // SAFETY: a live `str`: it has just been encoded.
+    bytes.len() == unsafe { ffi::PyUnicode_GET_LENGTH(text.as_ptr()) } as usize
+}
+
 /// Whether each argument is of a kind that its directive takes.
-unsafe fn fit(bound: &BoundTemplate, arguments: &[*mut PyObject]) -> bool {
-    // SAFETY: live arguments.
-    let accepts = |(directive, &argument): (&Directive, &*mut PyObject)| unsafe {
-        directive.accepts(values::kind_of(argument)) != Acceptance::Mismatch
+fn fit(bound: &BoundTemplate, arguments: &[Object<'_, '_>]) -> bool {
+    let accepts = |(directive, argument): (&Directive, &Object<'_, '_>)| {
+        directive.accepts(kind_of(*argument)) != Acceptance::Mismatch
     };
     bound.template.directives.iter().zip(arguments).all(accepts)
 }
 
-unsafe fn add_rendered(pieces: &mut Pieces, text: Option<Owned>) -> Result<(), Failure> {
-    // SAFETY: passed on.
-    unsafe { add_owned(pieces, tag::RENDERED, text) }
+fn add_rendered(pieces: &mut Pieces<'_>, argument: Object<'_, '_>, directive: &Directive) -> Result<(), Failure> {
+    add_owned(argument.py(), pieces, tag::RENDERED, directive.render(argument))
 }
 
 /// Adds text made for this record. `None`: making it raised, and the error is set.
 ///
-/// # Safety
+/// # Errors
 ///
-/// A `str`; attached.
-pub unsafe fn add_owned(pieces: &mut Pieces, tag: u8, text: Option<Owned>) -> Result<(), Failure> {
-    // SAFETY: the text is kept by `pieces` until the record is written.
-    unsafe {
-        let text = text.ok_or_else(|| failure::failure())?;
-        let bytes = object::utf8(text.as_ptr()).ok_or(Failure::Stock)?;
-        pieces.keep(text);
-        if pieces.bytes(tag, bytes) { Ok(()) } else { Err(Failure::Stock) }
-    }
+/// [`Failure::Stock`] also where it is no text or does not encode.
+pub fn add_owned(py: Python<'_>, pieces: &mut Pieces<'_>, tag: u8, text: Option<Owned>) -> Result<(), Failure> {
+    let text = text.ok_or_else(|| Failure::of_error(py))?;
+    if pieces.keep_text(py, tag, text) { Ok(()) } else { Err(Failure::Stock) }
 }
 
 /// Whether stock logging would take a single argument for a mapping: one that is true.
-unsafe fn is_mapping(argument: *mut PyObject) -> Result<bool, Failure> {
-    // SAFETY: live objects; `__instancecheck__` and `__bool__` may run foreign code.
-    unsafe {
-        let mapping = MAPPING.get().ok_or(Failure::Stock)?;
-        match leaving::is_instance(argument, mapping.as_ptr()) {
-            0 => Ok(false),
-            1 => match leaving::is_true(argument) {
-                0 => Ok(false),
-                1 => Ok(true),
-                _ => Err(failure::failure()),
-            },
-            _ => Err(failure::failure()),
-        }
-    }
+fn is_mapping(argument: Object<'_, '_>) -> Result<bool, Failure> {
+    let mapping = MAPPING.get().ok_or(Failure::Stock)?;
+    // `__instancecheck__` and `__bool__` may run foreign code.
+    let is_one = leaving::is_instance(argument, mapping)
+        .and_then(|is_one| if is_one { leaving::is_true(argument) } else { Some(false) });
+    is_one.ok_or_else(|| Failure::of_error(argument.py()))
 }
 
 /// Adds the finished message, as `LogRecord.getMessage` makes it.
-unsafe fn add_text(
-    pieces: &mut Pieces,
-    site: &Site,
+fn add_text<'a>(
+    pieces: &mut Pieces<'a>,
+    site: &'a Site,
     generation: u64,
-    arguments: *const *mut PyObject,
-    count: usize,
+    message: Object<'a, '_>,
+    values: &[Object<'_, '_>],
 ) -> Result<u32, Failure> {
     let id = add_name(pieces, site.plain_name(generation));
-    // SAFETY: `count` live arguments.
-    unsafe {
-        let message = *arguments;
-        let text = if object::is_exact_str(message) {
-            if count == 1 {
-                let bytes = object::utf8(message).ok_or(Failure::Stock)?;
-                return if pieces.bytes(tag::MESSAGE, bytes) { Ok(id) } else { Err(Failure::Stock) };
-            }
-            Owned::borrow(message)
-        } else {
-            Owned::steal(leaving::str(message)).ok_or_else(|| failure::failure())?
-        };
-        let text = if count == 1 { Some(text) } else { format_text(message, &text, arguments, count)? };
-        if text.as_ref().is_some_and(|text| ffi::PyUnicode_Check(text.as_ptr()) == 0) {
-            return Err(Failure::Stock);
+    let py = message.py();
+    let text = if object::is_exact_str(message) {
+        if values.is_empty() {
+            let bytes = object::utf8(message).ok_or(Failure::Stock)?;
+            return if pieces.bytes(tag::MESSAGE, bytes) { Ok(id) } else { Err(Failure::Stock) };
         }
-        add_owned(pieces, tag::MESSAGE, text)?;
-        Ok(id)
+        Owned::of(&message)
+    } else {
+        leaving::str(message).ok_or_else(|| Failure::of_error(py))?
+    };
+    let text = if values.is_empty() { text } else { format_text(message, &text, values)? };
+    // `__mod__` of a subclass of `str` may have made something else.
+    if !object::is_str(text.bind(py)) {
+        return Err(Failure::Stock);
     }
+    add_owned(py, pieces, tag::MESSAGE, Some(text))?;
+    Ok(id)
 }
 
-/// `text % arguments`, for the text of `message`. Where that raises, the text is kept for stock logging.
-unsafe fn format_text(
-    message: *mut PyObject,
-    text: &Owned,
-    arguments: *const *mut PyObject,
-    count: usize,
-) -> Result<Option<Owned>, Failure> {
-    // SAFETY: `count` live arguments.
-    unsafe {
-        match percent(text, arguments.add(1), count - 1) {
-            Ok(None) => {}
-            other => return other,
-        }
-        let failed = failure::failure();
-        if matches!(failed, Failure::Stock) {
-            let _ = BROKEN.try_with(|broken| broken.set(true));
-            keep_made(message, text);
-        }
-        Err(failed)
+/// `text % values`, for the text of `message`. Where that raises, the text is kept for stock logging.
+fn format_text(message: Object<'_, '_>, text: &Owned, values: &[Object<'_, '_>]) -> Result<Owned, Failure> {
+    let py = message.py();
+    if let Some(formatted) = percent(text.bind(py), values)? {
+        return Ok(formatted);
     }
+    let failed = Failure::of_error(py);
+    if matches!(failed, Failure::Stock) {
+        let _ = BROKEN.try_with(|broken| broken.set(true));
+        keep_made(message, text.bind(py));
+    }
+    Err(failed)
 }
 
 /// Keeps the text of a message that is no `str`.
-unsafe fn keep_made(message: *mut PyObject, text: &Owned) {
-    // SAFETY: live objects, attached; the class is ours.
-    unsafe {
-        let Some(class) = MADE_TEXT.get().filter(|_| message != text.as_ptr()) else { return };
-        let arguments = [message, text.as_ptr()];
-        let made = Owned::steal(ffi::PyObject_Vectorcall(class.as_ptr(), arguments.as_ptr(), 2, std::ptr::null_mut()));
-        match made {
-            Some(stand_in) => {
-                let _ = MADE.try_with(|cell| cell.set(Some(MadeMessage { message: message as usize, stand_in })));
-            }
-            None => ffi::PyErr_Clear(),
+fn keep_made(message: Object<'_, '_>, text: Object<'_, '_>) {
+    let Some(class) = MADE_TEXT.get().filter(|_| message.as_ptr() != text.as_ptr()) else { return };
+    let values = [message.as_ptr(), text.as_ptr()];
+    // SAFETY: two live values and a class of ours; the result is a new reference or null with an error set.
+    let made =
+        unsafe { Owned::steal(ffi::PyObject_Vectorcall(class.as_ptr(), values.as_ptr(), 2, std::ptr::null_mut())) };
+    match made {
+        Some(stand_in) => {
+            let made = MadeMessage { message: message.as_ptr() as usize, stand_in };
+            let _ = MADE.try_with(|cell| cell.set(Some(made)));
         }
+        None => object::clear_error(message.py()),
     }
 }
 
-unsafe fn percent(text: &Owned, arguments: *const *mut PyObject, count: usize) -> Result<Option<Owned>, Failure> {
-    // SAFETY: `count` live arguments; `%` may run foreign code.
-    unsafe {
-        if count == 1 {
-            let class = ffi::Py_TYPE(*arguments);
-            let plain = class == &raw mut ffi::PyUnicode_Type
-                || class == &raw mut ffi::PyLong_Type
-                || class == &raw mut ffi::PyFloat_Type;
-            if !plain && is_mapping(*arguments)? {
-                return Ok(Owned::steal(leaving::remainder(text.as_ptr(), *arguments)));
-            }
-        }
-        let tuple = Owned::steal(ffi::PyTuple_New(count as isize)).ok_or_else(|| failure::failure())?;
-        for index in 0..count {
-            let argument = *arguments.add(index);
-            ffi::Py_INCREF(argument);
-            ffi::PyTuple_SetItem(tuple.as_ptr(), index as isize, argument);
-        }
-        Ok(Owned::steal(leaving::remainder(text.as_ptr(), tuple.as_ptr())))
+/// `text % values`; `None` where that raised, with the error set.
+fn percent(text: Object<'_, '_>, values: &[Object<'_, '_>]) -> Result<Option<Owned>, Failure> {
+    if let [value] = values
+        && !object::is_scalar(*value)
+        && is_mapping(*value)?
+    {
+        return Ok(leaving::remainder(text, *value));
     }
+    // SAFETY: the new tuple takes over one reference for each of its places.
+    let tuple = unsafe {
+        let tuple = Owned::steal(ffi::PyTuple_New(values.len() as isize));
+        let tuple = tuple.ok_or_else(|| Failure::of_error(text.py()))?;
+        for (index, value) in values.iter().enumerate() {
+            ffi::PyTuple_SetItem(tuple.as_ptr(), index as isize, Owned::of(value).into_ptr());
+        }
+        tuple
+    };
+    Ok(leaving::remainder(text, tuple.bind(text.py())))
 }

@@ -5,13 +5,14 @@
 //! stock function with the same arguments, from no Python frame of its own: `findCaller` counts frames as ever.
 
 use std::ffi::CStr;
-use std::ptr;
 
+use pyo3::exceptions::PyKeyError;
 use pyo3::ffi::{self, PyObject};
+use pyo3::prelude::*;
+use pyo3::types::PyType;
 
-use crate::calls::capture;
-use crate::calls::handler_methods;
 use crate::calls::stock::{self, Method};
+use crate::calls::{capture, handler_methods};
 use crate::interpreter::object::Owned;
 use crate::plans::hooks;
 
@@ -208,45 +209,53 @@ pub fn declared() -> impl Iterator<Item = (&'static str, &'static str)> {
     DECLARED[..LOGGING_METHODS].iter().map(|method| (method.class, method.name.to_str().expect("an ASCII literal")))
 }
 
-/// Makes the native method `class.name`, with `function` behind it.
+/// Makes the native method `class.name`, with the stock `function` after it.
 ///
-/// # Safety
+/// # Errors
 ///
-/// `class` is a live type, the thread attached. Null with an error set when CPython cannot make it or nothing of
-/// that name is declared.
-pub unsafe fn descriptor(class: *mut ffi::PyTypeObject, owner: &str, name: &str, function: Owned) -> *mut PyObject {
-    let Some(declared) = DECLARED.iter().find(|method| method.class == owner && method.name.to_str() == Ok(name))
-    else {
-        // SAFETY: attached.
-        unsafe { ffi::PyErr_SetString(ffi::PyExc_KeyError, c"no such native method".as_ptr()) };
-        return ptr::null_mut();
-    };
+/// `KeyError` where nothing of that name is declared; CPython cannot make it.
+pub fn descriptor<'py>(
+    class: &Bound<'py, PyType>,
+    owner: &str,
+    name: &str,
+    function: Owned,
+) -> PyResult<Bound<'py, PyAny>> {
+    let declared = DECLARED.iter().find(|method| method.class == owner && method.name.to_str() == Ok(name));
+    let declared = declared.ok_or_else(|| PyKeyError::new_err("no such native method"))?;
     stock::set_stock(declared.method, function);
-    // Leaked: a descriptor points to its definition for ever, and there are a dozen of them.
-    let definition = Box::leak(Box::new(ffi::PyMethodDef {
-        ml_name: declared.name.as_ptr(),
-        ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: declared.function },
-        ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
-        ml_doc: declared.doc.as_ptr(),
-    }));
-    // SAFETY: a live class and a definition that lives for ever.
-    unsafe { ffi::PyDescr_NewMethod(class, definition) }
+    new_descriptor(
+        class,
+        ffi::PyMethodDef {
+            ml_name: declared.name.as_ptr(),
+            ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: declared.function },
+            ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
+            ml_doc: declared.doc.as_ptr(),
+        },
+    )
 }
 
 /// Makes `__setattr__` or `__delattr__` for a class.
 ///
-/// # Safety
+/// # Errors
 ///
-/// As for [`descriptor`].
-pub unsafe fn attribute_hook(class: *mut ffi::PyTypeObject, delete: bool) -> *mut PyObject {
+/// CPython cannot make it.
+pub fn attribute_hook<'py>(class: &Bound<'py, PyType>, delete: bool) -> PyResult<Bound<'py, PyAny>> {
     let (name, function): (&CStr, ffi::PyCFunctionFast) =
         if delete { (c"__delattr__", hooks::delete_attribute) } else { (c"__setattr__", hooks::set_attribute) };
-    let definition = Box::leak(Box::new(ffi::PyMethodDef {
-        ml_name: name.as_ptr(),
-        ml_meth: ffi::PyMethodDefPointer { PyCFunctionFast: function },
-        ml_flags: ffi::METH_FASTCALL,
-        ml_doc: c"As object's, and logspool looks whether the attribute matters.".as_ptr(),
-    }));
-    // SAFETY: as above.
-    unsafe { ffi::PyDescr_NewMethod(class, definition) }
+    new_descriptor(
+        class,
+        ffi::PyMethodDef {
+            ml_name: name.as_ptr(),
+            ml_meth: ffi::PyMethodDefPointer { PyCFunctionFast: function },
+            ml_flags: ffi::METH_FASTCALL,
+            ml_doc: c"As object's, and logspool looks whether the attribute matters.".as_ptr(),
+        },
+    )
+}
+
+fn new_descriptor<'py>(class: &Bound<'py, PyType>, definition: ffi::PyMethodDef) -> PyResult<Bound<'py, PyAny>> {
+    // Leaked: a descriptor points to its definition for ever, and there are two dozen of them.
+    let definition = Box::leak(Box::new(definition));
+    // SAFETY: a live class and a definition that lives for ever; a new reference or null with an error set.
+    unsafe { Bound::from_owned_ptr_or_err(class.py(), ffi::PyDescr_NewMethod(class.as_type_ptr(), definition)) }
 }

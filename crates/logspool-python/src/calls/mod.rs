@@ -22,4 +22,3 @@ pub mod site;
 pub mod stock;
 pub mod stream;
 pub mod template;
-pub mod values;

@@ -3,9 +3,14 @@
 //! Stop on the line: *capture* into *queue*. Whatever may run foreign code happens while pieces are added;
 //! writing them is plain copying, inside the lane's window.
 
-use logspool::record::tag;
+use std::marker::PhantomData;
 
-use crate::interpreter::object::Owned;
+use logspool::record::{MAX_TUPLE_DEPTH, tag};
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+use crate::calls::template::Kind;
+use crate::interpreter::object::{self, Object, Owned};
 
 /// One value or part of one.
 #[derive(Clone, Copy)]
@@ -26,16 +31,17 @@ enum Piece {
 const INLINE: usize = 20;
 
 /// The values of one record. What they point to outlives it: the call's arguments, or `owned`.
-pub struct Pieces {
+pub struct Pieces<'a> {
     count: usize,
     bytes: usize,
     inline: [std::mem::MaybeUninit<Piece>; INLINE],
     spill: Vec<Piece>,
     owned: Vec<Owned>,
     texts: Vec<Box<[u8]>>,
+    _borrowed: PhantomData<&'a [u8]>,
 }
 
-impl Pieces {
+impl<'a> Pieces<'a> {
     /// No values.
     #[inline(always)]
     pub fn new() -> Self {
@@ -46,6 +52,7 @@ impl Pieces {
             spill: Vec::new(),
             owned: Vec::new(),
             texts: Vec::new(),
+            _borrowed: PhantomData,
         }
     }
 
@@ -80,41 +87,96 @@ impl Pieces {
 
     /// Adds text or bytes that live until the record is written. `false`: longer than a record can hold.
     #[inline(always)]
-    pub fn bytes(&mut self, tag: u8, bytes: &[u8]) -> bool {
+    pub fn bytes(&mut self, tag: u8, bytes: &'a [u8]) -> bool {
         let Ok(len) = u32::try_from(bytes.len()) else { return false };
         self.add(Piece::Bytes(tag, bytes.as_ptr(), len), 5 + bytes.len());
         true
     }
 
     /// Adds bytes as they are; they live until the record is written.
-    pub fn raw(&mut self, bytes: &[u8]) {
+    pub fn raw(&mut self, bytes: &'a [u8]) {
         self.add(Piece::Raw(bytes.as_ptr(), bytes.len() as u32), bytes.len());
     }
 
-    /// Adds an extra field's key; its value is added next.
-    pub fn field(&mut self, key: &[u8]) -> bool {
-        self.bytes(tag::FIELD, key)
-    }
-
-    /// Keeps an object alive until the record is written.
-    pub fn keep(&mut self, object: Owned) {
+    /// Keeps an object alive until the record is written, and lends it for values of this record.
+    ///
+    /// # Safety
+    ///
+    /// The result is added to `self` alone, and is not used once `self` is dropped.
+    pub unsafe fn keep_and_lend<'py>(&mut self, py: Python<'py>, object: Owned) -> Object<'a, 'py> {
+        // SAFETY: `owned` keeps the object until `self` is dropped; the rest is the caller's to hold.
+        let lent = unsafe { Borrowed::from_ptr(py, object.as_ptr()) };
         self.owned.push(object);
+        lent
     }
 
-    /// Keeps text alive until the record is written, and returns it for adding.
-    pub fn keep_text(&mut self, text: Vec<u8>) -> &'static [u8] {
-        let text = text.into_boxed_slice();
-        // SAFETY: the box is neither moved out of `texts` nor changed before `self` is dropped, and the slice is
-        // only put into pieces of `self`.
-        let slice = unsafe { std::slice::from_raw_parts(text.as_ptr(), text.len()) };
-        self.texts.push(text);
-        slice
+    /// Adds the text of a `str`, which is kept alive until the record is written. `false`: it is no `str`, does not
+    /// encode, or is longer than a record can hold.
+    pub fn keep_text(&mut self, py: Python<'_>, tag: u8, text: Owned) -> bool {
+        let Some(bytes) = object::utf8(text.bind(py)) else { return false };
+        // SAFETY: the bytes live as long as the `str`, which is kept in `owned` until `self` is dropped.
+        let bytes: &'a [u8] = unsafe { std::slice::from_raw_parts(bytes.as_ptr(), bytes.len()) };
+        self.owned.push(text);
+        self.bytes(tag, bytes)
+    }
+
+    /// Adds bytes as they are, and keeps them until the record is written.
+    fn keep_raw(&mut self, bytes: Vec<u8>) {
+        let bytes = bytes.into_boxed_slice();
+        self.add(Piece::Raw(bytes.as_ptr(), bytes.len() as u32), bytes.len());
+        // Neither moved out of `texts` nor changed before `self` is dropped.
+        self.texts.push(bytes);
+    }
+
+    /// Adds `value` if it is an exact `str`, `int`, `float`, `bool`, `bytes`, `None` or a tuple of these: the only
+    /// objects whose content goes into a lane as it is. `false` when it is anything else, or text that does not
+    /// encode; pieces may then hold a part and are void. Runs no foreign code.
+    pub fn value<'py: 'a>(&mut self, value: Object<'a, 'py>) -> bool {
+        self.value_at_depth(value, 0)
+    }
+
+    fn value_at_depth<'py: 'a>(&mut self, value: Object<'a, 'py>, depth: usize) -> bool {
+        match kind_of(value) {
+            Kind::AsciiStr | Kind::Str => object::utf8(value).is_some_and(|text| self.bytes(tag::STR, text)),
+            Kind::Int => match small_int(value) {
+                Some(number) => {
+                    self.word(tag::INT, number as u64);
+                    true
+                }
+                None => false,
+            },
+            Kind::Float => {
+                // SAFETY: an exact float.
+                self.word(tag::FLOAT, unsafe { ffi::PyFloat_AS_DOUBLE(value.as_ptr()) }.to_bits());
+                true
+            }
+            Kind::Bool => {
+                // SAFETY: the address of a singleton.
+                let is_true = value.as_ptr() == unsafe { ffi::Py_True() };
+                self.tag(if is_true { tag::TRUE } else { tag::FALSE });
+                true
+            }
+            Kind::None => {
+                self.tag(tag::NONE);
+                true
+            }
+            Kind::Bytes => bytes_of(value).is_some_and(|bytes| self.bytes(tag::BYTES, bytes)),
+            Kind::Other if depth + 1 < MAX_TUPLE_DEPTH => {
+                let Some(items) = object::tuple_items(value) else { return false };
+                let Ok(length) = u32::try_from(items.len()) else { return false };
+                let mut head = vec![tag::TUPLE];
+                head.extend_from_slice(&length.to_ne_bytes());
+                self.keep_raw(head);
+                items.iter().all(|item| self.value_at_depth(*item, depth + 1))
+            }
+            Kind::Other => false,
+        }
     }
 
     /// All values, one behind the other.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.bytes);
-        // SAFETY: room for `len` bytes, and `write` writes exactly these.
+        // SAFETY: room for `len` bytes, and `write` writes exactly as many.
         unsafe {
             self.write(bytes.as_mut_ptr());
             bytes.set_len(self.bytes);
@@ -135,12 +197,17 @@ impl Pieces {
             to = unsafe { put(piece.assume_init_ref(), to) };
         }
         for piece in &self.spill {
-            // SAFETY: as above.
+            // SAFETY: `add` has counted these bytes, too; room as the caller says.
             to = unsafe { put(piece, to) };
         }
     }
 }
 
+/// Writes one piece and returns the place after it.
+///
+/// # Safety
+///
+/// The bytes that `Pieces::add` counted for the piece are writable from `to` on, and what it points to is alive.
 #[inline(always)]
 unsafe fn put(piece: &Piece, to: *mut u8) -> *mut u8 {
     // SAFETY: the caller has counted the same bytes in `Pieces::bytes`; sources outlive the pieces.
@@ -167,4 +234,50 @@ unsafe fn put(piece: &Piece, to: *mut u8) -> *mut u8 {
             }
         }
     }
+}
+
+/// The bytes of a `bytes`; `None` for another object.
+pub fn bytes_of<'a>(value: Object<'a, '_>) -> Option<&'a [u8]> {
+    // SAFETY: a live object whose type is checked first; its bytes live as long as it and never change.
+    unsafe {
+        if ffi::PyBytes_Check(value.as_ptr()) == 0 {
+            return None;
+        }
+        let start = ffi::PyBytes_AsString(value.as_ptr()).cast::<u8>();
+        Some(std::slice::from_raw_parts(start, ffi::PyBytes_Size(value.as_ptr()) as usize))
+    }
+}
+
+/// The kind of an object by its exact type; all text counts as [`Kind::AsciiStr`].
+#[inline(always)]
+pub fn kind_of(argument: Object<'_, '_>) -> Kind {
+    let class = object::class_of(argument).cast_const();
+    if class == &raw const ffi::PyUnicode_Type {
+        // Which of the two kinds of text shows only when its bytes are at hand.
+        Kind::AsciiStr
+    } else if class == &raw const ffi::PyLong_Type {
+        Kind::Int
+    } else if class == &raw const ffi::PyFloat_Type {
+        Kind::Float
+    } else if class == &raw const ffi::PyBool_Type {
+        Kind::Bool
+    } else if argument.is_none() {
+        Kind::None
+    } else if class == &raw const ffi::PyBytes_Type {
+        Kind::Bytes
+    } else {
+        Kind::Other
+    }
+}
+
+/// The value of an exact `int` that fits `i64`; `None` for another object.
+#[inline(always)]
+pub fn small_int(value: Object<'_, '_>) -> Option<i64> {
+    if !object::is_exact_int(value) {
+        return None;
+    }
+    let mut overflow = 0;
+    // SAFETY: an exact int of an attached thread, so no `__index__` runs.
+    let number = unsafe { ffi::PyLong_AsLongLongAndOverflow(value.as_ptr(), &mut overflow) };
+    (overflow == 0).then_some(number)
 }

@@ -8,14 +8,17 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
+use pyo3::types::PyType;
 
 use crate::calls::record;
 use crate::calls::stock::{Method, call_stock};
-use crate::interpreter::failure::{self, Failure};
+use crate::interpreter::failure::Failure;
 use crate::interpreter::names::names;
-use crate::interpreter::object::{self, Owned};
+use crate::interpreter::object::{self, Call, Object, Owned};
+use crate::plans::environment;
+use crate::plans::plan::ClassVersion;
+use crate::plans::python_half::{locked, record_class};
 use crate::plans::watched::Part;
-use crate::plans::{environment, plan, python_half};
 
 /// What `_queueing.py` tells.
 pub struct Stock {
@@ -38,7 +41,7 @@ static STOCK: OnceLock<Stock> = OnceLock::new();
 /// Whether the stock functions would do what the native ones do, as long as epoch and classes are as they were.
 pub struct StockVerdict {
     epoch: u64,
-    types: Vec<(Owned, u32)>,
+    types: Vec<ClassVersion>,
     /// The formatter and its style.
     parts: Vec<Part>,
     /// Those that `prepare` runs.
@@ -61,38 +64,21 @@ pub fn stock() -> Option<&'static Stock> {
 }
 
 /// `QueueHandler.prepare(record)`.
-///
-/// # Safety
-///
-/// As CPython calls a `METH_FASTCALL | METH_KEYWORDS` method.
-pub unsafe fn prepare(
-    handler: *mut PyObject,
-    arguments: *const *mut PyObject,
-    count: ffi::Py_ssize_t,
-    keywords: *mut PyObject,
-) -> *mut PyObject {
-    // SAFETY: passed on.
-    unsafe {
-        if count == 1 && keywords.is_null() {
-            match prepared_if_plain(handler, *arguments) {
-                Ok(prepared) => return prepared.into_ptr(),
-                Err(Failure::Raised) => return std::ptr::null_mut(),
-                Err(Failure::Stock) => {}
-            }
-        }
-        call_stock(Method::QueuePrepare, handler, arguments, count as usize, keywords)
+pub fn prepare(handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
+    match call.only().map(|record| prepared_if_plain(handler, record)) {
+        Some(Ok(prepared)) => prepared.into_ptr(),
+        Some(Err(Failure::Raised)) => std::ptr::null_mut(),
+        Some(Err(Failure::Stock)) | None => call_stock(Method::QueuePrepare, handler, call),
     }
 }
 
-unsafe fn prepared_if_plain(handler: *mut PyObject, logged: *mut PyObject) -> Result<Owned, Failure> {
-    // SAFETY: live objects, attached.
-    unsafe {
-        let stock = stock().ok_or(Failure::Stock)?;
-        if ffi::Py_TYPE(handler).cast::<PyObject>() != stock.class.as_ptr() || !verdict(stock)?.prepares {
-            return Err(Failure::Stock);
-        }
-        prepared(stock, handler, logged)
+fn prepared_if_plain(handler: Object<'_, '_>, logged: Object<'_, '_>) -> Result<Owned, Failure> {
+    let stock = stock().ok_or(Failure::Stock)?;
+    let is_stock = object::class_of(handler).cast() == stock.class.as_ptr();
+    if !is_stock || !verdict(logged.py(), stock)?.prepares {
+        return Err(Failure::Stock);
     }
+    prepared(stock, handler, logged)
 }
 
 /// The copy of a record for the queue of a handler that is a `QueueHandler`, under a verdict that says so.
@@ -100,32 +86,32 @@ unsafe fn prepared_if_plain(handler: *mut PyObject, logged: *mut PyObject) -> Re
 /// # Errors
 ///
 /// [`Failure::Stock`] where the stock function would run foreign code.
-///
-/// # Safety
-///
-/// Live objects; attached.
-pub unsafe fn prepared(stock: &Stock, handler: *mut PyObject, logged: *mut PyObject) -> Result<Owned, Failure> {
-    // SAFETY: live objects, attached; exact types are checked before their fields are read.
-    unsafe {
-        let class = python_half::record_class().ok_or(Failure::Stock)?;
-        if ffi::Py_TYPE(logged).cast::<PyObject>() != class
-            || !has_no_format(handler)?
-            || !ffi::PyDict_GetItemWithError(stock.copied_otherwise.as_ptr(), class).is_null()
-        {
+pub fn prepared(stock: &Stock, handler: Object<'_, '_>, logged: Object<'_, '_>) -> Result<Owned, Failure> {
+    let py = logged.py();
+    let class = record_class().ok_or(Failure::Stock)?;
+    if object::class_of(logged).cast() != class.as_ptr()
+        || !has_no_format(handler)?
+        || item(py, &stock.copied_otherwise, class.as_ptr()).is_some()
+    {
+        return Err(Failure::Stock);
+    }
+    let names = names();
+    let attribute = |name: &Owned| object::attribute(logged, name).ok_or(Failure::Stock);
+    for name in [&names.exc_info, &names.exc_text, &names.stack_info] {
+        if !attribute(name)?.bind(py).is_none() {
             return Err(Failure::Stock);
         }
-        let names = names();
-        let attribute = |name: &Owned| object::attribute(logged, name.as_ptr()).ok_or(Failure::Stock);
-        for name in [&names.exc_info, &names.exc_text, &names.stack_info] {
-            if attribute(name)?.as_ptr() != ffi::Py_None() {
-                return Err(Failure::Stock);
-            }
-        }
-        let message = record::plain_text(attribute(&names.msg)?, &attribute(&names.args)?)?;
+    }
+    let message = record::plain_text(py, attribute(&names.msg)?, &attribute(&names.args)?)?;
+    let checked = |result: std::ffi::c_int| if result < 0 { Err(Failure::of_error(py)) } else { Ok(()) };
+    // SAFETY: live objects of an attached thread. The record's class has the stock `__setattr__` and the `__new__` of
+    // `object`, as the verdict says; each function reports an error by a number below 0 or by null.
+    unsafe {
         // As the formatter leaves it; the copy has it from there.
-        checked(ffi::PyObject_SetAttr(logged, names.message.as_ptr(), message.as_ptr()))?;
-        let copy = empty_record(class)?;
-        let attributes = own_attributes(copy.as_ptr())?;
+        checked(ffi::PyObject_SetAttr(logged.as_ptr(), names.message.as_ptr(), message.as_ptr()))?;
+        let copy = Owned::steal(ffi::PyType_GenericAlloc(class.as_ptr().cast(), 0));
+        let copy = copy.ok_or_else(|| Failure::of_error(py))?;
+        let attributes = own_attributes(copy.bind(py))?;
         checked(ffi::PyDict_Update(attributes.as_ptr(), own_attributes(logged)?.as_ptr()))?;
         checked(ffi::PyDict_SetItem(attributes.as_ptr(), names.msg.as_ptr(), message.as_ptr()))?;
         for name in &stock.cleared {
@@ -135,31 +121,22 @@ pub unsafe fn prepared(stock: &Stock, handler: *mut PyObject, logged: *mut PyObj
     }
 }
 
-/// What a function of CPython's says that returns less than 0 with an error set.
-unsafe fn checked(result: std::ffi::c_int) -> Result<(), Failure> {
-    // SAFETY: attached, and an error is set where the result says so.
-    if result < 0 { Err(unsafe { failure::failure() }) } else { Ok(()) }
-}
-
-/// `object.__new__(class)`
-unsafe fn empty_record(class: *mut PyObject) -> Result<Owned, Failure> {
-    // SAFETY: a live class with the `__new__` of `object`, as the verdict says.
-    unsafe {
-        let made = ffi::PyType_GenericAlloc(class.cast(), 0);
-        Owned::steal(made).ok_or_else(|| failure::failure())
-    }
+/// The address of a value in a dict, by a key whose comparison runs no foreign code.
+fn item(_attached: Python<'_>, dict: &Owned, key: *mut PyObject) -> Option<*mut PyObject> {
+    // SAFETY: a live dict and key; the token shows that the thread is attached. Only the address is given on.
+    let found = unsafe { ffi::PyDict_GetItemWithError(dict.as_ptr(), key) };
+    (!found.is_null()).then_some(found)
 }
 
 /// `object.__dict__`
 ///
-/// # Safety
+/// # Errors
 ///
-/// A live instance of a Python class; attached.
-pub unsafe fn own_attributes(object: *mut PyObject) -> Result<Owned, Failure> {
-    // SAFETY: a live instance of a Python class, which has a dict.
-    unsafe {
-        Owned::steal(ffi::PyObject_GenericGetDict(object, std::ptr::null_mut())).ok_or_else(|| failure::failure())
-    }
+/// It has none.
+pub fn own_attributes(object: Object<'_, '_>) -> Result<Owned, Failure> {
+    // SAFETY: a live object of an attached thread; a new reference, or null with an error set where it has no dict.
+    let found = unsafe { Owned::steal(ffi::PyObject_GenericGetDict(object.as_ptr(), std::ptr::null_mut())) };
+    found.ok_or_else(|| Failure::of_error(object.py()))
 }
 
 /// Whether classes and module globals are as the standard library made them.
@@ -167,62 +144,47 @@ pub unsafe fn own_attributes(object: *mut PyObject) -> Result<Owned, Failure> {
 /// # Errors
 ///
 /// What asking raised.
-///
-/// # Safety
-///
-/// Attached.
-pub unsafe fn verdict(stock: &Stock) -> Result<Arc<StockVerdict>, Failure> {
-    // SAFETY: attached; the verdict keeps its classes.
-    unsafe {
-        if !environment::unmoved() {
-            environment::refresh();
-        }
-        let epoch = environment::epoch();
-        let known = VERDICT.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(known) = known
-            && known.holds(epoch)
-        {
-            return Ok(known);
-        }
-        let made = Arc::new(StockVerdict::ask(stock, epoch)?);
-        let before = VERDICT.lock().unwrap_or_else(PoisonError::into_inner).replace(made.clone());
-        drop(before);
-        Ok(made)
+pub fn verdict(py: Python<'_>, stock: &Stock) -> Result<Arc<StockVerdict>, Failure> {
+    if !environment::unmoved(py) {
+        environment::refresh(py);
     }
+    let epoch = environment::epoch();
+    let known = VERDICT.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    if let Some(known) = known
+        && known.holds(epoch)
+    {
+        return Ok(known);
+    }
+    let made = Arc::new(StockVerdict::ask(py, stock, epoch)?);
+    let before = VERDICT.lock().unwrap_or_else(PoisonError::into_inner).replace(made.clone());
+    drop(before);
+    Ok(made)
 }
 
 impl StockVerdict {
-    fn ask(stock: &Stock, epoch: u64) -> Result<Self, Failure> {
-        python_half::locked(|_, py| {
-            // SAFETY: a live object, attached.
-            let describe = unsafe { Bound::from_borrowed_ptr(py, stock.describe.as_ptr()) };
-            let ask = || describe.call0()?.extract::<(bool, bool, Vec<Bound<'_, PyAny>>, Vec<Bound<'_, PyAny>>)>();
+    fn ask(py: Python<'_>, stock: &Stock, epoch: u64) -> Result<Self, Failure> {
+        locked(py, |_| {
+            let describe = stock.describe.bind(py);
+            let ask = || describe.call0()?.extract::<(bool, bool, Vec<Bound<'_, PyType>>, Vec<Bound<'_, PyAny>>)>();
             let parts_of = |objects: &[Bound<'_, PyAny>]| {
                 objects.iter().map(|object| Part::watch(object.as_ptr() as usize)).collect()
             };
             // Asked twice: a change between the first answer and the watch is in the second one.
             let parts: Vec<Part> = parts_of(&ask()?.3);
             let (prepares, hands_on, classes, _) = ask()?;
-            // SAFETY: live types, attached.
-            let tagged = |class: &Bound<'_, PyAny>| (Owned::of(class), unsafe { plan::assigned_tag(class.as_ptr()) });
-            Ok(Self { epoch, types: classes.iter().map(tagged).collect(), parts, prepares, hands_on })
+            Ok(Self { epoch, types: classes.iter().map(ClassVersion::assigned).collect(), parts, prepares, hands_on })
         })
     }
 
     fn holds(&self, epoch: u64) -> bool {
-        // SAFETY: the verdict keeps its classes.
-        let same = |(class, tag): &(Owned, u32)| *tag != 0 && unsafe { plan::version_tag(class.as_ptr()) } == *tag;
-        self.epoch == epoch && self.types.iter().all(same) && self.parts.iter().all(Part::holds)
+        self.epoch == epoch && self.types.iter().all(ClassVersion::holds) && self.parts.iter().all(Part::holds)
     }
 }
 
 /// Whether the handler itself has neither a formatter nor a method of that name.
-unsafe fn has_no_format(handler: *mut PyObject) -> Result<bool, Failure> {
-    // SAFETY: a live instance of a Python class, attached; looking up a `str` runs no foreign code.
-    unsafe {
-        let attributes = own_attributes(handler)?;
-        let formatter = ffi::PyDict_GetItemWithError(attributes.as_ptr(), names().formatter.as_ptr());
-        let format = ffi::PyDict_GetItemWithError(attributes.as_ptr(), names().format.as_ptr());
-        Ok(formatter == ffi::Py_None() && format.is_null())
-    }
+fn has_no_format(handler: Object<'_, '_>) -> Result<bool, Failure> {
+    let py = handler.py();
+    let attributes = own_attributes(handler)?;
+    let formatter = item(py, &attributes, names().formatter.as_ptr());
+    Ok(formatter == Some(py.None().as_ptr()) && item(py, &attributes, names().format.as_ptr()).is_none())
 }

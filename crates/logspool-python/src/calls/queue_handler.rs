@@ -12,26 +12,19 @@ use crate::calls::stock;
 use crate::interpreter::failure::Failure;
 use crate::interpreter::leaving;
 use crate::interpreter::names::{Names, names};
-use crate::interpreter::object::{self, ErrorKept, Owned};
+use crate::interpreter::object::{self, ErrorKept, Object, Owned};
 
 /// `handler.handle(record)`. `None`: stock logging does it.
-///
-/// # Safety
-///
-/// Live objects; attached.
 #[inline]
-pub unsafe fn handle(handler: *mut PyObject, record: *mut PyObject) -> Option<*mut PyObject> {
-    let stock = prepare::stock()?;
-    // SAFETY: passed on.
-    unsafe {
-        if ffi::Py_TYPE(handler).cast::<PyObject>() != stock.class.as_ptr() {
-            return None;
-        }
-        match hand_on(stock, handler, record) {
-            Ok(()) => Some(stock::passed_filters(record)),
-            Err(Failure::Raised) => Some(std::ptr::null_mut()),
-            Err(Failure::Stock) => None,
-        }
+pub fn handle(handler: Object<'_, '_>, record: Object<'_, '_>) -> Option<*mut PyObject> {
+    let queueing = prepare::stock()?;
+    if object::class_of(handler).cast() != queueing.class.as_ptr() {
+        return None;
+    }
+    match hand_on(queueing, handler, record) {
+        Ok(()) => Some(stock::passed_filters(record)),
+        Err(Failure::Raised) => Some(std::ptr::null_mut()),
+        Err(Failure::Stock) => None,
     }
 }
 
@@ -40,51 +33,39 @@ pub unsafe fn handle(handler: *mut PyObject, record: *mut PyObject) -> Option<*m
 /// # Errors
 ///
 /// [`Failure::Stock`]: it is not there, and stock logging is to do it all.
-unsafe fn hand_on(stock: &Stock, handler: *mut PyObject, record: *mut PyObject) -> Result<(), Failure> {
-    // SAFETY: live objects, attached; exact types are checked before they are relied on.
-    unsafe {
-        if !prepare::verdict(stock)?.hands_on || overrides_step(handler)? {
-            return Err(Failure::Stock);
-        }
-        let Names { filters, lock, queue, acquire, release, put_nowait, .. } = names();
-        let attribute = |name: &Owned| object::attribute(handler, name.as_ptr()).ok_or(Failure::Stock);
-        let (filters, lock, queue) = (attribute(filters)?, attribute(lock)?, attribute(queue)?);
-        let class = |object: &Owned| ffi::Py_TYPE(object.as_ptr()).cast::<PyObject>();
-        if class(&filters) != (&raw mut ffi::PyList_Type).cast()
-            || ffi::PyList_GET_SIZE(filters.as_ptr()) != 0
-            || class(&lock) != stock.lock_class.as_ptr()
-            || !stock.queue_classes.iter().any(|known| known.as_ptr() == class(&queue))
-        {
-            return Err(Failure::Stock);
-        }
-        let prepared = prepare::prepared(stock, handler, record)?;
-        Owned::steal(leaving::method(lock.as_ptr(), acquire.as_ptr())).ok_or(Failure::Raised)?;
-        let put = Owned::steal(leaving::method_of_one(queue.as_ptr(), put_nowait.as_ptr(), prepared.as_ptr()));
-        {
-            let _error = ErrorKept::take();
-            // It fails only where another one has released it meanwhile.
-            if Owned::steal(leaving::method(lock.as_ptr(), release.as_ptr())).is_none() {
-                ffi::PyErr_Clear();
-            }
-        }
-        if put.is_some() {
-            return Ok(());
-        }
-        if ffi::PyErr_ExceptionMatches(ffi::PyExc_Exception) == 0 {
-            return Err(Failure::Raised);
-        }
-        ffi::PyErr_Clear();
-        Err(Failure::Stock)
+fn hand_on(stock: &Stock, handler: Object<'_, '_>, record: Object<'_, '_>) -> Result<(), Failure> {
+    let py = record.py();
+    if !prepare::verdict(py, stock)?.hands_on || overrides_step(handler)? {
+        return Err(Failure::Stock);
     }
+    let Names { filters, lock, queue, acquire, release, put_nowait, .. } = names();
+    let attribute = |name: &Owned| object::attribute(handler, name).ok_or(Failure::Stock);
+    let (filters, lock, queue) = (attribute(filters)?, attribute(lock)?, attribute(queue)?);
+    let (lock, queue) = (lock.bind(py), queue.bind(py));
+    if !object::is_empty_list(filters.bind(py))
+        || object::class_of(lock).cast() != stock.lock_class.as_ptr()
+        || !stock.queue_classes.iter().any(|known| known.as_ptr() == object::class_of(queue).cast())
+    {
+        return Err(Failure::Stock);
+    }
+    let prepared = prepare::prepared(stock, handler, record)?;
+    leaving::method(lock, acquire).ok_or(Failure::Raised)?;
+    let put = leaving::method_of_one(queue, put_nowait, prepared.bind(py));
+    {
+        let _error = ErrorKept::take(py);
+        // It fails only where another one has released it meanwhile.
+        if leaving::method(lock, release).is_none() {
+            object::clear_error(py);
+        }
+    }
+    put.map(drop).ok_or_else(|| Failure::of_error(py))
 }
 
 /// Whether the handler itself has a method of the name of one of the steps.
-unsafe fn overrides_step(handler: *mut PyObject) -> Result<bool, Failure> {
-    // SAFETY: a live instance of a Python class, attached; looking up a `str` runs no foreign code.
-    unsafe {
-        let attributes = prepare::own_attributes(handler)?;
-        let Names { acquire, emit, enqueue, filter, prepare, release, .. } = names();
-        let has = |name: &Owned| !ffi::PyDict_GetItemWithError(attributes.as_ptr(), name.as_ptr()).is_null();
-        Ok([acquire, emit, enqueue, filter, prepare, release].into_iter().any(has))
-    }
+fn overrides_step(handler: Object<'_, '_>) -> Result<bool, Failure> {
+    let attributes = prepare::own_attributes(handler)?;
+    let Names { acquire, emit, enqueue, filter, prepare, release, .. } = names();
+    // SAFETY: the dict of a live handler of an attached thread; looking up a `str` runs no foreign code.
+    let has = |name: &Owned| unsafe { !ffi::PyDict_GetItemWithError(attributes.as_ptr(), name.as_ptr()).is_null() };
+    Ok([acquire, emit, enqueue, filter, prepare, release].into_iter().any(has))
 }

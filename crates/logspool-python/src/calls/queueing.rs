@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use logspool::pipeline::{self, DurableWait, Push, Refusal, Room, Waiter};
 use logspool::record::Head;
+use pyo3::Python;
 
-use crate::calls::context;
 use crate::calls::pieces::Pieces;
 use crate::flushing::SHARE;
 use crate::interpreter::failure::Failure;
-use crate::interpreter::leaving::{self, Detached};
+use crate::interpreter::leaving;
+use crate::interpreter::running_loop::has_running_loop;
 use crate::plans::environment::MadeUnder;
 
 /// What became of a record.
@@ -26,42 +27,26 @@ pub enum Queued {
 }
 
 /// Queues one record whose ids hold as long as no sink is closed and the generation is the same.
-///
-/// # Safety
-///
-/// Attached; what the pieces point to is alive.
 #[inline(always)]
-pub unsafe fn queue(head: Head, made_under: MadeUnder, pieces: &Pieces) -> Queued {
+pub fn queue(py: Python<'_>, head: Head, made_under: MadeUnder, pieces: &Pieces<'_>) -> Queued {
     // SAFETY: the lane gives as many bytes as asked for.
     match pipeline::push(head, pieces.len(), |to| unsafe { pieces.write(to) }) {
         Push::Accepted => Queued::Done,
-        // SAFETY: attached.
-        Push::Undurable => unsafe { await_durable(head.level) },
-        // SAFETY: passed on.
-        Push::NoRoom => unsafe { wait_and_queue(head, made_under, pieces) },
+        Push::Undurable => await_durable(py, head.level),
+        Push::NoRoom => wait_and_queue(py, head, made_under, pieces),
     }
 }
 
 /// Waits until the record that was just pushed is durable, or for as long as that may take.
-///
-/// # Safety
-///
-/// Attached.
 #[cold]
 #[inline(never)]
-unsafe fn await_durable(level: u16) -> Queued {
+fn await_durable(py: Python<'_>, level: u16) -> Queued {
     let Some(wait) = DurableWait::begin(level) else { return Queued::Done };
     loop {
-        let known = {
-            // SAFETY: attached; no Python object is touched until the guard is gone.
-            let _detached = unsafe { Detached::new() };
-            wait.share(SHARE)
-        };
-        if known.is_some() {
+        if leaving::outside(py, || wait.share(SHARE)).is_some() {
             return Queued::Done;
         }
-        // SAFETY: attached again.
-        if !unsafe { leaving::signals_pass() } {
+        if !leaving::signals_pass(py) {
             wait.give_up();
             return Queued::Raised;
         }
@@ -73,35 +58,25 @@ unsafe fn await_durable(level: u16) -> Queued {
 /// Specified: a terminal shows a line at most this long after its call.
 const TERMINAL_WAIT: Duration = Duration::from_millis(5);
 
-/// Waits until a terminal shows what was queued for it.
-///
-/// # Safety
-///
-/// Attached.
+/// Waits until a terminal shows the lines that are queued for it.
 #[cold]
 #[inline(never)]
-pub unsafe fn show(terminal: u32) {
-    // SAFETY: attached; no Python object is touched until the guard is gone.
-    let _detached = unsafe { Detached::new() };
-    pipeline::flush(Some(terminal), Some(TERMINAL_WAIT));
+pub fn show(py: Python<'_>, terminal: u32) {
+    leaving::outside(py, || pipeline::flush(Some(terminal), Some(TERMINAL_WAIT)));
 }
 
 #[cold]
 #[inline(never)]
-unsafe fn wait_and_queue(head: Head, made_under: MadeUnder, pieces: &Pieces) -> Queued {
+fn wait_and_queue(py: Python<'_>, head: Head, made_under: MadeUnder, pieces: &Pieces<'_>) -> Queued {
     let mut waited = Duration::ZERO;
-    // SAFETY: attached.
-    let waiter = match unsafe { context::has_running_loop() } {
+    let waiter = match has_running_loop(py) {
         Ok(true) => Waiter::EventLoop,
         Ok(false) | Err(Failure::Stock) => Waiter::Thread,
         Err(Failure::Raised) => return refuse(head, made_under, pieces),
     };
+    let len = pieces.len();
     loop {
-        let room = {
-            // SAFETY: attached; no Python object is touched until the guard is gone.
-            let _detached = unsafe { Detached::new() };
-            pipeline::make_room(head.level, pieces.len(), waiter, &mut waited)
-        };
+        let room = leaving::outside(py, || pipeline::make_room(head.level, len, waiter, &mut waited));
         if let Room::Refused(_) = room {
             show_refused(head, made_under, pieces);
             return Queued::Done;
@@ -110,26 +85,25 @@ unsafe fn wait_and_queue(head: Head, made_under: MadeUnder, pieces: &Pieces) -> 
         if !made_under.may_push() {
             return Queued::Stale;
         }
-        // SAFETY: as in `queue`.
-        match pipeline::push(head, pieces.len(), |to| unsafe { pieces.write(to) }) {
+        // SAFETY: the lane gives as many bytes as asked for.
+        match pipeline::push(head, len, |to| unsafe { pieces.write(to) }) {
             Push::Accepted => return Queued::Done,
-            // SAFETY: attached.
-            Push::Undurable => return unsafe { await_durable(head.level) },
-            // SAFETY: attached. What runs may change all that is compared above, and push records of its own.
-            Push::NoRoom if unsafe { leaving::signals_pass() } => {}
+            Push::Undurable => return await_durable(py, head.level),
+            // What runs may change all that is compared above, and push records of its own.
+            Push::NoRoom if leaving::signals_pass(py) => {}
             Push::NoRoom => return refuse(head, made_under, pieces),
         }
     }
 }
 
-/// Gives up a record whose call ends because something was raised.
-fn refuse(head: Head, made_under: MadeUnder, pieces: &Pieces) -> Queued {
+/// Drops a record whose call ends because something was raised.
+fn refuse(head: Head, made_under: MadeUnder, pieces: &Pieces<'_>) -> Queued {
     pipeline::refuse(head.level, Refusal::QueueFull);
     show_refused(head, made_under, pieces);
     Queued::Raised
 }
 
-fn show_refused(head: Head, made_under: MadeUnder, pieces: &Pieces) {
+fn show_refused(head: Head, made_under: MadeUnder, pieces: &Pieces<'_>) {
     // Ids of another generation stand for other definitions.
     if made_under.generation == pipeline::generation() {
         pipeline::show_refused(head, || pieces.to_vec());

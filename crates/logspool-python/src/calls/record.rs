@@ -14,20 +14,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use logspool::format::{CompiledSite, TimeArithmetic};
 use logspool::record::{Head, tag};
-use pyo3::ffi::{self, PyObject};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyFloat;
 
-use crate::calls::pieces::Pieces;
+use crate::calls::pieces::{Pieces, small_int};
 use crate::calls::queueing::{self, Queued};
 use crate::calls::site::Site;
-use crate::calls::{keywords, message, stream, values};
-use crate::interpreter::failure::{self, Failure};
+use crate::calls::{context, message, stream};
+use crate::interpreter::dict::{self, DictWalk};
+use crate::interpreter::failure::Failure;
 use crate::interpreter::names::names;
-use crate::interpreter::object::{self, Owned};
+use crate::interpreter::object::{self, Call, Object, Owned};
 use crate::plans::adoption::{Adoption, State};
 use crate::plans::environment::MadeUnder;
 use crate::plans::logging_globals::LoggingGlobals;
-use crate::plans::plan;
-use crate::plans::python_half;
+use crate::plans::python_half::record_class;
 
 /// What became of a record.
 pub enum ByValue {
@@ -48,127 +50,119 @@ pub enum PassedBy {
     Emit,
 }
 
+/// Where the records of an adopted handler go.
+pub struct Destination<'a> {
+    /// The handler's state, fresh.
+    pub state: &'a State,
+    /// What it adopted.
+    pub adoption: &'a Adoption,
+    /// The sink, open.
+    pub sink: u32,
+    /// What all of this was found under.
+    pub made_under: MadeUnder,
+}
+
 /// Queues a record by its values.
-///
-/// # Safety
-///
-/// Live objects; attached. `state` is the handler's, fresh.
-pub unsafe fn queue(
-    step: PassedBy,
-    state: &State,
-    adoption: &Adoption,
-    sink: u32,
-    handler: *mut PyObject,
-    record: *mut PyObject,
-    made_under: MadeUnder,
-) -> ByValue {
-    // SAFETY: passed on.
-    unsafe {
-        read(step, state, adoption, sink, handler, record, made_under).unwrap_or_else(|failure| match failure {
-            Failure::Stock => ByValue::No,
-            Failure::Raised => ByValue::Raised,
-        })
+pub fn queue(step: PassedBy, to: &Destination<'_>, handler: Object<'_, '_>, record: Object<'_, '_>) -> ByValue {
+    match read(step, to, handler, record) {
+        Ok(what) => what,
+        Err(Failure::Stock) => ByValue::No,
+        Err(Failure::Raised) => ByValue::Raised,
     }
 }
 
-unsafe fn read(
+fn read(
     step: PassedBy,
-    state: &State,
-    adoption: &Adoption,
-    sink: u32,
-    handler: *mut PyObject,
-    record: *mut PyObject,
-    made_under: MadeUnder,
+    to: &Destination<'_>,
+    handler: Object<'_, '_>,
+    record: Object<'_, '_>,
 ) -> Result<ByValue, Failure> {
-    // SAFETY: live objects, attached; exact types are checked before their fields are read. Every object that pieces
-    // point into is kept by them.
-    unsafe {
-        let Some(class) = python_half::record_class() else { return Ok(ByValue::No) };
-        if ffi::Py_TYPE(record).cast::<PyObject>() != class {
-            return Ok(ByValue::No);
-        }
-        let Some(reading) = state.reading(adoption)? else { return Ok(ByValue::No) };
-        let matters = reading.matters;
-        if matters.attribute_names && !all_named(record) {
-            return Ok(ByValue::No);
-        }
-        if reading.generation != made_under.generation || plan::version_tag(class) != reading.globals.record_tag {
-            return Ok(ByValue::No);
-        }
-        let fields = RecordAttributes { record };
-        let names = names();
-        for name in [&names.exc_info, &names.exc_text, &names.stack_info] {
-            if fields.get(name)?.as_ptr() != ffi::Py_None() {
-                return Ok(ByValue::No);
-            }
-        }
-        let name = fields.exact_str(&names.name)?;
-        let name = reading.name(handler, name.as_ptr(), sink, made_under.epoch)?;
-        let is_last_stop = name.last_stop.as_ref().is_some_and(|lists| lists.iter().all(|list| list.fresh()));
-        if step == PassedBy::Handle && !is_last_stop && !has_no_filters(handler)? {
-            return Ok(ByValue::No);
-        }
-        let level = fields.level(&reading.globals)?;
-        let time = fields.time(reading.globals.arithmetic)?;
-        let needs = reading.format.1;
-        if matters.process_id
-            && values::small_int(fields.exact_int(&names.process)?.as_ptr()) != Some(i64::from(std::process::id()))
-        {
-            return Ok(ByValue::No);
-        }
-        let place = if needs.caller { Some(fields.place(matters.file)?) } else { None };
-        let site = match &place {
-            Some(place) => &place.site,
-            None => no_place(),
-        };
-        let mut pieces = Pieces::new();
-        pieces.word(tag::TIME, time as u64);
-        if needs.thread {
-            let thread = fields.exact_int(&names.thread)?;
-            pieces.word(tag::THREAD, values::small_int(thread.as_ptr()).ok_or(Failure::Stock)? as u64);
-        }
-        for (needed, tag, name) in [
-            (needs.thread_name, tag::THREAD_NAME, &names.thread_name),
-            (needs.process_name, tag::PROCESS_NAME, &names.process_name),
-        ] {
-            if needed {
-                fields.add_text(&mut pieces, tag, name)?;
-            }
-        }
-        if needs.task_name && fields.get(&names.task_name)?.as_ptr() != ffi::Py_None() {
-            fields.add_text(&mut pieces, tag::TASK_NAME, &names.task_name)?;
-        }
-        // Kept until the record is queued: pieces point into them.
-        let mut message = fields.get(&names.msg)?;
-        let mut arguments = fields.get(&names.args)?;
-        if !is_last_stop {
-            message = plain_text(message, &arguments)?;
-            arguments = Owned::borrow(ffi::Py_None());
-            reading.leave_texts(record, time, &message)?;
-        }
-        let mut call = [std::ptr::null_mut(); MOST_ARGUMENTS + 1];
-        let count = arguments_of(&mut call, &message, &arguments)?;
-        let site = message::add(&mut pieces, site, made_under.generation, call.as_ptr(), count)?;
-        stream::empty_buffers(&[adoption.text_stream(sink)])?;
-        if !made_under.holds() {
-            return Ok(ByValue::No);
-        }
-        let head = Head { len: 0, site, route: name.route, level, flags: 0, ticks: 0 };
-        Ok(match queueing::queue(head, made_under, &pieces) {
-            Queued::Done => ByValue::Done,
-            Queued::Stale => ByValue::No,
-            Queued::Raised => ByValue::Raised,
-        })
+    let py = record.py();
+    let (sink, made_under) = (to.sink, to.made_under);
+    let Some(class) = record_class() else { return Ok(ByValue::No) };
+    if object::class_of(record).cast() != class.as_ptr() {
+        return Ok(ByValue::No);
     }
+    let Some(reading) = to.state.reading(py, to.adoption)? else { return Ok(ByValue::No) };
+    let matters = reading.matters;
+    if matters.attribute_names && !all_named(record) {
+        return Ok(ByValue::No);
+    }
+    if reading.generation != made_under.generation || !reading.globals.record_class.is_same() {
+        return Ok(ByValue::No);
+    }
+    let fields = RecordAttributes { record };
+    let names = names();
+    for name in [&names.exc_info, &names.exc_text, &names.stack_info] {
+        if !fields.get(name)?.bind(py).is_none() {
+            return Ok(ByValue::No);
+        }
+    }
+    let name = fields.exact_str(&names.name)?;
+    let name = reading.name(handler, name.bind(py), sink, made_under.epoch)?;
+    let is_last_stop = name.last_stop.as_ref().is_some_and(|lists| lists.iter().all(|list| list.fresh(py)));
+    if step == PassedBy::Handle && !is_last_stop && !has_no_filters(handler)? {
+        return Ok(ByValue::No);
+    }
+    let level = fields.level(&reading.globals)?;
+    let time = fields.time(reading.globals.arithmetic)?;
+    let needs = reading.format.1;
+    if matters.process_id && small_int(fields.get(&names.process)?.bind(py)) != Some(i64::from(std::process::id())) {
+        return Ok(ByValue::No);
+    }
+    let place = if needs.caller { Some(fields.place(matters.file)?) } else { None };
+    let site = match &place {
+        Some(place) => &place.site,
+        None => no_place(),
+    };
+    // Before the pieces, which point into them.
+    let mut message = fields.get(&names.msg)?;
+    let mut arguments = fields.get(&names.args)?;
+    if !is_last_stop {
+        message = plain_text(py, message, &arguments)?;
+        arguments = Owned::of(py.None().bind(py));
+        reading.leave_texts(record, time, &message)?;
+    }
+    let mut pieces = Pieces::new();
+    pieces.word(tag::TIME, time as u64);
+    if needs.thread {
+        pieces.word(tag::THREAD, small_int(fields.get(&names.thread)?.bind(py)).ok_or(Failure::Stock)? as u64);
+    }
+    for (needed, tag, name) in [
+        (needs.thread_name, tag::THREAD_NAME, &names.thread_name),
+        (needs.process_name, tag::PROCESS_NAME, &names.process_name),
+    ] {
+        if needed {
+            context::add_text(py, &mut pieces, tag, fields.get(name)?)?;
+        }
+    }
+    if needs.task_name {
+        let task_name = fields.get(&names.task_name)?;
+        if !task_name.bind(py).is_none() {
+            context::add_text(py, &mut pieces, tag::TASK_NAME, task_name)?;
+        }
+    }
+    let mut call = [message.bind(py); MOST_ARGUMENTS + 1];
+    let count = lay_out(&mut call, arguments.bind(py))?;
+    let call = Call::positional_only(py, &call[..count]);
+    let site = message::add(&mut pieces, site, made_under.generation, call)?;
+    // SAFETY: the adoption holds its stream and buffer, and `to` borrows it.
+    unsafe { stream::empty_buffers(py, &[to.adoption.text_stream(sink)])? };
+    if !made_under.holds() {
+        return Ok(ByValue::No);
+    }
+    let head = Head { len: 0, site, route: name.route, level, flags: 0, ticks: 0 };
+    Ok(match queueing::queue(py, head, made_under, &pieces) {
+        Queued::Done => ByValue::Done,
+        Queued::Stale => ByValue::No,
+        Queued::Raised => ByValue::Raised,
+    })
 }
 
-/// Whether no filter of the handler would see a record.
-unsafe fn has_no_filters(handler: *mut PyObject) -> Result<bool, Failure> {
-    // SAFETY: a live handler whose class has the stock `__getattribute__`; the exact type is checked first.
-    unsafe {
-        let filters = object::attribute(handler, names().filters.as_ptr()).ok_or(Failure::Stock)?;
-        Ok(ffi::Py_TYPE(filters.as_ptr()) == &raw mut ffi::PyList_Type && ffi::PyList_GET_SIZE(filters.as_ptr()) == 0)
-    }
+/// Whether no filter of the handler would see a record. Its class has the stock `__getattribute__`.
+fn has_no_filters(handler: Object<'_, '_>) -> Result<bool, Failure> {
+    let filters = object::attribute(handler, &names().filters).ok_or(Failure::Stock)?;
+    Ok(object::is_empty_list(filters.bind(handler.py())))
 }
 
 /// What `LogRecord.getMessage` returns, for a message and arguments that run no foreign code.
@@ -176,190 +170,138 @@ unsafe fn has_no_filters(handler: *mut PyObject) -> Result<bool, Failure> {
 /// # Errors
 ///
 /// [`Failure::Stock`] for others, and where formatting raises.
-///
-/// # Safety
-///
-/// Live objects; attached.
-pub unsafe fn plain_text(message: Owned, arguments: &Owned) -> Result<Owned, Failure> {
-    // SAFETY: live objects, attached; exact types are checked before they are used.
-    unsafe {
-        if !object::is_exact_str(message.as_ptr()) {
-            return Err(Failure::Stock);
-        }
-        if arguments.as_ptr() == ffi::Py_None() {
-            return Ok(message);
-        }
-        if ffi::Py_TYPE(arguments.as_ptr()) != &raw mut ffi::PyTuple_Type {
-            return Err(Failure::Stock);
-        }
-        let count = ffi::PyTuple_GET_SIZE(arguments.as_ptr());
-        if count == 0 {
-            return Ok(message);
-        }
-        if (0..count).any(|index| !is_scalar(ffi::PyTuple_GET_ITEM(arguments.as_ptr(), index))) {
-            return Err(Failure::Stock);
-        }
-        Owned::steal(ffi::PyUnicode_Format(message.as_ptr(), arguments.as_ptr())).ok_or_else(|| failure::failure())
+pub fn plain_text(py: Python<'_>, message: Owned, arguments: &Owned) -> Result<Owned, Failure> {
+    if !object::is_exact_str(message.bind(py)) {
+        return Err(Failure::Stock);
     }
-}
-
-/// Whether it is a `str`, `int` or `float` and of no subclass.
-unsafe fn is_scalar(object: *mut PyObject) -> bool {
-    // SAFETY: a live object.
-    let class = unsafe { ffi::Py_TYPE(object) };
-    class == &raw mut ffi::PyUnicode_Type || class == &raw mut ffi::PyLong_Type || class == &raw mut ffi::PyFloat_Type
+    if arguments.bind(py).is_none() {
+        return Ok(message);
+    }
+    let values = object::tuple_items(arguments.bind(py)).ok_or(Failure::Stock)?;
+    if values.is_empty() {
+        return Ok(message);
+    }
+    if !values.iter().all(|value| object::is_scalar(*value)) {
+        return Err(Failure::Stock);
+    }
+    // SAFETY: a live str and tuple of an attached thread; a new reference or null with an error set.
+    let made = unsafe { Owned::steal(ffi::PyUnicode_Format(message.as_ptr(), arguments.as_ptr())) };
+    made.ok_or_else(|| Failure::of_error(py))
 }
 
 /// Whether the name of every attribute is text. `extra` may bring others.
-unsafe fn all_named(record: *mut PyObject) -> bool {
-    // SAFETY: a live instance of a Python class, which has a dict. Nothing foreign runs while it is walked; without a
-    // GIL another thread might change it, so there a copy is walked.
-    unsafe {
-        let Some(mut attributes) = Owned::steal(ffi::PyObject_GenericGetDict(record, std::ptr::null_mut())) else {
-            ffi::PyErr_Clear();
-            return false;
-        };
-        if cfg!(Py_GIL_DISABLED) {
-            let Ok(copied) = keywords::copy(attributes.as_ptr()) else { return false };
-            attributes = copied;
-        }
-        let mut position: ffi::Py_ssize_t = 0;
-        let mut key = std::ptr::null_mut();
-        while ffi::PyDict_Next(attributes.as_ptr(), &mut position, &mut key, std::ptr::null_mut()) != 0 {
-            if ffi::PyUnicode_Check(key) == 0 {
-                return false;
-            }
-        }
-        true
+fn all_named(record: Object<'_, '_>) -> bool {
+    let py = record.py();
+    // SAFETY: a live object of an attached thread; a new reference or null with an error set.
+    let attributes = unsafe { Owned::steal(ffi::PyObject_GenericGetDict(record.as_ptr(), std::ptr::null_mut())) };
+    let Some(mut attributes) = attributes else {
+        object::clear_error(py);
+        return false;
+    };
+    // Nothing foreign runs while the dict is walked; without a GIL another thread might change it, so there a copy is
+    // walked.
+    if cfg!(Py_GIL_DISABLED) {
+        let Ok(copied) = dict::copy(attributes.bind(py)) else { return false };
+        attributes = copied;
     }
+    let mut walk = DictWalk::of(attributes.bind(py));
+    while let Some((key, _)) = walk.next() {
+        if !object::is_str(key) {
+            return false;
+        }
+    }
+    true
 }
 
 /// Most arguments of a record that goes by value.
 const MOST_ARGUMENTS: usize = 16;
 
-/// Lays message and arguments out as a call has them. Returns their number.
-unsafe fn arguments_of(
-    call: &mut [*mut PyObject; MOST_ARGUMENTS + 1],
-    message: &Owned,
-    arguments: &Owned,
+/// Lays the arguments out after the message, as a call has them. Returns the number of both.
+fn lay_out<'a, 'py: 'a>(
+    call: &mut [Object<'a, 'py>; MOST_ARGUMENTS + 1],
+    arguments: Object<'a, 'py>,
 ) -> Result<usize, Failure> {
-    // SAFETY: live objects; a tuple keeps its items, and `arguments` the tuple.
-    unsafe {
-        call[0] = message.as_ptr();
-        if arguments.as_ptr() == ffi::Py_None() {
-            return Ok(1);
-        }
-        if ffi::Py_TYPE(arguments.as_ptr()) != &raw mut ffi::PyTuple_Type {
-            return Err(Failure::Stock);
-        }
-        let count = ffi::PyTuple_GET_SIZE(arguments.as_ptr()) as usize;
-        if count > MOST_ARGUMENTS {
-            return Err(Failure::Stock);
-        }
-        for (index, place) in call[1..=count].iter_mut().enumerate() {
-            *place = ffi::PyTuple_GET_ITEM(arguments.as_ptr(), index as ffi::Py_ssize_t);
-        }
-        // A call's single mapping would have been taken out of its tuple before.
-        if count == 1 && !is_scalar(call[1]) { Err(Failure::Stock) } else { Ok(count + 1) }
+    if arguments.is_none() {
+        return Ok(1);
     }
+    let values = object::tuple_items(arguments).ok_or(Failure::Stock)?;
+    let places = call.get_mut(1..=values.len()).ok_or(Failure::Stock)?;
+    places.copy_from_slice(values);
+    // A call's single mapping would have been taken out of its tuple before.
+    if let [value] = values
+        && !object::is_scalar(*value)
+    {
+        return Err(Failure::Stock);
+    }
+    Ok(values.len() + 1)
 }
 
-/// The attributes of a record.
-struct RecordAttributes {
-    record: *mut PyObject,
+/// The attributes of a record, whose class has the stock `__getattribute__`: reading them runs no foreign code.
+struct RecordAttributes<'a, 'py> {
+    record: Object<'a, 'py>,
 }
 
-impl RecordAttributes {
-    unsafe fn get(&self, name: &Owned) -> Result<Owned, Failure> {
-        // SAFETY: a live record; its class has the stock `__getattribute__`, so no foreign code runs.
-        unsafe { object::attribute(self.record, name.as_ptr()).ok_or(Failure::Stock) }
+impl RecordAttributes<'_, '_> {
+    fn get(&self, name: &Owned) -> Result<Owned, Failure> {
+        object::attribute(self.record, name).ok_or(Failure::Stock)
     }
 
-    unsafe fn exact_str(&self, name: &Owned) -> Result<Owned, Failure> {
-        // SAFETY: passed on.
-        unsafe {
-            self.get(name)
-                .and_then(|found| if object::is_exact_str(found.as_ptr()) { Ok(found) } else { Err(Failure::Stock) })
-        }
+    fn exact_str(&self, name: &Owned) -> Result<Owned, Failure> {
+        let found = self.get(name)?;
+        if object::is_exact_str(found.bind(self.record.py())) { Ok(found) } else { Err(Failure::Stock) }
     }
 
-    unsafe fn exact_int(&self, name: &Owned) -> Result<Owned, Failure> {
-        // SAFETY: passed on.
-        unsafe {
-            let found = self.get(name)?;
-            if ffi::Py_TYPE(found.as_ptr()) == &raw mut ffi::PyLong_Type { Ok(found) } else { Err(Failure::Stock) }
-        }
+    fn small_int(&self, name: &Owned) -> Result<i64, Failure> {
+        small_int(self.get(name)?.bind(self.record.py())).ok_or(Failure::Stock)
     }
 
-    unsafe fn exact_float(&self, name: &Owned) -> Result<f64, Failure> {
-        // SAFETY: passed on.
-        unsafe {
-            let found = self.get(name)?;
-            if ffi::Py_TYPE(found.as_ptr()) != &raw mut ffi::PyFloat_Type {
-                return Err(Failure::Stock);
-            }
-            Ok(ffi::PyFloat_AS_DOUBLE(found.as_ptr()))
-        }
+    fn exact_float(&self, name: &Owned) -> Result<f64, Failure> {
+        let found = self.get(name)?;
+        let found = found.bind(self.record.py());
+        found.cast_exact::<PyFloat>().map(|found| found.value()).map_err(|_| Failure::Stock)
     }
 
-    unsafe fn add_text(&self, pieces: &mut Pieces, tag: u8, name: &Owned) -> Result<(), Failure> {
-        // SAFETY: the text is kept by `pieces`.
-        unsafe {
-            let text = self.exact_str(name)?;
-            let bytes = object::utf8(text.as_ptr()).ok_or(Failure::Stock)?;
-            pieces.keep(text);
-            if pieces.bytes(tag, bytes) { Ok(()) } else { Err(Failure::Stock) }
-        }
+    fn shows(&self, name: &Owned, text: &str) -> Result<bool, Failure> {
+        let found = self.exact_str(name)?;
+        Ok(object::utf8(found.bind(self.record.py())) == Some(text.as_bytes()))
     }
 
     /// The level's number, if the record has the name that the number stands for.
-    unsafe fn level(&self, globals: &LoggingGlobals) -> Result<u16, Failure> {
-        // SAFETY: passed on.
-        unsafe {
-            let number = values::small_int(self.exact_int(&names().levelno)?.as_ptr());
-            let number = number.and_then(|number| u16::try_from(number).ok()).ok_or(Failure::Stock)?;
-            let shown = self.exact_str(&names().levelname)?;
-            let index = globals.level_names.binary_search_by_key(&number, |(number, _)| *number);
-            let (_, name) = &globals.level_names[index.map_err(|_| Failure::Stock)?];
-            if object::utf8(shown.as_ptr()) == Some(name.as_bytes()) { Ok(number) } else { Err(Failure::Stock) }
-        }
+    fn level(&self, globals: &LoggingGlobals) -> Result<u16, Failure> {
+        let number = u16::try_from(self.small_int(&names().levelno)?).map_err(|_| Failure::Stock)?;
+        let index = globals.level_names.binary_search_by_key(&number, |(number, _)| *number);
+        let (_, name) = &globals.level_names[index.map_err(|_| Failure::Stock)?];
+        if self.shows(&names().levelname, name)? { Ok(number) } else { Err(Failure::Stock) }
     }
 
     /// Nanoseconds from which the collector computes the record's `created` and `msecs` to the bit.
-    unsafe fn time(&self, arithmetic: TimeArithmetic) -> Result<i64, Failure> {
-        // SAFETY: passed on.
-        let (created, msecs) = unsafe { (self.exact_float(&names().created)?, self.exact_float(&names().msecs)?) };
+    fn time(&self, arithmetic: TimeArithmetic) -> Result<i64, Failure> {
+        let (created, msecs) = (self.exact_float(&names().created)?, self.exact_float(&names().msecs)?);
         nanoseconds(created, msecs, arithmetic).ok_or(Failure::Stock)
     }
 
-    /// Where the record says that it was made. What it says of the file beside the path is looked at where it is shown.
-    unsafe fn place(&self, shows_file: bool) -> Result<Arc<Place>, Failure> {
-        // SAFETY: passed on. Places hold the objects by whose addresses they are found.
-        unsafe {
-            let path = self.exact_str(&names().pathname)?;
-            let function = self.exact_str(&names().func_name)?;
-            let line = values::small_int(self.exact_int(&names().lineno)?.as_ptr());
-            let line = line.and_then(|line| u32::try_from(line).ok()).ok_or(Failure::Stock)?;
-            let key = (path.as_ptr() as usize, function.as_ptr() as usize, line);
-            let known = {
-                let mut places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
-                places.get_or_insert_default().get(&key).cloned()
-            };
-            let place = match known {
-                Some(place) => place,
-                None => Place::new(key, path, function, line)?,
-            };
-            let same = |name: &Owned, text: &str| {
-                self.exact_str(name).map(|found| object::utf8(found.as_ptr()) == Some(text.as_bytes()))
-            };
-            if !shows_file
-                || same(&names().filename, place.compiled.filename())?
-                    && same(&names().module, place.compiled.module())?
-            {
-                Ok(place)
-            } else {
-                Err(Failure::Stock)
-            }
+    /// Where the record says that it was made. The file beside the path is looked at where it is shown.
+    fn place(&self, shows_file: bool) -> Result<Arc<Place>, Failure> {
+        let path = self.exact_str(&names().pathname)?;
+        let function = self.exact_str(&names().func_name)?;
+        let line = u32::try_from(self.small_int(&names().lineno)?).map_err(|_| Failure::Stock)?;
+        let key = (path.as_ptr() as usize, function.as_ptr() as usize, line);
+        let known = {
+            let mut places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
+            places.get_or_insert_default().get(&key).cloned()
+        };
+        // Places hold the objects by whose addresses they are found.
+        let place = match known {
+            Some(place) => place,
+            None => Place::new(self.record.py(), key, path, function, line)?,
+        };
+        if !shows_file
+            || self.shows(&names().filename, place.compiled.filename())?
+                && self.shows(&names().module, place.compiled.module())?
+        {
+            Ok(place)
+        } else {
+            Err(Failure::Stock)
         }
     }
 }
@@ -382,23 +324,20 @@ static PLACES: Mutex<Option<HashMap<Key, Arc<Place>>>> = Mutex::new(None);
 const MOST_PLACES: usize = 4096;
 
 impl Place {
-    unsafe fn new(key: Key, path: Owned, function: Owned, line: u32) -> Result<Arc<Self>, Failure> {
-        // SAFETY: exact strs, attached.
-        unsafe {
-            let text = |object: &Owned| object::text(object.as_ptr()).map(str::to_owned).ok_or(Failure::Stock);
-            let site = Site::of_record(text(&path)?, line, text(&function)?);
-            let compiled = CompiledSite::new(site.definition().clone());
-            let made = Arc::new(Self { texts: [path, function], site, compiled });
-            let gone = {
-                let mut places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
-                let places = places.get_or_insert_default();
-                let gone = (places.len() >= MOST_PLACES).then(|| std::mem::take(places));
-                places.insert(key, made.clone());
-                gone
-            };
-            drop(gone);
-            Ok(made)
-        }
+    fn new(py: Python<'_>, key: Key, path: Owned, function: Owned, line: u32) -> Result<Arc<Self>, Failure> {
+        let text = |object: &Owned| object::text(object.bind(py)).map(str::to_owned).ok_or(Failure::Stock);
+        let site = Site::of_record(text(&path)?, line, text(&function)?);
+        let compiled = CompiledSite::new(site.definition().clone());
+        let made = Arc::new(Self { texts: [path, function], site, compiled });
+        let gone = {
+            let mut places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
+            let places = places.get_or_insert_default();
+            let gone = (places.len() >= MOST_PLACES).then(|| std::mem::take(places));
+            places.insert(key, made.clone());
+            gone
+        };
+        drop(gone);
+        Ok(made)
     }
 }
 

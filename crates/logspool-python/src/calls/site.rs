@@ -12,12 +12,12 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use logspool::definition::SiteDefinition;
 use logspool::pipeline;
 use logspool::record::{Encoder, tag};
-use pyo3::ffi::{self, PyObject};
+use pyo3::prelude::*;
 
 use crate::calls::template::Template;
-use crate::interpreter::frame::{self, Caller};
+use crate::interpreter::frame::{self, Caller, Frame};
 use crate::interpreter::names::names;
-use crate::interpreter::object::{self, Owned};
+use crate::interpreter::object::{self, Object, Owned};
 
 /// A place in the program.
 pub struct Site {
@@ -95,14 +95,9 @@ impl SiteId {
 }
 
 impl Site {
-    unsafe fn new(code: *mut PyObject, line: u32) -> Self {
-        // SAFETY: a live code object; the texts are copied while their objects are held.
-        let (file, function) = unsafe {
-            let text = |name: &Owned| {
-                frame::code_text(code, name.as_ptr()).and_then(|value| object::text(value.as_ptr()).map(str::to_owned))
-            };
-            (text(&names().co_filename), text(&names().co_name))
-        };
+    fn new(py: Python<'_>, caller: Caller<'_>, line: u32) -> Self {
+        let file = caller.text(py, &names().co_filename);
+        let function = caller.text(py, &names().co_name);
         let usable = file.is_some() && function.is_some();
         let file = file.unwrap_or_default();
         Self {
@@ -136,40 +131,34 @@ impl Site {
         self.plain.name(generation, &self.definition)
     }
 
-    /// The template bound to this site, if `message` is it or can become it.
-    ///
-    /// # Safety
-    ///
-    /// `message` is an exact `str`, live; attached.
+    /// The template bound to this site, if `message`, an exact `str`, is it or can become it.
     #[inline(always)]
-    pub unsafe fn template(&self, message: *mut PyObject) -> Option<&BoundTemplate> {
+    pub fn template(&self, message: Object<'_, '_>) -> Option<&BoundTemplate> {
         match self.template.get() {
-            Some(bound) if bound.object.as_ptr() == message => Some(bound),
-            // SAFETY: passed on.
-            other => unsafe { self.template_slow(other, message) },
+            Some(bound) if bound.object.as_ptr() == message.as_ptr() => Some(bound),
+            other => self.template_slow(other, message),
         }
     }
 
     #[cold]
     #[inline(never)]
-    unsafe fn template_slow<'a>(
+    fn template_slow<'a>(
         &'a self,
         bound: Option<&'a BoundTemplate>,
-        message: *mut PyObject,
+        message: Object<'_, '_>,
     ) -> Option<&'a BoundTemplate> {
-        // SAFETY: live exact str; comparing two exact strs runs no Python code.
-        unsafe {
-            if let Some(bound) = bound {
-                return (ffi::PyUnicode_Compare(bound.object.as_ptr(), message) == 0).then_some(bound);
-            }
-            let text = object::text(message)?;
-            let template = Template::parse(text)?;
-            let definition = SiteDefinition { template: Some(text.to_owned()), ..self.definition.clone() };
-            let new = BoundTemplate { object: Owned::borrow(message), template, definition, id: SiteId::new() };
-            // Another thread may have bound its own first; ours is dropped then.
-            let _ = self.template.set(new);
-            self.template.get().filter(|bound| ffi::PyUnicode_Compare(bound.object.as_ptr(), message) == 0)
+        let text = object::text(message)?;
+        // Comparing two exact strs runs no Python code.
+        let is_it = |bound: &&BoundTemplate| object::text(bound.object.bind(message.py())) == Some(text);
+        if let Some(bound) = bound {
+            return Some(bound).filter(is_it);
         }
+        let template = Template::parse(message.py(), text)?;
+        let definition = SiteDefinition { template: Some(text.to_owned()), ..self.definition.clone() };
+        let new = BoundTemplate { object: Owned::of(&message), template, definition, id: SiteId::new() };
+        // Another thread may have bound its own first; ours is dropped then.
+        let _ = self.template.set(new);
+        self.template.get().filter(is_it)
     }
 }
 
@@ -197,104 +186,76 @@ fn internal(file: &str) -> bool {
 /// The site of the code that called the running native function, past internal frames as `findCaller` skips them.
 ///
 /// `None` where stock logging would have to say: no Python frame, or only internal ones.
-///
-/// # Safety
-///
-/// Called from a native function, attached. On GIL builds the result lives as long as the caller's frame runs.
 #[inline(always)]
-pub unsafe fn find() -> Option<Reference> {
-    // SAFETY: passed on.
-    unsafe {
-        let caller = frame::caller()?;
-        if let Some(site) = store::find(caller)
-            && !site.internal
-        {
-            return Some(site);
-        }
-        find_slow()
+pub fn find(py: Python<'_>) -> Option<Reference<'_>> {
+    if let Some(site) = store::find(py, frame::caller(py)?)
+        && !site.internal
+    {
+        return Some(site);
     }
+    find_slow(py)
 }
 
 #[cold]
 #[inline(never)]
-unsafe fn find_slow() -> Option<Reference> {
-    // SAFETY: attached; frames are held while they are looked at.
-    unsafe {
-        let caller = frame::caller()?;
-        let site = known(caller, &frame::top()?)?;
-        if site.internal { find_at(1).map(|(site, _)| site) } else { Some(site) }
-    }
+fn find_slow(py: Python<'_>) -> Option<Reference<'_>> {
+    let caller = frame::caller(py)?;
+    let site = known(py, caller, &Frame::top(py)?)?;
+    if site.internal { find_at(py, 1).map(|(site, _)| site) } else { Some(site) }
 }
 
-/// The site of a caller, made when it is met first.
-unsafe fn known(caller: Caller, frame: &Owned) -> Option<Reference> {
-    // SAFETY: a live frame, which holds the caller's code.
-    unsafe {
-        match store::find(caller) {
-            Some(site) => Some(site),
-            None => store::put(caller, Site::new(caller.code, frame::line(frame))),
-        }
+/// The site of a caller, made when it is met first. `frame` is the one that it is in.
+fn known<'py>(py: Python<'py>, caller: Caller<'_>, frame: &Frame) -> Option<Reference<'py>> {
+    match store::find(py, caller) {
+        Some(site) => Some(site),
+        None => store::put(py, caller, Site::new(py, caller, frame.line(py))),
     }
 }
 
 /// The frame that `findCaller(stacklevel=level)` finds, as this version of Python counts, and its site. `level` is
 /// at least 1.
-///
-/// # Safety
-///
-/// As for [`find`].
 #[cfg(Py_3_11)]
-pub unsafe fn find_at(level: i64) -> Option<(Reference, Owned)> {
+pub fn find_at(py: Python<'_>, level: i64) -> Option<(Reference<'_>, Frame)> {
     let mut left = level;
-    // SAFETY: attached; frames are held while they are looked at.
-    unsafe {
-        let mut frame = frame::top()?;
-        loop {
-            let site = known(frame::of_frame(frame.as_ptr().cast()), &frame)?;
-            if !site.internal {
-                left -= 1;
-            }
-            if left == 0 {
-                return Some((site, frame));
-            }
-            match frame::back(&frame) {
-                Some(outer) => frame = outer,
-                // The stack ends first: its outermost frame counts, whatever it is.
-                None => return Some((site, frame)),
-            }
+    let mut frame = Frame::top(py)?;
+    loop {
+        let site = known(py, frame.caller(py), &frame)?;
+        if !site.internal {
+            left -= 1;
+        }
+        if left == 0 {
+            return Some((site, frame));
+        }
+        match frame.back(py) {
+            Some(outer) => frame = outer,
+            // The stack ends first: its outermost frame counts, whatever it is.
+            None => return Some((site, frame)),
         }
     }
 }
 
 /// The frame that `findCaller(stacklevel=level)` finds, as this version of Python counts, and its site. `level` is
 /// at least 1.
-///
-/// # Safety
-///
-/// As for [`find`].
 #[cfg(not(Py_3_11))]
-pub unsafe fn find_at(level: i64) -> Option<(Reference, Owned)> {
-    // SAFETY: attached; frames are held while they are looked at.
-    unsafe {
-        let mut frame = frame::top()?;
-        for _ in 1..level {
-            match frame::back(&frame) {
-                Some(outer) => frame = outer,
-                // The stack ends first: then the nearest frame counts.
-                None => {
-                    frame = frame::top()?;
-                    break;
-                }
+pub fn find_at(py: Python<'_>, level: i64) -> Option<(Reference<'_>, Frame)> {
+    let mut frame = Frame::top(py)?;
+    for _ in 1..level {
+        match frame.back(py) {
+            Some(outer) => frame = outer,
+            // The stack ends first: then the nearest frame counts.
+            None => {
+                frame = Frame::top(py)?;
+                break;
             }
         }
-        // Internal frames were counted; one that is found is skipped.
-        loop {
-            let site = known(frame::of_frame(frame.as_ptr().cast()), &frame)?;
-            if !site.internal {
-                return Some((site, frame));
-            }
-            frame = frame::back(&frame)?;
+    }
+    // Internal frames were counted; one that is found is skipped.
+    loop {
+        let site = known(py, frame.caller(py), &frame)?;
+        if !site.internal {
+            return Some((site, frame));
         }
+        frame = frame.back(py)?;
     }
 }
 
@@ -304,8 +265,9 @@ pub use store::{Reference, init};
 mod store {
     //! Sites in the code object's extra slot.
     use super::{Caller, Site};
-    use pyo3::ffi;
+    use pyo3::{Python, ffi};
     use std::ffi::{c_int, c_void};
+    use std::marker::PhantomData;
     use std::sync::atomic::{AtomicIsize, Ordering::Relaxed};
 
     // Declared here: PyO3 names them differently from version to version, CPython since 3.12.
@@ -318,15 +280,19 @@ mod store {
         fn PyUnstable_Code_SetExtra(code: *mut ffi::PyObject, index: isize, extra: *mut c_void) -> c_int;
     }
 
-    /// Lives as long as the code object, which the running frame holds. Sites never move or leave before it.
-    pub struct Reference(*const Site);
+    /// Lives as long as the code object, which a frame holds that runs for as long as the thread has the token `'py`:
+    /// the native function's caller, or one of its callers. Sites never move or leave before it.
+    pub struct BorrowedSite<'py>(*const Site, PhantomData<&'py Site>);
 
-    impl std::ops::Deref for Reference {
+    /// What the lookup gives.
+    pub type Reference<'py> = BorrowedSite<'py>;
+
+    impl std::ops::Deref for BorrowedSite<'_> {
         type Target = Site;
 
         #[inline(always)]
         fn deref(&self) -> &Site {
-            // SAFETY: the caller's frame runs for as long as anybody in this call looks at its site.
+            // SAFETY: the frame outlives `'py`, as the type says, and holds the code object with its sites.
             unsafe { &*self.0 }
         }
     }
@@ -336,6 +302,9 @@ mod store {
     /// Sites of one code object, by key.
     struct Sites(Vec<(isize, Box<Site>)>);
 
+    /// # Safety
+    ///
+    /// `sites` is null or what `put` gave to the slot, and is used no more.
     unsafe extern "C" fn free(sites: *mut c_void) {
         if !sites.is_null() {
             // SAFETY: made by `put`; CPython calls this once, when the code object dies.
@@ -344,41 +313,41 @@ mod store {
     }
 
     /// Asks CPython for a slot. Called at install.
-    pub unsafe fn init() -> bool {
+    pub fn init(_attached: Python<'_>) -> bool {
         if INDEX.load(Relaxed) < 0 {
-            // SAFETY: attached.
+            // SAFETY: the token shows that the thread is attached; `free` takes what is put into the slot.
             INDEX.store(unsafe { PyUnstable_Eval_RequestCodeExtraIndex(free) }, Relaxed);
         }
         INDEX.load(Relaxed) >= 0
     }
 
     #[inline(always)]
-    pub unsafe fn find(caller: Caller) -> Option<Reference> {
+    pub fn find<'py>(_attached: Python<'py>, caller: Caller<'_>) -> Option<Reference<'py>> {
         let mut extra: *mut c_void = std::ptr::null_mut();
-        // SAFETY: a live code object; the index is ours.
+        // SAFETY: the caller's frame holds the code object; the index is ours.
         unsafe {
-            PyUnstable_Code_GetExtra(caller.code, INDEX.load(Relaxed), &mut extra);
+            PyUnstable_Code_GetExtra(caller.code(), INDEX.load(Relaxed), &mut extra);
             let sites = extra.cast::<Sites>().as_ref()?;
             // A function logs from a handful of places: a scan beats a search.
             let (_, site) = if sites.0.len() <= 8 {
-                sites.0.iter().find(|(key, _)| *key == caller.key)?
+                sites.0.iter().find(|(key, _)| *key == caller.key())?
             } else {
-                &sites.0[sites.0.binary_search_by_key(&caller.key, |(key, _)| *key).ok()?]
+                &sites.0[sites.0.binary_search_by_key(&caller.key(), |(key, _)| *key).ok()?]
             };
             let address: *const Site = &raw const **site;
-            Some(Reference(address))
+            Some(BorrowedSite(address, PhantomData))
         }
     }
 
-    pub unsafe fn put(caller: Caller, site: Site) -> Option<Reference> {
+    pub fn put<'py>(_attached: Python<'py>, caller: Caller<'_>, site: Site) -> Option<Reference<'py>> {
         let index = INDEX.load(Relaxed);
         let mut extra: *mut c_void = std::ptr::null_mut();
-        // SAFETY: a live code object and our index; the box is owned by the slot from `SetExtra` on.
+        // SAFETY: the caller's frame holds the code object, and the index is ours; the box is owned by the slot from `SetExtra` on.
         unsafe {
-            PyUnstable_Code_GetExtra(caller.code, index, &mut extra);
+            PyUnstable_Code_GetExtra(caller.code(), index, &mut extra);
             if extra.is_null() {
                 extra = Box::into_raw(Box::new(Sites(Vec::with_capacity(1)))).cast();
-                if PyUnstable_Code_SetExtra(caller.code, index, extra) != 0 {
+                if PyUnstable_Code_SetExtra(caller.code(), index, extra) != 0 {
                     ffi::PyErr_Clear();
                     free(extra);
                     return None;
@@ -387,9 +356,9 @@ mod store {
             let sites = &mut (*extra.cast::<Sites>()).0;
             let site = Box::new(site);
             let address: *const Site = &raw const *site;
-            let place = sites.partition_point(|(key, _)| *key < caller.key);
-            sites.insert(place, (caller.key, site));
-            Some(Reference(address))
+            let place = sites.partition_point(|(key, _)| *key < caller.key());
+            sites.insert(place, (caller.key(), site));
+            Some(BorrowedSite(address, PhantomData))
         }
     }
 }
@@ -399,10 +368,24 @@ mod store {
     //! Sites in a map that holds their code objects.
     use super::{Caller, Site};
     use crate::interpreter::object::Owned;
+    use pyo3::prelude::*;
     use std::collections::HashMap;
+    use std::marker::PhantomData;
     use std::sync::{Arc, Mutex};
 
-    pub type Reference = Arc<Site>;
+    /// A site, held. The lifetime is that of the reference on GIL builds.
+    pub struct HeldSite<'py>(Arc<Site>, PhantomData<&'py Site>);
+
+    /// What the lookup gives.
+    pub type Reference<'py> = HeldSite<'py>;
+
+    impl std::ops::Deref for HeldSite<'_> {
+        type Target = Site;
+
+        fn deref(&self) -> &Site {
+            &self.0
+        }
+    }
 
     /// Code objects held per shard; a full shard is emptied, and its sites are made again when they log again.
     ///
@@ -413,31 +396,31 @@ mod store {
     type Shard = Mutex<Option<HashMap<(usize, isize), (Owned, Arc<Site>)>>>;
     static MAP: [Shard; SHARDS] = [const { Mutex::new(None) }; SHARDS];
 
-    fn shard(caller: Caller) -> &'static Shard {
-        &MAP[((caller.code as usize) >> 5) % SHARDS]
+    fn shard(caller: Caller<'_>) -> &'static Shard {
+        &MAP[((caller.code() as usize) >> 5) % SHARDS]
     }
 
-    pub unsafe fn init() -> bool {
+    pub fn init(_attached: Python<'_>) -> bool {
         true
     }
 
-    pub unsafe fn find(caller: Caller) -> Option<Reference> {
+    pub fn find<'py>(_attached: Python<'py>, caller: Caller<'_>) -> Option<Reference<'py>> {
         let map = shard(caller).lock().expect("no panic happens while it is held");
-        map.as_ref()?.get(&(caller.code as usize, caller.key)).map(|(_, site)| site.clone())
+        map.as_ref()?.get(&(caller.code() as usize, caller.key())).map(|(_, site)| HeldSite(site.clone(), PhantomData))
     }
 
-    pub unsafe fn put(caller: Caller, site: Site) -> Option<Reference> {
+    pub fn put<'py>(py: Python<'py>, caller: Caller<'_>, site: Site) -> Option<Reference<'py>> {
         let site = Arc::new(site);
-        // SAFETY: the running frame holds the code object.
+        // SAFETY: the caller's frame holds the code object.
         let code = unsafe { Owned::borrow(caller.code) };
         let gone = {
             let mut map = shard(caller).lock().expect("no panic happens while it is held");
             let map = map.get_or_insert_with(HashMap::new);
             let gone = (map.len() >= MOST_PER_SHARD).then(|| std::mem::take(map));
-            let old = map.insert((caller.code as usize, caller.key), (code, site.clone()));
+            let old = map.insert((caller.code() as usize, caller.key()), (code, site.clone()));
             (gone, old)
         };
         drop(gone);
-        Some(site)
+        Some(HeldSite(site, PhantomData))
     }
 }

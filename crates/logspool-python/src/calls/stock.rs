@@ -2,7 +2,6 @@
 //!
 //! They are called with the same arguments, from no Python frame of logspool's own: `findCaller` counts frames as ever.
 
-use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::OnceLock;
 
@@ -11,7 +10,7 @@ use pyo3::ffi::{self, PyObject};
 use crate::calls::message;
 use crate::interpreter::leaving;
 use crate::interpreter::names::names;
-use crate::interpreter::object::{self, Owned};
+use crate::interpreter::object::{self, Call, Object, Owned};
 
 /// Every method that is replaced. The number is the index of its stock function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,83 +76,63 @@ pub fn set_stock(method: Method, function: Owned) {
     let _ = STOCK[method as usize].set(function);
 }
 
-/// The stock function behind a method.
-pub fn stock(method: Method) -> *mut PyObject {
-    STOCK[method as usize].get().map_or(ptr::null_mut(), Owned::as_ptr)
-}
-
 /// Arguments that are passed on without the heap.
 const INLINE: usize = 12;
 
-/// Calls the stock function of `method` with `object` in front of the arguments.
-///
-/// # Safety
-///
-/// As for a `METH_FASTCALL | METH_KEYWORDS` function; attached.
-pub unsafe fn call_stock(
+/// Calls the stock function of `method` with `object` before the arguments; null with an error set.
+pub fn call_stock(method: Method, object: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
+    call_stock_with(method, object, call, call.values())
+}
+
+/// As [`call_stock`], with other values in the places of the call's own.
+pub fn call_stock_with(
     method: Method,
-    object: *mut PyObject,
-    arguments: *const *mut PyObject,
-    count: usize,
-    keywords: *mut PyObject,
+    object: Object<'_, '_>,
+    call: Call<'_, '_>,
+    values: &[Object<'_, '_>],
 ) -> *mut PyObject {
-    // SAFETY: `arguments` holds `count` positional values and one per keyword.
-    unsafe {
-        let function = stock(method);
-        if function.is_null() {
-            return object::none();
+    assert_eq!(values.len(), call.values().len(), "one value for each of the call's");
+    let py = object.py();
+    let Some(function) = STOCK[method as usize].get() else { return object::none(py) };
+    let function = function.bind(py);
+    #[cfg(Py_GIL_DISABLED)]
+    let _turn = leaving::StockTurn::take(py);
+    let count = call.positional().len() + 1;
+    if values.len() < INLINE {
+        let mut all = [ptr::null_mut(); INLINE];
+        all[0] = object.as_ptr();
+        for (place, value) in all[1..].iter_mut().zip(values) {
+            *place = value.as_ptr();
         }
-        #[cfg(Py_GIL_DISABLED)]
-        let _turn = leaving::StockTurn::take();
-        let extra = if keywords.is_null() { 0 } else { ffi::PyTuple_GET_SIZE(keywords) as usize };
-        let total = count + extra;
-        if total < INLINE {
-            let mut values = [const { MaybeUninit::<*mut PyObject>::uninit() }; INLINE];
-            values[0].write(object);
-            ptr::copy_nonoverlapping(arguments, values.as_mut_ptr().add(1).cast(), total);
-            leaving::vectorcall(function, values.as_ptr().cast(), count + 1, keywords)
-        } else {
-            let mut values = Vec::with_capacity(total + 1);
-            values.push(object);
-            values.extend_from_slice(std::slice::from_raw_parts(arguments, total));
-            leaving::vectorcall(function, values.as_ptr(), count + 1, keywords)
-        }
+        // SAFETY: `object` and as many live values as the call has, whose keywords are null or a tuple of `str`.
+        unsafe { leaving::vectorcall(function, all.as_ptr(), count, call.keywords()) }
+    } else {
+        let all: Vec<_> = std::iter::once(&object).chain(values).map(|value| value.as_ptr()).collect();
+        // SAFETY: as many live values as the call has, after `object`.
+        unsafe { leaving::vectorcall(function, all.as_ptr(), count, call.keywords()) }
     }
 }
 
 /// What `Handler.handle` returns for a record that no filter dropped.
-///
-/// # Safety
-///
-/// A live object; attached.
-pub unsafe fn passed_filters(record: *mut PyObject) -> *mut PyObject {
-    // SAFETY: live objects; a new reference is made.
-    unsafe {
-        let answer = if cfg!(Py_3_12) { record } else { ffi::Py_True() };
-        ffi::Py_INCREF(answer);
-        answer
-    }
+pub fn passed_filters(record: Object<'_, '_>) -> *mut PyObject {
+    if cfg!(Py_3_12) { Owned::of(&record).into_ptr() } else { object::truth(record.py(), true) }
 }
 
 /// Runs a stock method on a record whose message may have been made into text already: not a second time.
-/// # Safety
-///
-/// `record` is live; attached.
-pub unsafe fn with_made_text(record: *mut PyObject, stock: impl FnOnce() -> *mut PyObject) -> *mut PyObject {
-    // SAFETY: live objects, attached.
-    unsafe {
-        let made = object::attribute(record, names().msg.as_ptr())
-            .and_then(|message| Some((message::take_made(message.as_ptr())?, message)));
-        let Some((made, message)) = made else { return stock() };
-        let set = |value: &Owned| {
-            if ffi::PyObject_SetAttr(record, names().msg.as_ptr(), value.as_ptr()) != 0 {
-                ffi::PyErr_Clear();
-            }
-        };
-        set(&made);
-        let result = stock();
-        let _error = object::ErrorKept::take();
-        set(&message);
-        result
-    }
+pub fn with_made_text(record: Object<'_, '_>, stock: impl FnOnce() -> *mut PyObject) -> *mut PyObject {
+    let py = record.py();
+    let made = object::attribute(record, &names().msg)
+        .and_then(|message| Some((message::take_made(message.bind(py))?, message)));
+    let Some((made, message)) = made else { return stock() };
+    let set = |value: &Owned| {
+        // SAFETY: live objects of an attached thread.
+        if unsafe { ffi::PyObject_SetAttr(record.as_ptr(), names().msg.as_ptr(), value.as_ptr()) } != 0 {
+            object::clear_error(py);
+        }
+    };
+    set(&made);
+    let result = stock();
+    let _error = object::ErrorKept::take(py);
+    set(&message);
+    result
 }

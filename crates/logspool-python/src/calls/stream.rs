@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::Relaxed};
 use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
 
-use crate::interpreter::failure::{self, Failure};
+use crate::interpreter::failure::Failure;
 use crate::interpreter::leaving;
 use crate::interpreter::names::names;
 use crate::interpreter::object::Owned;
@@ -31,19 +31,29 @@ pub fn set_offsets(pending_text: usize, write_end: usize) {
     WRITE_END.store(write_end, Relaxed);
 }
 
+/// The word `offset` bytes into `object`.
+///
+/// # Safety
+///
+/// `object` is alive, and `offset` was found inside of an object of the same exact type.
 #[inline(always)]
 unsafe fn word(object: *mut PyObject, offset: usize) -> i64 {
-    // SAFETY: the offset was found inside an object of the same exact type.
+    // SAFETY: inside of the object's struct, as the caller says.
     unsafe { (*object.cast::<u8>().add(offset).cast::<AtomicI64>()).load(Relaxed) }
 }
 
+/// Whether the stream or its buffer holds text that is not written.
+///
+/// # Safety
+///
+/// The stream and its buffer are alive.
 #[inline(always)]
 unsafe fn holds_text(stream: TextStream) -> bool {
     let (pending, end) = (PENDING_TEXT.load(Relaxed), WRITE_END.load(Relaxed));
     if pending == UNKNOWN || end == UNKNOWN {
         return true;
     }
-    // SAFETY: exact types, checked when the handler was adopted; kept alive by the plan.
+    // SAFETY: alive, as the caller says; exact types, checked when the handler was adopted.
     unsafe { word(stream.text, pending) != 0 || (!stream.buffer.is_null() && word(stream.buffer, end) > 0) }
 }
 
@@ -55,35 +65,41 @@ unsafe fn holds_text(stream: TextStream) -> bool {
 ///
 /// # Safety
 ///
-/// The streams are alive at the start of the call; attached.
+/// The streams and their buffers are alive at the start of the call, before it runs foreign code.
 #[inline(always)]
-pub unsafe fn empty_buffers(streams: &[TextStream]) -> Result<(), Failure> {
-    // SAFETY: passed on.
+pub unsafe fn empty_buffers(py: Python<'_>, streams: &[TextStream]) -> Result<(), Failure> {
+    // SAFETY: alive until foreign code runs, as the caller says; none has run yet.
     unsafe {
         if streams.iter().all(|stream| !holds_text(*stream)) {
             return Ok(());
         }
-        flush_all(streams)
+        flush_all(py, streams)
     }
 }
 
+/// # Safety
+///
+/// As for [`empty_buffers`]: the streams are alive until foreign code runs.
 #[cold]
 #[inline(never)]
-unsafe fn flush_all(streams: &[TextStream]) -> Result<(), Failure> {
-    // SAFETY: all are held before the first `flush()` runs foreign code; attached.
-    unsafe {
-        let py = Python::assume_attached();
-        // The buffers, too: a handler of signals may detach one while the stream before it is waited for.
-        let buffer_of = |stream: &TextStream| (!stream.buffer.is_null()).then(|| Owned::borrow(stream.buffer));
-        let held: Vec<(TextStream, Owned, Option<Owned>)> =
-            streams.iter().map(|stream| (*stream, Owned::borrow(stream.text), buffer_of(stream))).collect();
-        for (stream, text, _) in held.iter().filter(|(stream, ..)| holds_text(*stream)) {
-            if let Some(sink) = stream.after {
-                flushing::flush(py, Some(sink), Some(options::shutdown_timeout()))
-                    .map_err(|error| Failure::interrupted(py, error))?;
-            }
-            Owned::steal(leaving::method(text.as_ptr(), names().flush.as_ptr())).ok_or_else(|| failure::failure())?;
+unsafe fn flush_all(py: Python<'_>, streams: &[TextStream]) -> Result<(), Failure> {
+    // SAFETY: alive, as the caller says: all are held before the first `flush()` runs foreign code. The buffers, too: a
+    // handler of signals may detach one while the stream before it is waited for.
+    let held: Vec<(TextStream, Owned, Option<Owned>)> = unsafe {
+        let own = |object| Owned::of(&Borrowed::from_ptr(py, object));
+        let buffer_of = |stream: &TextStream| (!stream.buffer.is_null()).then(|| own(stream.buffer));
+        streams.iter().map(|stream| (*stream, own(stream.text), buffer_of(stream))).collect()
+    };
+    for (stream, text, _) in &held {
+        // SAFETY: held above.
+        if !unsafe { holds_text(*stream) } {
+            continue;
         }
-        Ok(())
+        if let Some(sink) = stream.after {
+            flushing::flush(py, Some(sink), Some(options::shutdown_timeout()))
+                .map_err(|error| Failure::interrupted(py, error))?;
+        }
+        leaving::method(text.bind(py), &names().flush).ok_or_else(|| Failure::of_error(py))?;
     }
+    Ok(())
 }

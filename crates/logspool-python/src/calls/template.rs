@@ -4,9 +4,10 @@
 //! hot path indexes, and each directive's own text becomes a `str` for values that Python must render.
 
 use logspool::format::{Acceptance, ArgumentKind, MessageTemplate};
-use pyo3::ffi::{self, PyObject};
+use pyo3::ffi;
+use pyo3::prelude::*;
 
-use crate::interpreter::object::Owned;
+use crate::interpreter::object::{self, Object, Owned};
 
 /// A parsed template whose arguments may travel by value.
 pub struct Template {
@@ -48,7 +49,7 @@ pub enum Kind {
 
 impl Template {
     /// Parses `text`; `None` only when memory for a directive's text is missing.
-    pub fn parse(text: &str) -> Option<Self> {
+    pub fn parse(py: Python<'_>, text: &str) -> Option<Self> {
         let parsed = MessageTemplate::parse(text);
         if !parsed.deferrable() {
             return Some(Self { directives: Box::new([]), deferrable: false });
@@ -67,14 +68,13 @@ impl Template {
             ]
             .map(|kind| directive.accepts(kind));
             let text = directive.text();
-            // SAFETY: attached: templates are parsed inside a logging call.
-            let text = unsafe {
-                let object = Owned::steal(ffi::PyUnicode_FromStringAndSize(text.as_ptr().cast(), text.len() as isize));
-                if object.is_none() {
-                    ffi::PyErr_Clear();
-                }
-                object?
-            };
+            // SAFETY: as many bytes as counted; the result is a new reference or null with an error set.
+            let text =
+                unsafe { Owned::steal(ffi::PyUnicode_FromStringAndSize(text.as_ptr().cast(), text.len() as isize)) };
+            if text.is_none() {
+                object::clear_error(py);
+            }
+            let text = text?;
             directives.push(Directive { accepts, text });
         }
         Some(Self { directives: directives.into_boxed_slice(), deferrable: true })
@@ -94,17 +94,12 @@ impl Directive {
         self.accepts[kind as usize]
     }
 
-    /// `directive % (argument,)`, as Python renders it; null with an error set when that raises.
-    ///
-    /// # Safety
-    ///
-    /// `argument` is live; attached. Runs foreign code.
-    pub unsafe fn render(&self, argument: *mut PyObject) -> Option<Owned> {
-        // SAFETY: live objects.
+    /// `directive % (argument,)`, as Python renders it; `None` with an error set when that raises. Runs foreign code.
+    pub fn render(&self, argument: Object<'_, '_>) -> Option<Owned> {
+        // SAFETY: live objects of an attached thread; the new tuple takes over the reference.
         unsafe {
             let tuple = Owned::steal(ffi::PyTuple_New(1))?;
-            ffi::Py_INCREF(argument);
-            ffi::PyTuple_SetItem(tuple.as_ptr(), 0, argument);
+            ffi::PyTuple_SetItem(tuple.as_ptr(), 0, Owned::of(&argument).into_ptr());
             Owned::steal(ffi::PyUnicode_Format(self.text.as_ptr(), tuple.as_ptr()))
         }
     }

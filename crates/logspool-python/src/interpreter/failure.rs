@@ -3,16 +3,35 @@
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-/// Why no message was made.
+/// Why a call is not done natively.
 pub enum Failure {
-    /// Stock logging shall do this call from its start: it reports, encodes or converts as nobody else.
+    /// Stock logging does this call from its start: it reports, encodes or converts as nobody else.
     Stock,
     /// A Python exception that no handler would have caught, or that a signal's handler raised in a wait, is set.
     Raised,
 }
 
 impl Failure {
-    /// What a signal's handler raised while logspool waited: it gets out of the call, as of a wait of Python's.
+    /// Sorts the exception that is set: an `Exception`, which a handler would have reported, is left to stock logging.
+    pub fn of_error(_attached: Python<'_>) -> Self {
+        // SAFETY: the token shows that the thread is attached; an error is set or nothing is matched.
+        unsafe {
+            if ffi::PyErr_ExceptionMatches(ffi::PyExc_Exception) != 0 {
+                ffi::PyErr_Clear();
+                Self::Stock
+            } else {
+                Self::Raised
+            }
+        }
+    }
+
+    /// Sorts an exception, as [`Self::of_error`].
+    pub fn of(py: Python<'_>, error: PyErr) -> Self {
+        error.restore(py);
+        Self::of_error(py)
+    }
+
+    /// An error that a signal's handler raised while logspool waited: it gets out of the call, as of a wait of Python's.
     pub fn interrupted(py: Python<'_>, error: PyErr) -> Self {
         error.restore(py);
         Self::Raised
@@ -20,30 +39,10 @@ impl Failure {
 }
 
 impl From<PyErr> for Failure {
-    /// As [`failure`].
+    /// As [`Failure::of`].
     fn from(error: PyErr) -> Self {
-        // SAFETY: who met an exception inside a logging call is attached.
-        unsafe {
-            error.restore(Python::assume_attached());
-            failure()
-        }
-    }
-}
-
-/// Sorts the exception that is set: what a handler would have reported is left to stock logging.
-///
-/// # Safety
-///
-/// Attached, and an exception is set.
-pub unsafe fn failure() -> Failure {
-    // SAFETY: attached.
-    unsafe {
-        if ffi::PyErr_ExceptionMatches(ffi::PyExc_Exception) != 0 {
-            ffi::PyErr_Clear();
-            Failure::Stock
-        } else {
-            Failure::Raised
-        }
+        // SAFETY: `?` makes a `Failure` of a `PyErr` only inside calls of the interpreter, whose threads are attached.
+        Self::of(unsafe { Python::assume_attached() }, error)
     }
 }
 
@@ -61,11 +60,6 @@ pub fn unless_stock<T>(found: Result<T, Failure>) -> Result<Option<T>, Failure> 
 }
 
 /// Whether a barrier was passed. Where not, its error is set.
-///
-/// # Safety
-///
-/// Attached.
-pub unsafe fn passed<T>(barrier: PyResult<T>) -> bool {
-    // SAFETY: attached, as the caller says.
-    barrier.map_err(|error| error.restore(unsafe { Python::assume_attached() })).is_ok()
+pub fn passed<T>(py: Python<'_>, barrier: PyResult<T>) -> bool {
+    barrier.map_err(|error| error.restore(py)).is_ok()
 }

@@ -14,6 +14,8 @@ use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use pyo3::Python;
 use pyo3::ffi::{self, Py_ssize_t, PyObject, PyThreadState};
 
+use crate::interpreter::object::{Object, Owned};
+
 // Declared here because PyO3 says of all functions that they do not unwind: a guard beside such a call never runs.
 mod unwinding {
     use super::{Py_ssize_t, PyObject, PyThreadState};
@@ -51,6 +53,10 @@ mod unwinding {
         ) -> *mut PyObject;
     }
     /// As `PyObject_Vectorcall`, which before 3.11 is no function but a look at the callable.
+    ///
+    /// # Safety
+    ///
+    /// As for [`super::vectorcall`], with a live `function` and an attached thread.
     #[cfg(not(Py_3_11))]
     #[allow(non_snake_case)]
     pub unsafe extern "C-unwind" fn PyObject_Vectorcall(
@@ -61,7 +67,7 @@ mod unwinding {
     ) -> *mut PyObject {
         type Call =
             unsafe extern "C-unwind" fn(*mut PyObject, *const *mut PyObject, usize, *mut PyObject) -> *mut PyObject;
-        // SAFETY: passed on; the two function types differ only in what they say about unwinding.
+        // SAFETY: arguments as the caller says; the two function types differ only in what they say about unwinding.
         unsafe {
             match super::ffi::PyVectorcall_Function(function) {
                 Some(call) => {
@@ -135,177 +141,140 @@ fn opaque4<A, B, C, D, R>(
     black_box(function)
 }
 
-/// `str(object)`
-///
-/// # Safety
-///
-/// A live object; attached. The result is a new reference, or null with an error set.
-pub unsafe fn str(object: *mut PyObject) -> *mut PyObject {
-    // SAFETY: passed on.
-    guarded(|| unsafe { opaque1(unwinding::PyObject_Str)(object) })
+/// `str(object)`; `None` with an error set.
+pub fn str(object: Object<'_, '_>) -> Option<Owned> {
+    // SAFETY: a live object of an attached thread; the result is a new reference or null.
+    unsafe { Owned::steal(guarded(|| opaque1(unwinding::PyObject_Str)(object.as_ptr()))) }
 }
 
-/// `object.name`
-///
-/// # Safety
-///
-/// As for [`str`]; `name` is a `str`.
-pub unsafe fn attribute(object: *mut PyObject, name: *mut PyObject) -> *mut PyObject {
-    // SAFETY: passed on.
-    guarded(|| unsafe { opaque2(unwinding::PyObject_GetAttr)(object, name) })
+/// `object.name`; `None` with an error set.
+pub fn attribute(object: Object<'_, '_>, name: &Owned) -> Option<Owned> {
+    // SAFETY: live objects of an attached thread; the result is a new reference or null.
+    unsafe { Owned::steal(guarded(|| opaque2(unwinding::PyObject_GetAttr)(object.as_ptr(), name.as_ptr()))) }
 }
 
-/// `bool(object)`: 0, 1, or -1 with an error set.
-///
-/// # Safety
-///
-/// A live object; attached.
-pub unsafe fn is_true(object: *mut PyObject) -> i32 {
-    // SAFETY: passed on.
-    guarded(|| unsafe { opaque1(unwinding::PyObject_IsTrue)(object) })
+/// `bool(object)`; `None` with an error set.
+pub fn is_true(object: Object<'_, '_>) -> Option<bool> {
+    // SAFETY: a live object of an attached thread.
+    match guarded(|| unsafe { opaque1(unwinding::PyObject_IsTrue)(object.as_ptr()) }) {
+        0 => Some(false),
+        1 => Some(true),
+        _ => None,
+    }
 }
 
-/// `isinstance(object, class)`: 0, 1, or -1 with an error set.
-///
-/// # Safety
-///
-/// Live objects; attached.
-pub unsafe fn is_instance(object: *mut PyObject, class: *mut PyObject) -> i32 {
-    // SAFETY: passed on.
-    guarded(|| unsafe { opaque2(unwinding::PyObject_IsInstance)(object, class) })
+/// `isinstance(object, class)`; `None` with an error set.
+pub fn is_instance(object: Object<'_, '_>, class: &Owned) -> Option<bool> {
+    // SAFETY: live objects of an attached thread.
+    match guarded(|| unsafe { opaque2(unwinding::PyObject_IsInstance)(object.as_ptr(), class.as_ptr()) }) {
+        0 => Some(false),
+        1 => Some(true),
+        _ => None,
+    }
 }
 
-/// `left % right`
-///
-/// # Safety
-///
-/// As for [`str`].
-pub unsafe fn remainder(left: *mut PyObject, right: *mut PyObject) -> *mut PyObject {
-    // SAFETY: passed on.
-    guarded(|| unsafe { opaque2(unwinding::PyNumber_Remainder)(left, right) })
+/// `left % right`; `None` with an error set.
+pub fn remainder(left: Object<'_, '_>, right: Object<'_, '_>) -> Option<Owned> {
+    // SAFETY: live objects of an attached thread; the result is a new reference or null.
+    unsafe { Owned::steal(guarded(|| opaque2(unwinding::PyNumber_Remainder)(left.as_ptr(), right.as_ptr()))) }
 }
 
 /// What a generator does when it is asked for a value.
 pub enum GeneratorStep {
-    /// It yields; a new reference.
-    Yields(*mut PyObject),
-    /// It returns; a new reference.
-    Returns(*mut PyObject),
+    /// It yields.
+    Yields(Owned),
+    /// It returns.
+    Returns(Owned),
     /// It raises; the error is set.
     Raises,
 }
 
 /// `generator.send(None)`
-///
-/// # Safety
-///
-/// A live generator; attached.
-pub unsafe fn step(generator: *mut PyObject) -> GeneratorStep {
+pub fn step(generator: Object<'_, '_>) -> GeneratorStep {
     let mut value = std::ptr::null_mut();
-    // SAFETY: passed on, with a place for the value.
-    let how = guarded(|| unsafe { opaque3(unwinding::PyIter_Send)(generator, ffi::Py_None(), &mut value) });
-    match how {
-        ffi::PySendResult::PYGEN_NEXT => GeneratorStep::Yields(value),
-        ffi::PySendResult::PYGEN_RETURN => GeneratorStep::Returns(value),
-        ffi::PySendResult::PYGEN_ERROR => GeneratorStep::Raises,
+    // SAFETY: a live object of an attached thread, and a place for the value.
+    let how = guarded(|| unsafe { opaque3(unwinding::PyIter_Send)(generator.as_ptr(), ffi::Py_None(), &mut value) });
+    // SAFETY: a new reference, or null with an error set.
+    let value = unsafe { Owned::steal(value) };
+    match (how, value) {
+        (ffi::PySendResult::PYGEN_NEXT, Some(value)) => GeneratorStep::Yields(value),
+        (ffi::PySendResult::PYGEN_RETURN, Some(value)) => GeneratorStep::Returns(value),
+        _ => GeneratorStep::Raises,
     }
 }
 
-/// `function(*arguments)`
+/// `function(*arguments)`; null with an error set.
 ///
 /// # Safety
 ///
-/// As for `PyObject_Vectorcall`.
+/// `arguments` points to `count` positional values and one for each name in `keywords`, which is null or a tuple of
+/// `str`. Where `count` carries `PY_VECTORCALL_ARGUMENTS_OFFSET`, the place before the values is the callee's to use.
 #[inline(always)]
 pub unsafe fn vectorcall(
-    function: *mut PyObject,
+    function: Object<'_, '_>,
     arguments: *const *mut PyObject,
     count: usize,
     keywords: *mut PyObject,
 ) -> *mut PyObject {
-    // SAFETY: passed on.
-    guarded(|| unsafe { opaque4(unwinding::PyObject_Vectorcall)(function, arguments, count, keywords) })
+    // SAFETY: arguments as the caller says, and a live function of an attached thread.
+    guarded(|| unsafe { opaque4(unwinding::PyObject_Vectorcall)(function.as_ptr(), arguments, count, keywords) })
 }
 
-/// `function()`
-///
-/// # Safety
-///
-/// As for [`str`].
-pub unsafe fn call(function: *mut PyObject) -> *mut PyObject {
-    // SAFETY: passed on.
-    unsafe { vectorcall(function, std::ptr::null(), 0, std::ptr::null_mut()) }
+/// `function()`; `None` with an error set.
+pub fn call(function: Object<'_, '_>) -> Option<Owned> {
+    // SAFETY: no values and no keywords; the result is a new reference or null.
+    unsafe { Owned::steal(vectorcall(function, std::ptr::null(), 0, std::ptr::null_mut())) }
 }
 
-/// `function(argument)`
-///
-/// # Safety
-///
-/// As for [`str`].
-pub unsafe fn call_with(function: *mut PyObject, argument: *mut PyObject) -> *mut PyObject {
-    // SAFETY: passed on; one value.
-    unsafe { vectorcall(function, [argument].as_ptr(), 1, std::ptr::null_mut()) }
+/// `function(argument)`; `None` with an error set.
+pub fn call_with(function: Object<'_, '_>, argument: Object<'_, '_>) -> Option<Owned> {
+    // SAFETY: one live value; the result is a new reference or null.
+    unsafe { Owned::steal(vectorcall(function, [argument.as_ptr()].as_ptr(), 1, std::ptr::null_mut())) }
 }
 
-/// `object.name()`
-///
-/// # Safety
-///
-/// As for [`str`]; `name` is a `str`.
-pub unsafe fn method(object: *mut PyObject, name: *mut PyObject) -> *mut PyObject {
-    // SAFETY: passed on; one value, the object itself.
-    guarded(|| unsafe {
-        opaque4(unwinding::PyObject_VectorcallMethod)(name, [object].as_ptr(), 1, std::ptr::null_mut())
-    })
-}
-
-/// `object.name(argument)`
-///
-/// # Safety
-///
-/// As for [`method`].
-pub unsafe fn method_of_one(object: *mut PyObject, name: *mut PyObject, argument: *mut PyObject) -> *mut PyObject {
-    let values = [object, argument];
-    // SAFETY: passed on; two values.
-    guarded(|| unsafe { opaque4(unwinding::PyObject_VectorcallMethod)(name, values.as_ptr(), 2, std::ptr::null_mut()) })
-}
-
-/// Lets Python's handlers of signals run, in the thread that runs them. `false`: one raised; the error is set.
-///
-/// # Safety
-///
-/// Attached.
-pub unsafe fn signals_pass() -> bool {
-    // SAFETY: passed on.
-    guarded(|| unsafe { opaque0(unwinding::PyErr_CheckSignals)() }) == 0
-}
-
-/// Leaves the interpreter for its lifetime: other threads run while this one waits.
-pub struct Detached(*mut PyThreadState);
-
-impl Detached {
-    /// Detaches the calling thread.
-    ///
-    /// # Safety
-    ///
-    /// The thread is attached, and until the drop no Python object is touched.
-    pub unsafe fn new() -> Self {
-        // SAFETY: attached, as the caller says.
-        Self(unsafe { ffi::PyEval_SaveThread() })
+/// `object.name()`; `None` with an error set.
+pub fn method(object: Object<'_, '_>, name: &Owned) -> Option<Owned> {
+    // SAFETY: one live value, the object itself; the result is a new reference or null.
+    unsafe {
+        Owned::steal(guarded(|| {
+            let values = [object.as_ptr()];
+            opaque4(unwinding::PyObject_VectorcallMethod)(name.as_ptr(), values.as_ptr(), 1, std::ptr::null_mut())
+        }))
     }
 }
 
+/// `object.name(argument)`; `None` with an error set.
+pub fn method_of_one(object: Object<'_, '_>, name: &Owned, argument: Object<'_, '_>) -> Option<Owned> {
+    let values = [object.as_ptr(), argument.as_ptr()];
+    // SAFETY: two live values of an attached thread; the result is a new reference or null.
+    unsafe {
+        Owned::steal(guarded(|| {
+            opaque4(unwinding::PyObject_VectorcallMethod)(name.as_ptr(), values.as_ptr(), 2, std::ptr::null_mut())
+        }))
+    }
+}
+
+/// Lets Python's handlers of signals run, in the thread that runs them. `false`: one raised; the error is set.
+pub fn signals_pass(_attached: Python<'_>) -> bool {
+    // SAFETY: the token shows that the thread is attached.
+    guarded(|| unsafe { opaque0(unwinding::PyErr_CheckSignals)() }) == 0
+}
+
+/// Outside of the interpreter for its lifetime: other threads run while this one waits.
+struct Detached(*mut PyThreadState);
+
 impl Drop for Detached {
     fn drop(&mut self) {
-        // SAFETY: the state that `new` saved, on the same thread.
+        // SAFETY: the state that `outside` saved, on the same thread.
         guarded(|| unsafe { opaque1(unwinding::PyEval_RestoreThread)(self.0) });
     }
 }
 
-/// Runs what may wait and has nothing of Python, outside the interpreter.
-pub fn outside<T>(_attached: Python<'_>, wait: impl FnOnce() -> T) -> T {
-    // SAFETY: attached, as the token says.
-    let _detached = unsafe { Detached::new() };
+/// Runs what may wait outside of the interpreter. `wait` is `Send`, so that it has neither the token nor a borrowed
+/// object with it.
+pub fn outside<T>(_attached: Python<'_>, wait: impl FnOnce() -> T + Send) -> T {
+    // SAFETY: the token shows that the thread is attached, and `wait` cannot touch Python objects by it.
+    let _detached = Detached(unsafe { ffi::PyEval_SaveThread() });
     wait()
 }
 
@@ -366,7 +335,9 @@ mod turn {
 
     use logspool::nap::nap;
 
-    use super::{Detached, another_ends, this_thread};
+    use pyo3::Python;
+
+    use super::{another_ends, outside, this_thread};
 
     /// The thread whose turn it is, or 0.
     static HOLDER: AtomicUsize = AtomicUsize::new(0);
@@ -379,29 +350,24 @@ mod turn {
     pub struct StockTurn(bool);
 
     impl StockTurn {
-        /// # Safety
-        ///
-        /// The thread is attached.
+        /// Waits for the turn, at most for [`PATIENCE`].
         #[inline]
-        pub unsafe fn take() -> Self {
+        pub fn take(py: Python<'_>) -> Self {
             if !another_ends() || HOLDER.load(Ordering::Relaxed) == this_thread() {
                 return Self(false);
             }
-            // SAFETY: attached, as the caller says.
-            unsafe { wait() }
+            wait(py)
         }
     }
 
     #[cold]
-    unsafe fn wait() -> StockTurn {
+    fn wait(py: Python<'_>) -> StockTurn {
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
             if HOLDER.compare_exchange(0, this_thread(), Ordering::Acquire, Ordering::Relaxed).is_ok() {
                 return StockTurn(true);
             }
-            // SAFETY: attached, as the caller of `take` says.
-            let _detached = unsafe { Detached::new() };
-            nap(PAUSE);
+            outside(py, || nap(PAUSE));
         }
         StockTurn(false)
     }

@@ -3,6 +3,8 @@
 use std::sync::OnceLock;
 
 use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
 
 use crate::interpreter::object::Owned;
 
@@ -17,8 +19,8 @@ macro_rules! names {
         }
 
         impl Names {
-            unsafe fn new() -> Option<Self> {
-                // SAFETY: NUL-terminated literals; attached, as the caller says.
+            fn new(_attached: Python<'_>) -> Option<Self> {
+                // SAFETY: NUL-terminated literals; the token shows that the thread is attached.
                 unsafe {
                     Some(Self {
                         $($field: Owned::steal(ffi::PyUnicode_InternFromString(concat!($text, "\0").as_ptr().cast()))?,)*
@@ -95,23 +97,21 @@ pub const IS_ENABLED_FOR: &str = "isEnabledFor";
 static NAMES: OnceLock<Names> = OnceLock::new();
 
 /// Makes the names. Called at module initialisation.
-///
-/// # Safety
-///
-/// Attached.
-pub unsafe fn init() -> bool {
-    // SAFETY: attached.
-    match unsafe { Names::new() } {
-        Some(names) => {
-            let _ = NAMES.set(names);
-            true
-        }
-        None => false,
-    }
+pub fn init(py: Python<'_>) -> bool {
+    Names::new(py).map(|names| drop(NAMES.set(names))).is_some()
 }
 
 /// The names.
 #[inline]
 pub fn names() -> &'static Names {
     NAMES.get().expect("made at module initialisation")
+}
+
+/// One of the names, as PyO3 takes it.
+///
+/// # Panics
+///
+/// `name` is none of [`Names`], which are all `str`.
+pub fn bound<'a, 'py>(py: Python<'py>, name: &'a Owned) -> Borrowed<'a, 'py, PyString> {
+    name.bind(py).cast::<PyString>().expect("every name is a str")
 }

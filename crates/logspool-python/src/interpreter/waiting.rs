@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::interpreter::leaving::{self, Detached};
+use crate::interpreter::leaving;
 
 /// Longest single wait. Chosen: a signal that arrives between the look for signals and the wait is noticed after this
 /// at the latest, and one wake-up a second costs nothing.
@@ -61,18 +61,12 @@ impl Deadline {
 /// # Errors
 ///
 /// What a signal's handler raised.
-pub fn wait(py: Python<'_>, deadline: Deadline, mut step: impl FnMut(Duration) -> bool) -> PyResult<bool> {
+pub fn wait(py: Python<'_>, deadline: Deadline, mut step: impl FnMut(Duration) -> bool + Send) -> PyResult<bool> {
     while let Some(slice) = deadline.slice() {
-        let done = {
-            // SAFETY: attached, as the token says; `step` touches no Python object.
-            let _detached = unsafe { Detached::new() };
-            step(slice)
-        };
-        if done {
+        if leaving::outside(py, || step(slice)) {
             return Ok(true);
         }
-        // SAFETY: attached again.
-        if !unsafe { leaving::signals_pass() } {
+        if !leaving::signals_pass(py) {
             return Err(PyErr::fetch(py));
         }
     }

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use logspool::address::{ServiceAddress, TlsIdentity};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
-use pyo3::ffi::{self, PyObject};
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFrozenSet, PyString, PyTuple, PyType};
 
 use crate::calls::{context, keywords, message, methods, prepare, site, stream};
-use crate::interpreter::frame;
 use crate::interpreter::object::Owned;
+use crate::interpreter::{frame, running_loop};
 use crate::plans::python_half::{self, PythonHalf};
 use crate::plans::{adoption, environment, table};
 
@@ -42,8 +42,7 @@ pub fn connect(
     made_text: &Bound<'_, PyAny>,
     record_names: &Bound<'_, PyFrozenSet>,
 ) -> PyResult<()> {
-    // SAFETY: attached.
-    if !unsafe { site::init() } {
+    if !site::init(py) {
         PyErr::take(py);
         return Err(PyRuntimeError::new_err("CPython has no slot left on code objects (at most 255 exist)"));
     }
@@ -59,10 +58,12 @@ pub fn connect(
         active_threads: Owned::of(active_threads),
         current_thread: Owned::of(current_thread),
         thread_name: Owned::of(&thread_class.getattr("name")?),
+        bound_fields: Owned::of(bound_fields),
+    });
+    running_loop::set_modules(running_loop::Modules {
         modules: Owned::of(modules),
         multiprocessing: Owned::of(PyString::intern(py, "multiprocessing").as_any()),
         asyncio: Owned::of(PyString::intern(py, "asyncio").as_any()),
-        bound_fields: Owned::of(bound_fields),
     });
     let forget = wrap_pyfunction!(forget_dead, py)?.into_any().unbind();
     python_half::set_python_half(PythonHalf {
@@ -82,11 +83,8 @@ pub fn connect(
 /// Callback of weak references: a logger or handler died.
 #[pyfunction]
 pub fn forget_dead(reference: &Bound<'_, PyAny>) {
-    // SAFETY: attached.
-    unsafe {
-        table::forget(reference.as_ptr());
-        adoption::forget(reference.as_ptr());
-    }
+    table::forget(reference);
+    adoption::forget(reference);
 }
 
 /// Set the classes whose instances queue also without `install()`.
@@ -135,9 +133,8 @@ pub fn set_stream_offsets(pending_text: usize, write_end: usize) {
 
 /// Check this interpreter's private frame layout against its public functions.
 #[pyfunction]
-pub fn frame_self_check() -> bool {
-    // SAFETY: called from Python code, attached.
-    unsafe { frame::self_check() }
+pub fn frame_self_check(py: Python<'_>) -> bool {
+    frame::self_check(py)
 }
 
 /// Say whether the private frame layout is used.
@@ -178,22 +175,14 @@ pub fn native_method<'py>(
     name: &str,
     function: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    // SAFETY: a live type; the result is a new reference or null with an error set.
-    unsafe {
-        let made: *mut PyObject = methods::descriptor(class.as_type_ptr(), owner, name, Owned::of(function));
-        Bound::from_owned_ptr_or_err(class.py(), made)
-    }
+    methods::descriptor(class, owner, name, Owned::of(function))
 }
 
 /// Make `__setattr__` (or `__delattr__`) for a class whose attributes plans depend on.
 #[pyfunction]
 #[pyo3(signature = (class, delete, /))]
 pub fn attribute_hook<'py>(class: &Bound<'py, PyType>, delete: bool) -> PyResult<Bound<'py, PyAny>> {
-    // SAFETY: as above.
-    unsafe {
-        let made: *mut PyObject = methods::attribute_hook(class.as_type_ptr(), delete);
-        Bound::from_owned_ptr_or_err(class.py(), made)
-    }
+    methods::attribute_hook(class, delete)
 }
 
 /// Check the address of a service, with what TLS must know, and return it as it is shown and as a whole.

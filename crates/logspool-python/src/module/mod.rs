@@ -53,13 +53,12 @@ mod native {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         // What is kept here of classes and dicts is that of one interpreter, and the queue is one of the process.
         // CPython refuses by itself only where a sub-interpreter has a lock of its own, from 3.12 on.
-        // SAFETY: attached.
+        // SAFETY: `module` shows that the thread is attached.
         if unsafe { ffi::PyInterpreterState_Get() != ffi::PyInterpreterState_Main() } {
             return Err(PyImportError::new_err("logspool works in the main interpreter of a process only"));
         }
         pipeline::program_begins();
-        // SAFETY: attached; called once per process.
-        if !unsafe { names::init() && capture::init() } {
+        if !(names::init(module.py()) && capture::init(module.py())) {
             return Err(PyRuntimeError::new_err("cannot make the names that logspool looks up"));
         }
         pool::init(module.py())?;

@@ -38,8 +38,7 @@ pub fn stop(py: Python<'_>) -> PyResult<()> {
     // From here on no record is queued by a plan: what a thread has queued, it finds when it flushes.
     outside(py, pipeline::settle);
     let released = adoption::release_all(py, options::shutdown_timeout());
-    // SAFETY: attached.
-    unsafe { table::forget_all() };
+    table::forget_all(py);
     released
 }
 
@@ -66,8 +65,7 @@ pub fn flush_local(py: Python<'_>, timeout: f64) -> PyResult<bool> {
 /// Wait until everything queued for one handler is written.
 #[pyfunction]
 pub fn flush_handler(handler: &Bound<'_, PyAny>) -> PyResult<bool> {
-    // SAFETY: attached.
-    unsafe { adoption::flush(handler.as_ptr(), options::shutdown_timeout()) }
+    adoption::flush(handler, options::shutdown_timeout())
 }
 
 /// Write everything queued, at most for `timeout` seconds. Return the number of records left behind.
@@ -164,7 +162,7 @@ pub fn register_exit_drain() -> PyResult<()> {
     // interpreter's own list has the drain too. It may be full (32 places); libc's is enough then.
     // SAFETY: a plain function without captures; each list calls it at most once per process.
     unsafe { ffi::Py_AtExit(Some(after_interpreter)) };
-    // SAFETY: as above. quick_exit(3) has a list of its own.
+    // SAFETY: plain functions without captures. quick_exit(3) has a list of its own.
     if unsafe { libc::atexit(at_exit) == 0 && at_quick_exit(at_exit) == 0 } {
         Ok(())
     } else {

@@ -3,20 +3,18 @@
 use std::path::PathBuf;
 
 use logspool::pipeline;
-use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 
 use crate::calls::context;
-use crate::plans::{environment, plan, watched};
+use crate::plans::plan::ClassVersion;
+use crate::plans::{environment, watched};
 
 /// Watch names in a dict, or with `None` the whole dict.
 #[pyfunction]
 #[pyo3(signature = (dict, names))]
 pub fn watch_dict(dict: &Bound<'_, PyDict>, names: Option<Vec<Bound<'_, PyAny>>>) {
-    let pointers: Option<Vec<*mut PyObject>> = names.map(|names| names.iter().map(|name| name.as_ptr()).collect());
-    // SAFETY: a live dict and names; attached.
-    unsafe { environment::watch(dict.as_ptr(), pointers.as_deref()) };
+    environment::watch(dict, names.as_deref());
 }
 
 /// Stop watching dicts and attributes.
@@ -38,8 +36,7 @@ pub fn watch_part(part: &Bound<'_, PyAny>) -> u64 {
 #[pyfunction]
 pub fn class_state(class: &Bound<'_, PyType>) -> u64 {
     let descriptions = environment::descriptions();
-    // SAFETY: a live type, attached.
-    match unsafe { plan::assigned_tag(class.as_ptr()) } {
+    match ClassVersion::assigned(class).tag() {
         0 => 0,
         tag => descriptions << 32 | u64::from(tag),
     }

@@ -5,18 +5,18 @@ use std::sync::atomic::AtomicU64;
 
 use logspool::definition::{MAX_TARGETS, RouteDefinition, Target};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyInt, PyList, PyString, PyType};
+use pyo3::types::{PyDict, PyInt, PyList, PyType};
 
 use crate::interpreter::failure::Failure;
-use crate::interpreter::names::{self, names};
+use crate::interpreter::names::{self, bound, names};
 use crate::interpreter::object::Owned;
 use crate::plans::adoption::{self, State, Verdict};
 use crate::plans::environment::MadeUnder;
 use crate::plans::ids::{format_id, route_id};
 use crate::plans::logging_globals::LoggingGlobals;
 use crate::plans::needs::Needs;
-use crate::plans::plan::{self, ListShape, Route};
-use crate::plans::python_half::{MOST_PARENTS, PythonHalf, own_reference, plain_weak_reference};
+use crate::plans::plan::{ClassVersion, ListShape, Route};
+use crate::plans::python_half::{MOST_PARENTS, PythonHalf};
 use crate::plans::text_stream::{StreamList, TextStream, Word};
 use crate::plans::watched;
 
@@ -33,7 +33,7 @@ pub struct Builder<'a> {
     pub half: &'a PythonHalf,
     pub lock: Lock,
     pub globals: &'a LoggingGlobals,
-    pub types: Vec<(Owned, u32)>,
+    pub types: Vec<ClassVersion>,
     pub lists: Vec<ListShape>,
     pub targets: Vec<Target>,
     pub streams: Vec<TextStream>,
@@ -75,23 +75,21 @@ impl Builder<'_> {
         }
     }
 
-    pub fn class(&mut self, class: &Bound<'_, PyType>) -> PyResult<()> {
-        if self.types.iter().any(|(known, _)| known.as_ptr() == class.as_ptr()) {
-            return Ok(());
+    /// Records a class with the version that it has now.
+    pub fn class(&mut self, class: &Bound<'_, PyType>) {
+        if self.types.iter().all(|known| known.address() != class.as_ptr() as usize) {
+            self.class_as_seen(ClassVersion::assigned(class));
         }
-        // SAFETY: a live type, attached.
-        let tag = unsafe { plan::assigned_tag(class.as_ptr()) };
-        self.class_as_seen(own_reference(class), tag);
-        Ok(())
     }
 
     /// Records a class with the version that it had when it was looked at.
-    fn class_as_seen(&mut self, class: Owned, tag: u32) {
-        if tag == 0 {
+    fn class_as_seen(&mut self, class: ClassVersion) {
+        if class.tag() == 0 {
             self.stock_above(0, "a class was changed so often that CPython gives it no version any more");
         }
-        if !self.types.iter().any(|(known, seen)| known.as_ptr() == class.as_ptr() && *seen == tag) {
-            self.types.push((class, tag));
+        let is_it = |known: &ClassVersion| known.address() == class.address() && known.tag() == class.tag();
+        if !self.types.iter().any(is_it) {
+            self.types.push(class);
         }
     }
 
@@ -107,7 +105,7 @@ impl Builder<'_> {
             }
         }
         let filters = logger.getattr("filters")?;
-        if !self.list(&filters)? {
+        if !self.list(&filters) {
             self.stock_above(0, "logger.filters is no plain list");
         } else if filters.is_truthy()? {
             self.stock_above(0, "the logger has a filter");
@@ -116,17 +114,11 @@ impl Builder<'_> {
     }
 
     /// Records a list; `false` when it is none that can be compared.
-    fn list(&mut self, list: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let Ok(exact) = list.cast_exact::<PyList>() else { return Ok(false) };
-        let mut items = Vec::new();
-        for item in exact.iter() {
-            match plain_weak_reference(&item) {
-                Some(reference) => items.push(reference),
-                None => return Ok(false),
-            }
-        }
-        self.lists.push(ListShape { list: own_reference(list), items });
-        Ok(true)
+    fn list(&mut self, list: &Bound<'_, PyAny>) -> bool {
+        let shape = ListShape::of(list);
+        let is_one = shape.is_some();
+        self.lists.extend(shape);
+        is_one
     }
 
     /// Walks the handlers of the logger and its parents; `false` where one needs the lock.
@@ -136,10 +128,10 @@ impl Builder<'_> {
         let mut current = logger.clone();
         for _ in 0..MOST_PARENTS {
             watched::watch_loggers([current.as_ptr() as usize]);
-            self.kept.push(own_reference(&current));
-            self.class(&current.get_type())?;
-            let handlers = current.getattr(text(py, &names.handlers))?;
-            if !self.list(&handlers)? {
+            self.kept.push(Owned::of(&current));
+            self.class(&current.get_type());
+            let handlers = current.getattr(bound(py, &names.handlers))?;
+            if !self.list(&handlers) {
                 self.stock_above(0, "logger.handlers is no plain list");
                 self.handlers += 1;
                 return Ok(true);
@@ -150,10 +142,10 @@ impl Builder<'_> {
                     return Ok(false);
                 }
             }
-            if !current.getattr(text(py, &names.propagate))?.is_truthy()? {
+            if !current.getattr(bound(py, &names.propagate))?.is_truthy()? {
                 return Ok(true);
             }
-            let parent = current.getattr(text(py, &names.parent))?;
+            let parent = current.getattr(bound(py, &names.parent))?;
             if parent.is_none() {
                 return Ok(true);
             }
@@ -173,22 +165,20 @@ impl Builder<'_> {
                 None => return Ok(false),
             },
         };
-        for (class, tag) in state.types() {
-            // SAFETY: a live type kept by the state; attached.
-            self.class_as_seen(unsafe { Owned::borrow(class.as_ptr()) }, *tag);
+        for class in state.types() {
+            self.class_as_seen(class.again(py));
         }
-        self.class(&handler.get_type())?;
+        self.class(&handler.get_type());
         for word in &state.words {
             if !self.words.contains(word) {
                 self.words.push(*word);
             }
         }
-        // SAFETY: kept by the state; attached.
-        self.held.extend(state.held.iter().map(|object| unsafe { Owned::borrow(object.as_ptr()) }));
+        self.held.extend(state.held.iter().map(|object| object.again(py)));
         if let Verdict::Null = state.verdict {
             return Ok(true);
         }
-        let level = handler.getattr(text(py, &names().level));
+        let level = handler.getattr(bound(py, &names().level));
         let level = level.ok().filter(|level| level.is_exact_instance_of::<PyInt>());
         let Some(level) = level.and_then(|level| level.extract::<i64>().ok()) else {
             self.stock_above(0, &format!("the level of {} is no int", described(handler)));
@@ -216,8 +206,8 @@ impl Builder<'_> {
             Verdict::Foreign(reason) | Verdict::Unopened(reason) => return Err(reason.clone()),
             Verdict::Adopted(adoption) => adoption,
         };
-        let filters = handler.getattr(text(py, &names().filters)).map_err(|_| "it has no filters".to_owned())?;
-        if !self.list(&filters).unwrap_or(false) {
+        let filters = handler.getattr(bound(py, &names().filters)).map_err(|_| "it has no filters".to_owned())?;
+        if !self.list(&filters) {
             return Err("its filters are no plain list".to_owned());
         }
         if filters.is_truthy().unwrap_or(true) {
@@ -225,7 +215,7 @@ impl Builder<'_> {
         }
         let parts = adoption.format.as_ref().map_err(Clone::clone)?;
         let spec = parts.spec(self.globals, &adoption.terminator);
-        let (format, needs) = format_id(spec)?;
+        let (format, needs) = format_id(py, spec)?;
         let sink = state.sink()?;
         if let Some((counter, seen)) = state.turns_seen() {
             self.words.push(Word::counter(&counter, seen));
@@ -238,17 +228,12 @@ impl Builder<'_> {
         if !stream.text.is_null() && !self.streams.contains(&stream) {
             self.streams.push(stream);
         }
-        for object in [adoption.stream.text, adoption.stream.buffer] {
-            if !object.is_null() {
-                // SAFETY: kept by the adoption.
-                self.kept.push(unsafe { Owned::borrow(object) });
-            }
-        }
+        self.kept.extend(adoption.kept.iter().map(|object| object.again(py)));
         if adoption.interactive {
             self.terminal = Some(sink);
         }
         self.targets.push(Target { sink, format, min_level });
-        self.needs = self.needs.and(needs);
+        self.needs = self.needs.and(py, needs);
         Ok(())
     }
 
@@ -277,11 +262,6 @@ impl Builder<'_> {
             terminal: self.terminal,
         })
     }
-}
-
-fn text<'py>(py: Python<'py>, name: &Owned) -> Bound<'py, PyString> {
-    // SAFETY: an interned str of ours.
-    unsafe { Bound::from_borrowed_ptr(py, name.as_ptr()).cast_into_unchecked() }
 }
 
 fn described(handler: &Bound<'_, PyAny>) -> String {

@@ -17,8 +17,10 @@ use std::sync::atomic::{
 
 use logspool::pipeline;
 use pyo3::ffi::{self, PyObject};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
-use crate::interpreter::object::Owned;
+use crate::interpreter::object::{self, Object, Owned};
 
 /// Moves whenever something changed that a plan may depend on. Plans of an older epoch are made again.
 static EPOCH: AtomicU64 = AtomicU64::new(1);
@@ -93,7 +95,7 @@ static SLOTS: [Slot; MOST_DICTS] =
 static USED: AtomicUsize = AtomicUsize::new(0);
 
 struct WatchedDict {
-    dict: Owned,
+    dict: WatchableDict,
     what: What,
 }
 
@@ -112,8 +114,9 @@ struct Items {
 }
 
 impl Items {
-    unsafe fn of(dict: *mut PyObject) -> Self {
-        // SAFETY: a live dict; the list is ours, and its items are pairs.
+    fn of(py: Python<'_>, dict: &WatchableDict) -> Self {
+        let dict = dict.0.as_ptr();
+        // SAFETY: a live dict of an attached thread; the list is ours, and its items are pairs.
         unsafe {
             // Before the items: one that comes in between makes a difference, not a secret.
             let len = ffi::PyDict_Size(dict);
@@ -123,20 +126,23 @@ impl Items {
             };
             let pair = |index| {
                 let item = ffi::PyList_GET_ITEM(items.as_ptr(), index);
-                (ffi::PyTuple_GET_ITEM(item, 0), ffi::PyTuple_GET_ITEM(item, 1))
+                let part = |place| Borrowed::from_ptr(py, ffi::PyTuple_GET_ITEM(item, place));
+                (part(0), part(1))
             };
             let pairs = (0..ffi::PyList_GET_SIZE(items.as_ptr())).map(pair);
             let of_numbers = pairs
                 .filter(|(key, _)| is_number(*key))
-                .map(|(key, value)| (Owned::borrow(key), Owned::borrow(value)))
+                .map(|(key, value)| (Owned::of(&key), Owned::of(&value)))
                 .collect();
             Self { len, of_numbers }
         }
     }
 
     /// Whether `dict` still has these items.
-    unsafe fn hold(&self, dict: *mut PyObject) -> bool {
-        // SAFETY: live objects; looking up a number runs no foreign code.
+    fn hold(&self, _attached: Python<'_>, dict: &WatchableDict) -> bool {
+        let dict = dict.0.as_ptr();
+        // SAFETY: live objects, and the token shows that the thread is attached; looking up a number runs no foreign
+        // code.
         unsafe {
             ffi::PyDict_Size(dict) == self.len
                 && self
@@ -148,13 +154,28 @@ impl Items {
 }
 
 /// Whether the object is hashed and compared as `int` does it: one, or that of an `IntEnum`.
-unsafe fn is_number(object: *mut PyObject) -> bool {
-    // SAFETY: a live object and its type; attached.
+fn is_number(object: Object<'_, '_>) -> bool {
+    // SAFETY: a live object and its type.
     unsafe {
-        let (class, int) = (ffi::Py_TYPE(object), &raw const ffi::PyLong_Type);
+        let (class, int) = (ffi::Py_TYPE(object.as_ptr()), &raw const ffi::PyLong_Type);
         let hash = |class: *const ffi::PyTypeObject| (*class).tp_hash.map(|hash| hash as usize);
         let compare = |class: *const ffi::PyTypeObject| (*class).tp_richcompare.map(|compare| compare as usize);
-        ffi::PyLong_Check(object) != 0 && hash(class) == hash(int) && compare(class) == compare(int)
+        ffi::PyLong_Check(object.as_ptr()) != 0 && hash(class) == hash(int) && compare(class) == compare(int)
+    }
+}
+
+/// A dict, held.
+pub struct WatchableDict(Owned);
+
+impl WatchableDict {
+    /// Holds a dict.
+    pub fn of(dict: &Bound<'_, PyDict>) -> Self {
+        Self(Owned::of(dict))
+    }
+
+    /// The object.
+    pub fn object(&self) -> &Owned {
+        &self.0
     }
 }
 
@@ -178,41 +199,41 @@ pub fn dict_state_offset() -> usize {
 }
 
 /// The number of the dict's last change.
+#[cfg(not(Py_3_14))]
+#[inline(always)]
+pub fn dict_version(dict: &WatchableDict) -> u64 {
+    // SAFETY: a dict, held.
+    unsafe { version_at(dict.0.as_ptr()) }
+}
+
+/// The number of the last change of the dict at an address.
 ///
 /// # Safety
 ///
 /// `dict` is a live dict.
 #[cfg(not(Py_3_14))]
 #[inline(always)]
-pub unsafe fn dict_version(dict: *mut PyObject) -> u64 {
+unsafe fn version_at(dict: *mut PyObject) -> u64 {
     // SAFETY: the first fields of `PyDictObject`, the same from 3.10 to 3.13; read like an atomic because on
     // free-threaded builds another thread may be storing it.
     unsafe { (*(&raw const (*dict.cast::<DictHead>()).ma_version_tag).cast::<AtomicU64>()).load(Relaxed) }
 }
 
 /// Starts watching `names` in `dict`, or all that it has for numbers.
-///
-/// # Safety
-///
-/// `dict` is a live dict, `names` are `str` objects; attached.
-pub unsafe fn watch(dict: *mut PyObject, names: Option<&[*mut PyObject]>) {
-    // SAFETY: live objects.
-    let entry = unsafe {
-        let valued = |name: &*mut PyObject| (Owned::borrow(*name), value_in(dict, *name));
-        let what = match names {
-            Some(names) => What::Names(names.iter().map(valued).collect()),
-            None => What::All(Items::of(dict)),
-        };
-        WatchedDict { dict: Owned::borrow(dict), what }
+pub fn watch(dict: &Bound<'_, PyDict>, names: Option<&[Bound<'_, PyAny>]>) {
+    let py = dict.py();
+    let held = WatchableDict::of(dict);
+    let what = match names {
+        Some(names) => What::Names(names.iter().map(|name| (Owned::of(name), value_in(py, &held, name))).collect()),
+        None => What::All(Items::of(py, &held)),
     };
     let mut watched = WATCHED.lock().expect("no panic happens while it is held");
     let index = watched.len();
     assert!(index < MOST_DICTS, "more dicts are watched than there are slots");
-    SLOTS[index].dict.store(dict, Relaxed);
+    SLOTS[index].dict.store(dict.as_ptr(), Relaxed);
     #[cfg(not(Py_3_14))]
-    // SAFETY: a live dict.
-    SLOTS[index].version.store(unsafe { dict_version(dict) }, Relaxed);
-    watched.push(entry);
+    SLOTS[index].version.store(dict_version(&held), Relaxed);
+    watched.push(WatchedDict { dict: held, what });
     USED.store(watched.len(), Relaxed);
 }
 
@@ -224,84 +245,70 @@ pub fn forget_all() {
     bump();
 }
 
-unsafe fn value_in(dict: *mut PyObject, name: *mut PyObject) -> Option<Owned> {
-    // SAFETY: the caller vouches for both; the result is made an own reference at once.
-    unsafe {
-        let value = ffi::PyDict_GetItemWithError(dict, name);
-        if value.is_null() {
-            ffi::PyErr_Clear();
-            None
-        } else {
-            Some(Owned::borrow(value))
-        }
+fn value_in(py: Python<'_>, dict: &WatchableDict, name: &Bound<'_, PyAny>) -> Option<Owned> {
+    // SAFETY: a live dict and `str` of an attached thread; the value is made an own reference at once.
+    let value = unsafe {
+        let value = ffi::PyDict_GetItemWithError(dict.0.as_ptr(), name.as_ptr());
+        Borrowed::from_ptr_or_opt(py, value).map(|value| Owned::of(&value))
+    };
+    if value.is_none() {
+        object::clear_error(py);
     }
+    value
 }
 
 /// Whether no watched dict changed since [`refresh`]; runs no foreign code.
-///
-/// # Safety
-///
-/// Attached.
 #[inline(always)]
-pub unsafe fn unmoved() -> bool {
+pub fn unmoved(py: Python<'_>) -> bool {
     #[cfg(not(Py_3_14))]
     {
+        let _ = py;
         let used = USED.load(Relaxed).min(MOST_DICTS);
         // SAFETY: a slot in use holds a dict that `WATCHED` keeps alive.
-        SLOTS[..used].iter().all(|slot| unsafe { dict_version(slot.dict.load(Relaxed)) } == slot.version.load(Relaxed))
+        SLOTS[..used].iter().all(|slot| unsafe { version_at(slot.dict.load(Relaxed)) } == slot.version.load(Relaxed))
     }
     #[cfg(Py_3_14)]
     {
         let Ok(watched) = WATCHED.try_lock() else { return false };
-        // SAFETY: dict, names and values are kept alive by the entry.
-        watched.iter().all(|entry| unsafe {
-            match &entry.what {
-                What::Names(names) => names.iter().all(|(name, old)| {
-                    let now = ffi::PyDict_GetItemWithError(entry.dict.as_ptr(), name.as_ptr());
-                    now == old.as_ref().map_or(std::ptr::null_mut(), Owned::as_ptr)
-                }),
-                What::All(items) => items.hold(entry.dict.as_ptr()),
-            }
+        watched.iter().all(|entry| match &entry.what {
+            What::Names(names) => names.iter().all(|(name, old)| {
+                // SAFETY: dict, name and value are kept alive by the entry; only addresses are compared.
+                let now = unsafe { ffi::PyDict_GetItemWithError(entry.dict.0.as_ptr(), name.as_ptr()) };
+                now == old.as_ref().map_or(std::ptr::null_mut(), Owned::as_ptr)
+            }),
+            What::All(items) => items.hold(py, &entry.dict),
         })
     }
 }
 
 /// Compares what changed with what was recorded; moves the epoch if a watched value did. May run foreign code.
-///
-/// # Safety
-///
-/// Attached.
 #[cold]
 #[inline(never)]
-pub unsafe fn refresh() {
+pub fn refresh(py: Python<'_>) {
     let mut moved = false;
     let (mut gone, mut gone_items) = (Vec::new(), Vec::new());
     // `try_lock`: a nested call (a finalizer that logs) finds the outer one comparing and leaves it to that.
     let Ok(mut watched) = WATCHED.try_lock() else { return };
-    for (index, entry) in watched.iter_mut().enumerate() {
-        let dict = entry.dict.as_ptr();
+    for (index, WatchedDict { dict, what }) in watched.iter_mut().enumerate() {
         #[cfg(not(Py_3_14))]
         {
-            // SAFETY: kept alive by `entry`.
-            let version = unsafe { dict_version(dict) };
+            let version = dict_version(dict);
             if SLOTS[index].version.swap(version, Relaxed) == version {
                 continue;
             }
         }
         #[cfg(Py_3_14)]
         let _ = index;
-        match &mut entry.what {
-            // SAFETY: kept alive by `entry`.
-            What::All(items) => unsafe {
-                if !items.hold(dict) {
+        match what {
+            What::All(items) => {
+                if !items.hold(py, dict) {
                     moved = true;
-                    gone_items.push(std::mem::replace(items, Items::of(dict)));
+                    gone_items.push(std::mem::replace(items, Items::of(py, dict)));
                 }
-            },
+            }
             What::Names(names) => {
                 for (name, old) in names {
-                    // SAFETY: both kept alive by `entry`.
-                    let now = unsafe { value_in(dict, name.as_ptr()) };
+                    let now = value_in(py, dict, &name.bind(py));
                     if now.as_ref().map(Owned::as_ptr) != old.as_ref().map(Owned::as_ptr) {
                         moved = true;
                         gone.push(std::mem::replace(old, now));

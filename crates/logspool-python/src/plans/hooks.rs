@@ -5,11 +5,14 @@
 //! `__delattr__` that move the epoch when such an assignment matters, and then do what `object`'s do. Reading stays
 //! as fast as it was.
 
+use std::ptr;
+
+use pyo3::exceptions::PyTypeError;
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 
 use crate::interpreter::failure::passed;
-use crate::interpreter::object;
+use crate::interpreter::object::{self, Object};
 use crate::options;
 use crate::plans::watched::{Effect, effect, make_stale, watched};
 use crate::plans::{adoption, table};
@@ -18,81 +21,83 @@ use crate::plans::{adoption, table};
 ///
 /// # Safety
 ///
-/// Called by CPython as a `METH_FASTCALL` method.
+/// As CPython calls a `METH_FASTCALL` method, attached.
 pub unsafe extern "C" fn set_attribute(
     object: *mut PyObject,
     arguments: *mut *mut PyObject,
     count: ffi::Py_ssize_t,
 ) -> *mut PyObject {
-    if count != 2 {
-        // SAFETY: attached.
-        unsafe { ffi::PyErr_SetString(ffi::PyExc_TypeError, c"__setattr__ takes a name and a value".as_ptr()) };
-        return std::ptr::null_mut();
+    // SAFETY: CPython calls it, attached, with `count` live objects.
+    let (object, call) = unsafe { object::received(object, arguments, count, ptr::null_mut()) };
+    match call.positional() {
+        [name, value] => change(object, *name, Some(*value)),
+        _ => refused(call.py(), "__setattr__ takes a name and a value"),
     }
-    // SAFETY: two arguments.
-    unsafe { change(object, *arguments, *arguments.add(1)) }
 }
 
 /// `__delattr__(self, name)`.
 ///
 /// # Safety
 ///
-/// Called by CPython as a `METH_FASTCALL` method.
+/// As CPython calls a `METH_FASTCALL` method, attached.
 pub unsafe extern "C" fn delete_attribute(
     object: *mut PyObject,
     arguments: *mut *mut PyObject,
     count: ffi::Py_ssize_t,
 ) -> *mut PyObject {
-    if count != 1 {
-        // SAFETY: attached.
-        unsafe { ffi::PyErr_SetString(ffi::PyExc_TypeError, c"__delattr__ takes a name".as_ptr()) };
-        return std::ptr::null_mut();
+    // SAFETY: CPython calls it, attached, with `count` live objects.
+    let (object, call) = unsafe { object::received(object, arguments, count, ptr::null_mut()) };
+    match call.only() {
+        Some(name) => change(object, name, None),
+        None => refused(call.py(), "__delattr__ takes a name"),
     }
-    // SAFETY: one argument; a null value deletes.
-    unsafe { change(object, *arguments, std::ptr::null_mut()) }
 }
 
-unsafe fn change(object: *mut PyObject, name: *mut PyObject, value: *mut PyObject) -> *mut PyObject {
+fn refused(py: Python<'_>, why: &'static str) -> *mut PyObject {
+    PyTypeError::new_err(why).restore(py);
+    ptr::null_mut()
+}
+
+/// Sets the attribute, or deletes it where there is no value.
+fn change(object: Object<'_, '_>, name: Object<'_, '_>, value: Option<Object<'_, '_>>) -> *mut PyObject {
+    let py = object.py();
     let watched = watched(object);
     let effect = watched.as_ref().map_or(Effect::Nothing, |watched| effect(watched, object, name));
     let watched = watched.filter(|_| effect != Effect::Nothing);
+    let value = value.map_or(ptr::null_mut(), |value| value.as_ptr());
     if let Some(watched) = &watched {
-        // SAFETY: attached; live objects.
-        if !unsafe { passed(before(object, name, value)) } {
-            return std::ptr::null_mut();
+        if !passed(py, before(object, name, value)) {
+            return ptr::null_mut();
         }
         make_stale(watched, effect);
     }
-    // SAFETY: live objects; null deletes.
-    if unsafe { ffi::PyObject_GenericSetAttr(object, name, value) } != 0 {
-        return std::ptr::null_mut();
+    // SAFETY: live objects of an attached thread; null deletes.
+    if unsafe { ffi::PyObject_GenericSetAttr(object.as_ptr(), name.as_ptr(), value) } != 0 {
+        return ptr::null_mut();
     }
     if let Some(watched) = &watched {
         // Once more: on free-threaded builds a plan may have been made between the first and the assignment.
         make_stale(watched, effect);
         if matches!(effect, Effect::Release | Effect::All) {
-            // SAFETY: attached.
-            unsafe { table::forget_all() };
+            table::forget_all(py);
         }
     }
-    object::none()
+    object::none(py)
 }
 
-/// A stream that is exchanged gets what was queued for it first, and its descriptor is let go.
-unsafe fn before(object: *mut PyObject, name: *mut PyObject, value: *mut PyObject) -> PyResult<()> {
-    // SAFETY: live objects, attached.
-    unsafe {
-        if ffi::PyUnicode_Check(name) == 0 || object::text(name) != Some("stream") {
-            return Ok(());
-        }
-        let Some(state) = adoption::known(object) else { return Ok(()) };
-        if let adoption::Verdict::Adopted(adoption) = &state.verdict
-            && adoption.stream.text != value
-            && state.open_sink().is_some()
-        {
-            let _error = object::ErrorKept::take();
-            return adoption::release(Python::assume_attached(), object, options::shutdown_timeout());
-        }
+/// A stream that is exchanged for the one at the address `value` gets its queued records first, and its descriptor is
+/// closed.
+fn before(object: Object<'_, '_>, name: Object<'_, '_>, value: *mut PyObject) -> PyResult<()> {
+    if object::text(name) != Some("stream") {
+        return Ok(());
+    }
+    let Some(state) = adoption::known(&object) else { return Ok(()) };
+    if let adoption::Verdict::Adopted(adoption) = &state.verdict
+        && adoption.stream.text != value
+        && state.open_sink().is_some()
+    {
+        let _error = object::ErrorKept::take(object.py());
+        return adoption::release(&object, options::shutdown_timeout());
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use logspool::definition::RouteDefinition;
 use logspool::format::{Format, FormatSpec, Need};
 use logspool::pipeline;
+use pyo3::Python;
 
 use crate::plans::needs::{Needs, shown_by};
 
@@ -31,7 +32,7 @@ fn with_ids<T>(act: impl FnOnce(&mut Ids) -> T) -> T {
 }
 
 /// The id of a format and what it shows, or why the collector cannot follow it.
-pub fn format_id(spec: FormatSpec) -> Result<(u32, Needs), String> {
+pub fn format_id(py: Python<'_>, spec: FormatSpec) -> Result<(u32, Needs), String> {
     with_ids(|ids| {
         if let Some(known) = ids.formats.get(&spec) {
             return known.clone();
@@ -39,7 +40,7 @@ pub fn format_id(spec: FormatSpec) -> Result<(u32, Needs), String> {
         let made = match Format::compile(&spec) {
             Err(unsupported) => Err(unsupported.to_string()),
             Ok(format) => match pipeline::define_format(&spec) {
-                Some(id) => Ok((id, needs_of(&spec, &format))),
+                Some(id) => Ok((id, needs_of(py, &spec, &format))),
                 None => return Err("the table of formats is full".to_owned()),
             },
         };
@@ -48,7 +49,7 @@ pub fn format_id(spec: FormatSpec) -> Result<(u32, Needs), String> {
     })
 }
 
-fn needs_of(spec: &FormatSpec, format: &Format) -> Needs {
+fn needs_of(py: Python<'_>, spec: &FormatSpec, format: &Format) -> Needs {
     let needs = format.needs();
     Needs {
         caller: needs.contains(Need::Site),
@@ -56,7 +57,7 @@ fn needs_of(spec: &FormatSpec, format: &Format) -> Needs {
         thread_name: needs.contains(Need::ThreadName),
         process_name: needs.contains(Need::ProcessName),
         task_name: needs.contains(Need::TaskName),
-        fields: shown_by(spec, format),
+        fields: shown_by(py, spec, format),
     }
 }
 

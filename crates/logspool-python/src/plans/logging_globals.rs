@@ -6,17 +6,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use logspool::format::TimeArithmetic;
 use pyo3::prelude::*;
-use pyo3::types::PyBool;
+use pyo3::types::{PyBool, PyType};
 
-use crate::plans::plan;
+use crate::plans::plan::ClassVersion;
 use crate::plans::python_half::PythonHalf;
 
 /// What holds for all loggers.
 pub struct LoggingGlobals {
     /// [`crate::plans::environment::descriptions`] as it was before.
     descriptions: u64,
-    /// Version tag of `LogRecord`.
-    pub record_tag: u32,
+    /// `LogRecord`, as it was.
+    pub record_class: ClassVersion,
     /// Why no call may go the native way; empty when some may.
     pub reason: String,
     /// `logging._levelToName`.
@@ -39,11 +39,10 @@ static KNOWN: Mutex<Option<Arc<LoggingGlobals>>> = Mutex::new(None);
 ///
 /// What Python raised.
 pub fn logging_globals(half: &PythonHalf, py: Python<'_>, descriptions: u64) -> PyResult<Arc<LoggingGlobals>> {
-    // SAFETY: a live type, attached.
-    let record_tag = unsafe { plan::assigned_tag(half.record_class.as_ptr()) };
+    let record_class = ClassVersion::assigned(half.record_class.bind(py).cast::<PyType>()?);
     if let Some(known) = &*KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
         && known.descriptions == descriptions
-        && known.record_tag == record_tag
+        && known.record_class.tag() == record_class.tag()
     {
         return Ok(known.clone());
     }
@@ -52,7 +51,7 @@ pub fn logging_globals(half: &PythonHalf, py: Python<'_>, descriptions: u64) -> 
     let arithmetic: String = get("arithmetic")?.extract()?;
     let globals = Arc::new(LoggingGlobals {
         descriptions,
-        record_tag,
+        record_class,
         reason: get("reason")?.extract()?,
         level_names: get("level_names")?.extract()?,
         start_time_ns: get("start_time_ns")?.extract()?,

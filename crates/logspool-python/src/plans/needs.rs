@@ -29,14 +29,14 @@ pub struct Needs {
 
 impl Needs {
     /// What either needs.
-    pub fn and(self, other: Self) -> Self {
+    pub fn and(self, py: Python<'_>, other: Self) -> Self {
         Self {
             caller: self.caller || other.caller,
             thread: self.thread || other.thread,
             thread_name: self.thread_name || other.thread_name,
             process_name: self.process_name || other.process_name,
             task_name: self.task_name || other.task_name,
-            fields: both(self.fields, other.fields),
+            fields: both(py, self.fields, other.fields),
         }
     }
 
@@ -107,15 +107,12 @@ impl Eq for ShownFields {}
 /// Bounded by the core's tables: a format or a route that finds no place there has no use for one.
 static KNOWN: Mutex<Vec<&'static ShownFields>> = Mutex::new(Vec::new());
 
-fn known(definition: Definition) -> &'static ShownFields {
+fn known(py: Python<'_>, definition: Definition) -> &'static ShownFields {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(found) = known.iter().find(|found| found.definition == definition) {
         return found;
     }
-    // SAFETY: attached: formats are looked at inside calls of the interpreter.
-    let py = unsafe { Python::assume_attached() };
-    // SAFETY: live objects.
-    let object = |named: &Named| unsafe { Owned::borrow(PyString::intern(py, &named.name).as_ptr()) };
+    let object = |named: &Named| Owned::of(&PyString::intern(py, &named.name));
     let names = definition.named.iter().map(object).collect();
     let made: &'static ShownFields = Box::leak(Box::new(ShownFields { definition, names }));
     known.push(made);
@@ -123,14 +120,14 @@ fn known(definition: Definition) -> &'static ShownFields {
 }
 
 /// What a format shows of the fields; `None` for nothing.
-pub fn shown_by(spec: &FormatSpec, format: &Format) -> Option<&'static ShownFields> {
+pub fn shown_by(py: Python<'_>, spec: &FormatSpec, format: &Format) -> Option<&'static ShownFields> {
     let all = format.needs().contains(Need::AllFields);
     // A JSON format leaves out what a record lacks; a text format raises.
     let required = matches!(spec.layout, Layout::Text { .. });
     let named = |name: &String| Named { name: name.clone(), required, accepts: accepts(format, name) };
     let named: Vec<Named> = format.needs().fields().iter().map(named).collect();
     let containers = format.needs().contains(Need::Containers);
-    (all || !named.is_empty()).then(|| known(Definition { all, containers, named }))
+    (all || !named.is_empty()).then(|| known(py, Definition { all, containers, named }))
 }
 
 fn accepts(format: &Format, name: &str) -> Accepts {
@@ -152,7 +149,11 @@ fn accepts(format: &Format, name: &str) -> Accepts {
 }
 
 /// What both show.
-pub fn both(one: Option<&'static ShownFields>, other: Option<&'static ShownFields>) -> Option<&'static ShownFields> {
+pub fn both(
+    py: Python<'_>,
+    one: Option<&'static ShownFields>,
+    other: Option<&'static ShownFields>,
+) -> Option<&'static ShownFields> {
     let (Some(first), Some(second)) = (one, other) else { return one.or(other) };
     if std::ptr::eq(first, second) {
         return one;
@@ -171,7 +172,7 @@ pub fn both(one: Option<&'static ShownFields>, other: Option<&'static ShownField
             }
         }
     }
-    Some(known(merged))
+    Some(known(py, merged))
 }
 
 const fn stricter(one: Acceptance, other: Acceptance) -> Acceptance {

@@ -12,9 +12,11 @@ use std::sync::{Arc, Mutex};
 
 use logspool::pipeline;
 use pyo3::ffi::{self, PyObject};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyType};
 
-use crate::interpreter::object::{self, Owned};
-use crate::plans::environment::{self, MadeUnder};
+use crate::interpreter::object::{self, Object, Owned, WeakReference};
+use crate::plans::environment::{self, MadeUnder, WatchableDict};
 use crate::plans::needs::Needs;
 use crate::plans::text_stream::{StreamList, TextStream, Word};
 
@@ -62,7 +64,7 @@ pub struct ListShape {
     /// The list itself; an exact `list`.
     pub list: Owned,
     /// Weak references to its items: an address alone could belong to a later object.
-    pub items: Vec<Owned>,
+    pub items: Vec<WeakReference>,
 }
 
 /// Everything known about one logger.
@@ -74,13 +76,13 @@ pub struct Plan {
     /// `logger.disabled` as the epoch guards it.
     pub disabled: bool,
     /// `logger._cache`, an exact dict; `None` leaves the question of the level to stock logging.
-    pub level_cache: Option<Owned>,
+    pub level_cache: Option<WatchableDict>,
     /// Version of `level_cache` for which `gates` hold.
     pub gates_version: AtomicU64,
     /// Answer per stdlib level: 1 on, 0 off, -1 not asked yet.
     pub gates: [AtomicI8; 5],
     /// Classes and the version tags they had. The first is the logger's own.
-    pub types: Vec<(Owned, u32)>,
+    pub types: Vec<ClassVersion>,
     /// Lists of handlers and filters.
     pub lists: Vec<ListShape>,
     /// The native way, or why there is none (the text lies in `counts`).
@@ -107,7 +109,7 @@ pub struct Plan {
 // SAFETY: the raw pointers in `Route` borrow from `streams`, those in `streams` and `words` from `kept` and `turns`; everything
 // else is Send and Sync by itself.
 unsafe impl Send for Plan {}
-// SAFETY: as above; interior changes go through atomics.
+// SAFETY: interior changes go through atomics.
 unsafe impl Sync for Plan {}
 
 /// Answer of the level gate.
@@ -121,71 +123,97 @@ pub enum Gate {
     Ask,
 }
 
-/// The class's version tag as it stands.
-///
-/// # Safety
-///
-/// `class` is a live type.
+/// A class with the version tag that it had.
+pub struct ClassVersion {
+    class: Owned,
+    tag: u32,
+}
+
+impl ClassVersion {
+    /// With the tag that it has now, after making CPython assign one; 0 when CPython has none to give.
+    pub fn assigned(class: &Bound<'_, PyType>) -> Self {
+        unsafe extern "C" {
+            fn _PyType_Lookup(class: *mut ffi::PyTypeObject, name: *mut PyObject) -> *mut PyObject;
+        }
+        // An attribute lookup on a type is what assigns the tag; the name exists on every class.
+        let name = pyo3::intern!(class.py(), "__init__");
+        // SAFETY: a live type and `str` of an attached thread; the result is borrowed and not used.
+        unsafe { _PyType_Lookup(class.as_type_ptr(), name.as_ptr()) };
+        let class = Owned::of(class);
+        let tag = tag_of(&class);
+        Self { class, tag }
+    }
+
+    /// With a tag that was seen before.
+    pub fn seen(class: &Bound<'_, PyType>, tag: u32) -> Self {
+        Self { class: Owned::of(class), tag }
+    }
+
+    /// The tag; 0 where CPython had none to give.
+    pub fn tag(&self) -> u32 {
+        self.tag
+    }
+
+    /// The address of the class.
+    pub fn address(&self) -> usize {
+        self.class.as_ptr() as usize
+    }
+
+    /// A second reference to the class, with the same tag.
+    pub fn again(&self, py: Python<'_>) -> Self {
+        Self { class: self.class.again(py), tag: self.tag }
+    }
+
+    /// Whether the class has the tag that was seen.
+    #[inline(always)]
+    pub fn is_same(&self) -> bool {
+        tag_of(&self.class) == self.tag
+    }
+
+    /// Whether the class is as it was. `false` also where CPython had no tag to give.
+    pub fn holds(&self) -> bool {
+        self.tag != 0 && self.is_same()
+    }
+}
+
+/// The version tag of a class, as an [`Owned`] that is known to be one.
 #[inline(always)]
-pub unsafe fn version_tag(class: *mut PyObject) -> u32 {
-    // SAFETY: a live type; read like an atomic for free-threaded builds.
+fn tag_of(class: &Owned) -> u32 {
+    // SAFETY: a live type, held; read like an atomic because on free-threaded builds another thread may be storing it.
     unsafe {
-        let tag = &raw const (*class.cast::<ffi::PyTypeObject>()).tp_version_tag;
+        let tag = &raw const (*class.as_ptr().cast::<ffi::PyTypeObject>()).tp_version_tag;
         (*tag.cast::<std::sync::atomic::AtomicU32>()).load(Relaxed)
     }
 }
 
-/// The class's version tag, after making CPython assign one; 0 when it has none to give.
-///
-/// # Safety
-///
-/// `class` is a live type; attached.
-pub unsafe fn assigned_tag(class: *mut PyObject) -> u32 {
-    // SAFETY: an attribute lookup on a type is what assigns the tag; the name exists on every class.
-    unsafe {
-        let name = ffi::PyUnicode_InternFromString(c"__init__".as_ptr());
-        if name.is_null() {
-            ffi::PyErr_Clear();
-            return 0;
-        }
-        unsafe extern "C" {
-            fn _PyType_Lookup(class: *mut ffi::PyTypeObject, name: *mut PyObject) -> *mut PyObject;
-        }
-        _PyType_Lookup(class.cast(), name);
-        ffi::Py_DECREF(name);
-        version_tag(class)
-    }
-}
-
 impl ListShape {
+    /// The shape of an exact list; `None` for another object, and where an item cannot be referred to weakly.
+    pub fn of(list: &Bound<'_, PyAny>) -> Option<Self> {
+        let exact = list.cast_exact::<PyList>().ok()?;
+        let items: Option<Vec<_>> = exact.iter().map(|item| WeakReference::new(&item, None).ok()).collect();
+        Some(Self { list: Owned::of(list), items: items? })
+    }
+
     /// Whether the list is as it was.
-    ///
-    /// # Safety
-    ///
-    /// Attached.
     #[cfg(not(Py_GIL_DISABLED))]
     #[inline(always)]
-    pub unsafe fn fresh(&self) -> bool {
-        // SAFETY: an exact list kept alive by `self`; the GIL keeps its items in place while they are compared,
-        // and only addresses are compared.
+    pub fn fresh(&self, _attached: Python<'_>) -> bool {
+        // SAFETY: an exact list kept alive by `self`; the GIL, which the token shows to be held, keeps its items in
+        // place while they are compared, and only addresses are compared.
         unsafe {
             let list = self.list.as_ptr().cast::<ffi::PyListObject>();
             if (*list).ob_base.ob_size as usize != self.items.len() {
                 return false;
             }
             let items = (*list).ob_item;
-            self.items.iter().enumerate().all(|(index, item)| *items.add(index) == object::referent(item))
+            self.items.iter().enumerate().all(|(index, item)| *items.add(index) == item.referent())
         }
     }
 
     /// Whether the list is as it was.
-    ///
-    /// # Safety
-    ///
-    /// Attached.
     #[cfg(Py_GIL_DISABLED)]
-    pub unsafe fn fresh(&self) -> bool {
-        // SAFETY: an exact list kept alive by `self`; PyList_GetItemRef is atomic against other threads.
+    pub fn fresh(&self, _attached: Python<'_>) -> bool {
+        // SAFETY: an exact list kept alive by `self`; `PyList_GetItemRef` is atomic against other threads.
         unsafe {
             let list = self.list.as_ptr();
             if ffi::PyList_Size(list) as usize != self.items.len() {
@@ -197,7 +225,7 @@ impl ListShape {
                     ffi::PyErr_Clear();
                     return false;
                 }
-                let same = found == object::referent(item);
+                let same = found == item.referent();
                 ffi::Py_DECREF(found);
                 same
             })
@@ -209,45 +237,31 @@ impl Plan {
     /// Whether the level question may be answered here: the class and the epoch are what they were.
     #[inline(always)]
     pub fn gate_holds(&self) -> bool {
-        // SAFETY: the type is kept alive by the plan.
-        self.made_under.epoch == environment::epoch()
-            && unsafe { version_tag(self.types[0].0.as_ptr()) } == self.types[0].1
+        self.made_under.epoch == environment::epoch() && self.types[0].is_same()
     }
 
     /// Whether everything the plan was made from is as it was. Runs no foreign code.
-    ///
-    /// # Safety
-    ///
-    /// Attached.
     #[inline(always)]
-    pub unsafe fn fresh(&self) -> bool {
-        // SAFETY: attached.
-        unsafe { self.made_under.epoch == environment::epoch() && self.inputs_hold() }
+    pub fn fresh(&self, py: Python<'_>) -> bool {
+        self.made_under.epoch == environment::epoch() && self.inputs_hold(py)
     }
 
     /// Whether the plan serves a call that began in the epoch `since`: it is fresh, or was made since then and only
     /// other threads have changed something meanwhile.
-    ///
-    /// # Safety
-    ///
-    /// Attached.
-    pub unsafe fn serves(&self, since: u64) -> bool {
+    pub fn serves(&self, py: Python<'_>, since: u64) -> bool {
         let is_new = self.made_under.epoch >= since && self.made_under.serves_call();
-        // SAFETY: passed on.
-        (is_new || self.made_under.epoch == environment::epoch()) && unsafe { self.inputs_hold() }
+        (is_new || self.made_under.epoch == environment::epoch()) && self.inputs_hold(py)
     }
 
-    /// Whether what no epoch tells of is as it was.
+    /// Whether all is as it was that no epoch shows.
     #[inline(always)]
-    unsafe fn inputs_hold(&self) -> bool {
-        // SAFETY: types and lists are kept alive by the plan.
-        unsafe {
-            environment::unmoved()
-                && self.route.as_ref().is_none_or(|route| route.made_under.generation == pipeline::generation())
-                && self.types.iter().all(|(class, tag)| version_tag(class.as_ptr()) == *tag)
-                && self.words.iter().all(|word| word.holds())
-                && self.lists.iter().all(|list| list.fresh())
-        }
+    fn inputs_hold(&self, py: Python<'_>) -> bool {
+        environment::unmoved(py)
+            && self.route.as_ref().is_none_or(|route| route.made_under.generation == pipeline::generation())
+            && self.types.iter().all(ClassVersion::is_same)
+            // SAFETY: the plan keeps the objects and counters in which its words are.
+            && self.words.iter().all(|word| unsafe { word.holds() })
+            && self.lists.iter().all(|list| list.fresh(py))
     }
 
     /// Whether a record of this level could go the native way if files were open that its handlers open with it.
@@ -255,21 +269,17 @@ impl Plan {
         (self.opens_from..self.stock_from_if_open).contains(&u32::from(level))
     }
 
-    /// Asks the logger's own cache whether a level is enabled.
-    ///
-    /// # Safety
-    ///
-    /// Attached; `level` is an exact `int`; `gate` is its index among the stdlib levels, or larger.
+    /// Asks the logger's own cache whether a level, an exact `int`, is enabled; `gate` is its index among the stdlib
+    /// levels, or larger.
     #[inline(always)]
-    pub unsafe fn gate(&self, gate: usize, level: *mut PyObject) -> Gate {
+    pub fn gate(&self, gate: usize, level: Object<'_, '_>) -> Gate {
         if self.disabled {
             return Gate::Off;
         }
         let Some(cache) = &self.level_cache else { return Gate::Ask };
         #[cfg(not(Py_3_14))]
         {
-            // SAFETY: an exact dict kept alive by the plan.
-            let version = unsafe { environment::dict_version(cache.as_ptr()) };
+            let version = environment::dict_version(cache);
             if self.gates_version.load(Relaxed) == version {
                 match self.gates.get(gate).map_or(-1, |known| known.load(Relaxed)) {
                     1 => return Gate::On,
@@ -283,20 +293,19 @@ impl Plan {
                 self.gates_version.store(version, Relaxed);
             }
         }
-        // SAFETY: a live dict and an int: neither hash nor comparison runs Python code.
-        let found = unsafe { ffi::PyDict_GetItemWithError(cache.as_ptr(), level) };
+        // SAFETY: a live dict and an exact int of an attached thread: neither hash nor comparison runs Python code.
+        let found = unsafe { ffi::PyDict_GetItemWithError(cache.object().as_ptr(), level.as_ptr()) };
         // SAFETY: addresses of the two singletons.
-        let answer = unsafe {
-            if found == ffi::Py_True() {
-                Gate::On
-            } else if found == ffi::Py_False() {
-                Gate::Off
-            } else {
-                if found.is_null() && !ffi::PyErr_Occurred().is_null() {
-                    ffi::PyErr_Clear();
-                }
-                return Gate::Ask;
+        let (yes, no) = unsafe { (ffi::Py_True(), ffi::Py_False()) };
+        let answer = if found == yes {
+            Gate::On
+        } else if found == no {
+            Gate::Off
+        } else {
+            if found.is_null() {
+                object::clear_error(level.py());
             }
+            return Gate::Ask;
         };
         #[cfg(not(Py_3_14))]
         if let Some(known) = self.gates.get(gate) {

@@ -7,23 +7,21 @@
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicI8, AtomicU64};
 
-use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyType};
 
 use crate::interpreter::failure::Failure;
 use crate::interpreter::leaving::Stay;
 use crate::interpreter::names;
-use crate::interpreter::object::Owned;
-use crate::plans::adoption;
+use crate::interpreter::object::Object;
 use crate::plans::builder::{Builder, Lock};
-use crate::plans::environment::{self, MadeUnder};
+use crate::plans::environment::{self, MadeUnder, WatchableDict};
 use crate::plans::logging_globals::logging_globals;
 use crate::plans::needs::Needs;
 use crate::plans::plan::Plan;
-use crate::plans::python_half::{HALF, PythonHalf, aside, installed, own_reference, under_lock, weak_reference};
+use crate::plans::python_half::{HALF, PythonHalf, aside, installed, under_lock, weak_reference};
 use crate::plans::text_stream::StreamList;
-use crate::plans::{table, tries, watched};
+use crate::plans::{adoption, table, tries, watched};
 
 /// What [`make`] did.
 pub enum PlanOutcome {
@@ -44,23 +42,17 @@ impl From<Failure> for PlanOutcome {
     }
 }
 
-/// Makes the plan of `logger` for a call that began in the epoch `since`.
-///
-/// # Safety
-///
-/// `logger` is a live instance of `logging.Logger`; attached.
-pub unsafe fn make(logger: *mut PyObject, since: u64) -> PlanOutcome {
+/// Makes the plan of `logger`, an instance of `logging.Logger`, for a call that began in the epoch `since`.
+pub fn make(logger: Object<'_, '_>, since: u64) -> PlanOutcome {
     if !installed() || tries::given_up() {
         return PlanOutcome::NotNow;
     }
     let Some(half) = HALF.get() else { return PlanOutcome::NotNow };
     // The interpreter ends: making a plan runs Python code, from which this thread might not come back.
     let Some(_stay) = Stay::new() else { return PlanOutcome::NotNow };
-    // SAFETY: attached, live object.
-    let py = unsafe { Python::assume_attached() };
-    // SAFETY: a live object, as the caller says.
-    let logger = unsafe { Bound::from_borrowed_ptr(py, logger) };
-    let made = aside(|| {
+    let py = logger.py();
+    let logger = logger.to_owned();
+    let made = aside(py, || {
         // Mostly all handlers are known, and nobody has to wait. On free-threaded builds threads that begin to log at the
         // same time would make one plan after the other, each in the place of one that another thread is about to use.
         if !cfg!(Py_GIL_DISABLED)
@@ -71,8 +63,7 @@ pub unsafe fn make(logger: *mut PyObject, since: u64) -> PlanOutcome {
         adoption::await_orphans(py).map_err(|error| Failure::interrupted(py, error))?;
         under_lock(half, py, || {
             // Another thread may have made it while this one waited for the lock.
-            // SAFETY: attached.
-            if unsafe { table::serves(logger.as_ptr(), since) } {
+            if table::serves(py, logger.as_borrowed(), since) {
                 return Ok(PlanOutcome::Plan);
             }
             caught(|| make_locked(half, &logger)).map(|made| made.unwrap_or(PlanOutcome::NotNow))
@@ -86,22 +77,15 @@ fn caught(make: impl FnOnce() -> Result<Option<PlanOutcome>, Failure>) -> Result
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(make)).unwrap_or(Ok(Some(PlanOutcome::NotNow)))
 }
 
-/// Opens the files that a record of `level` opens, and makes the plan anew. What cannot be opened is stock logging's
-/// to report.
-///
-/// # Safety
-///
-/// As for [`make`].
-pub unsafe fn open_streams(logger: *mut PyObject, level: u16, since: u64) -> PlanOutcome {
+/// Opens the files that a record of `level` opens, and makes the plan again. A file that cannot be opened is stock
+/// logging's to report.
+pub fn open_streams(logger: Object<'_, '_>, level: u16, since: u64) -> PlanOutcome {
     let Some(half) = HALF.get() else { return PlanOutcome::NotNow };
-    // SAFETY: attached, a live object.
-    let (py, logger_object) = unsafe { (Python::assume_attached(), Owned::borrow(logger)) };
-    // SAFETY: kept by `logger_object`.
-    let argument = unsafe { Bound::from_borrowed_ptr(py, logger_object.as_ptr()) };
-    // Without the planning lock: `_open` may run code of others.
-    match aside(|| Ok(half.open_streams.bind(py).call1((argument, level))?)) {
-        // SAFETY: passed on.
-        Ok(_) => unsafe { make(logger, since) },
+    let py = logger.py();
+    // Held: `_open` may run code of others. Without the planning lock for the same reason.
+    let logger = logger.to_owned();
+    match aside(py, || Ok(half.open_streams.bind(py).call1((&logger, level))?)) {
+        Ok(_) => make(logger.as_borrowed(), since),
         Err(failure) => failure.into(),
     }
 }
@@ -153,11 +137,11 @@ fn make_once(half: &PythonHalf, logger: &Bound<'_, PyAny>, lock: Lock) -> Result
     };
     // Before it is looked at: a change from here on moves the epoch.
     watched::watch_loggers([logger.as_ptr() as usize]);
-    builder.class(&logger.get_type())?;
+    builder.class(&logger.get_type());
     let class_reason: String = half.classify_logger.bind(py).call1((logger.get_type(),))?.extract()?;
     builder.note(u32::from(!class_reason.is_empty()), &class_reason);
     builder.note(u32::from(!globals.reason.is_empty()), &globals.reason);
-    builder.class(half.record_class.bind(py).cast::<PyType>().map_err(PyErr::from)?)?;
+    builder.class(half.record_class.bind(py).cast::<PyType>().map_err(PyErr::from)?);
     builder.instance(logger)?;
     if !builder.chain(logger)? {
         return Ok(None);
@@ -170,7 +154,7 @@ fn make_once(half: &PythonHalf, logger: &Bound<'_, PyAny>, lock: Lock) -> Result
     let Some(name) = name else { return Ok(Some(PlanOutcome::NotNow)) };
     let disabled = logger.getattr("disabled")?.is_truthy()?;
     let gate_open = builder.gate_is_stock && !class_reason.contains(names::IS_ENABLED_FOR);
-    let level_cache = logger.getattr("_cache").ok().filter(|cache| cache.is_exact_instance_of::<PyDict>());
+    let level_cache = logger.getattr("_cache").ok().and_then(|cache| cache.cast_into_exact::<PyDict>().ok());
     let (opens_from, stock_from_if_open) = (builder.opens_from, builder.stock_from);
     if opens_from < stock_from_if_open {
         builder.stock_above(opens_from, "a file is opened with its first record");
@@ -187,7 +171,7 @@ fn make_once(half: &PythonHalf, logger: &Bound<'_, PyAny>, lock: Lock) -> Result
         logger: own as usize,
         made_under: under,
         disabled: disabled && gate_open,
-        level_cache: level_cache.filter(|_| gate_open).map(|cache| own_reference(&cache)),
+        level_cache: level_cache.filter(|_| gate_open).map(|cache| WatchableDict::of(&cache)),
         gates_version: AtomicU64::new(0),
         gates: [const { AtomicI8::new(-1) }; 5],
         types: builder.types,
@@ -202,7 +186,6 @@ fn make_once(half: &PythonHalf, logger: &Bound<'_, PyAny>, lock: Lock) -> Result
         kept: builder.kept,
     };
     let reference = weak_reference(logger)?;
-    // SAFETY: attached.
-    unsafe { table::put(plan, reference) };
+    table::put(py, plan, reference);
     Ok(Some(PlanOutcome::Plan))
 }

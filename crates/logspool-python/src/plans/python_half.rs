@@ -3,13 +3,12 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::interpreter::failure::Failure;
 use crate::interpreter::leaving::Stay;
-use crate::interpreter::object::{ErrorKept, Owned};
+use crate::interpreter::object::{ErrorKept, Owned, WeakReference};
 use crate::plans::environment;
 
 /// What `python/logspool/_adopt.py` offers.
@@ -34,6 +33,7 @@ pub struct PythonHalf {
     pub forget: Py<PyAny>,
 }
 
+/// What `set_python_half` remembers.
 pub static HALF: OnceLock<PythonHalf> = OnceLock::new();
 
 /// Remembers the Python half. The first call counts.
@@ -56,27 +56,22 @@ pub fn installed() -> bool {
 }
 
 /// A weak reference that removes plan and state of its object when that dies.
-pub fn weak_reference(object: &Bound<'_, PyAny>) -> PyResult<Owned> {
-    let forget = HALF.get().map_or(std::ptr::null_mut(), |half| half.forget.as_ptr());
-    // SAFETY: a live object; null means no callback.
-    unsafe { Owned::steal(ffi::PyWeakref_NewRef(object.as_ptr(), forget)) }.ok_or_else(|| PyErr::fetch(object.py()))
-}
-
-/// A weak reference without a callback: one per object, shared.
-pub fn plain_weak_reference(object: &Bound<'_, PyAny>) -> Option<Owned> {
-    // SAFETY: a live object.
-    let reference = unsafe { Owned::steal(ffi::PyWeakref_NewRef(object.as_ptr(), std::ptr::null_mut())) };
-    if reference.is_none() {
-        // SAFETY: attached. Not every object can be referred to weakly.
-        unsafe { ffi::PyErr_Clear() };
-    }
-    reference
+///
+/// # Errors
+///
+/// The object cannot be referred to weakly.
+pub fn weak_reference(object: &Bound<'_, PyAny>) -> PyResult<WeakReference> {
+    let forget = HALF.get().map(|half| half.forget.bind(object.py()));
+    WeakReference::new(object, forget)
 }
 
 /// Runs what may raise beside the error that is set, which a logging call must not lose.
-pub fn aside<T>(act: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
-    // SAFETY: attached: called inside logging calls.
-    let kept = unsafe { ErrorKept::take() };
+///
+/// # Errors
+///
+/// As `act`.
+pub fn aside<T>(py: Python<'_>, act: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    let kept = ErrorKept::take(py);
     let result = act();
     if let Err(Failure::Raised) = result {
         std::mem::forget(kept);
@@ -104,7 +99,7 @@ pub fn then_unlock<T>(
     act: impl FnOnce() -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let result = act();
-    aside(|| Ok(half.lock.bind(py).call_method0("release")?))?;
+    aside(py, || Ok(half.lock.bind(py).call_method0("release")?))?;
     result
 }
 
@@ -117,38 +112,24 @@ pub fn set_own_classes(classes: Owned) {
 }
 
 /// Whether the handler queues by itself, without `install()`.
-///
-/// # Safety
-///
-/// `handler` is live; attached.
-pub unsafe fn stands_alone(handler: *mut PyObject) -> bool {
-    // SAFETY: a live object and a tuple of classes.
-    OWN_CLASSES.get().is_some_and(|classes| unsafe {
-        let answer = ffi::PyObject_IsInstance(handler, classes.as_ptr());
-        if answer < 0 {
-            ffi::PyErr_Clear();
-        }
-        answer == 1
-    })
+pub fn stands_alone(handler: &Bound<'_, PyAny>) -> bool {
+    OWN_CLASSES.get().is_some_and(|classes| handler.is_instance(&classes.bind(handler.py())).unwrap_or(false))
 }
 
 /// `logging.LogRecord`, once connected.
-pub fn record_class() -> Option<*mut PyObject> {
-    HALF.get().map(|half| half.record_class.as_ptr())
+pub fn record_class() -> Option<&'static Py<PyAny>> {
+    HALF.get().map(|half| &half.record_class)
 }
 
-/// Runs `act` under the planning lock. `Stock`: it raised an `Exception`, or the interpreter ends.
-pub fn locked<T>(act: impl FnOnce(&PythonHalf, Python<'_>) -> PyResult<T>) -> Result<T, Failure> {
+/// Runs `act` under the planning lock.
+///
+/// # Errors
+///
+/// `Stock`: it raised an `Exception`, or the interpreter ends.
+pub fn locked<T>(py: Python<'_>, act: impl FnOnce(&PythonHalf) -> PyResult<T>) -> Result<T, Failure> {
     let half = HALF.get().ok_or(Failure::Stock)?;
     let _stay = Stay::new().ok_or(Failure::Stock)?;
-    // SAFETY: attached: called inside logging calls.
-    let py = unsafe { Python::assume_attached() };
-    aside(|| under_lock(half, py, || Ok(act(half, py)?)))
-}
-
-pub fn own_reference(object: &Bound<'_, PyAny>) -> Owned {
-    // SAFETY: a live object, attached.
-    unsafe { Owned::borrow(object.as_ptr()) }
+    aside(py, || under_lock(half, py, || Ok(act(half)?)))
 }
 
 /// Longest chain of parents that is followed; a longer one is a loop.

@@ -5,19 +5,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use logspool::definition::{RouteDefinition, Target};
 use logspool::format::{Format, RenderState};
 use logspool::pipeline;
-use pyo3::ffi::{self, PyObject};
+use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyList;
 
 use crate::interpreter::failure::{self, Failure};
 use crate::interpreter::names::names;
-use crate::interpreter::object::{self, Owned};
+use crate::interpreter::object::{self, Object, Owned};
 use crate::plans::format_parts::FormatParts;
 use crate::plans::ids::{format_id, route_id};
 use crate::plans::logging_globals::{LoggingGlobals, logging_globals};
 use crate::plans::needs::Needs;
 use crate::plans::plan::ListShape;
-use crate::plans::python_half::{MOST_PARENTS, locked, own_reference, plain_weak_reference};
+use crate::plans::python_half::{MOST_PARENTS, locked};
 use crate::plans::watched;
 
 /// What is known about the records of one handler, under one generation.
@@ -74,68 +73,77 @@ impl Reading {
         Self { generation, globals, format, matters, compiled, render: Mutex::default(), names: Mutex::default() }
     }
 
-    /// Sets the attributes that formatting leaves on a record.
-    pub unsafe fn leave_texts(&self, record: *mut PyObject, time: i64, message: &Owned) -> Result<(), Failure> {
-        // SAFETY: live objects, attached; the record's class has the stock `__setattr__`.
-        unsafe {
-            let mut asctime = Vec::new();
-            let shows_time = {
-                let mut state = self.render.lock().unwrap_or_else(PoisonError::into_inner);
-                self.compiled.push_asctime(time, &mut state, &mut asctime)
-            };
-            if ffi::PyObject_SetAttr(record, names().message.as_ptr(), message.as_ptr()) < 0 {
-                return Err(failure::failure());
-            }
-            if shows_time {
+    /// Sets the attributes that formatting leaves on a record, whose class has the stock `__setattr__`.
+    ///
+    /// # Errors
+    ///
+    /// Where that raised.
+    pub fn leave_texts(&self, record: Object<'_, '_>, time: i64, message: &Owned) -> Result<(), Failure> {
+        let py = record.py();
+        let set = |name: &Owned, value: &Owned| {
+            // SAFETY: live objects of an attached thread.
+            let failed = unsafe { ffi::PyObject_SetAttr(record.as_ptr(), name.as_ptr(), value.as_ptr()) } < 0;
+            if failed { Err(Failure::of_error(py)) } else { Ok(()) }
+        };
+        let mut asctime = Vec::new();
+        let shows_time = {
+            let mut state = self.render.lock().unwrap_or_else(PoisonError::into_inner);
+            self.compiled.push_asctime(time, &mut state, &mut asctime)
+        };
+        set(&names().message, message)?;
+        if shows_time {
+            // SAFETY: as many bytes as counted; a new reference, or null with an error set.
+            let text = unsafe {
                 let text = ffi::PyUnicode_DecodeUTF8(asctime.as_ptr().cast(), asctime.len() as isize, std::ptr::null());
-                let text = Owned::steal(text).ok_or_else(|| failure::failure())?;
-                if ffi::PyObject_SetAttr(record, names().asctime.as_ptr(), text.as_ptr()) < 0 {
-                    return Err(failure::failure());
-                }
-            }
-            Ok(())
+                Owned::steal(text)
+            };
+            set(&names().asctime, &text.ok_or_else(|| Failure::of_error(py))?)?;
         }
+        Ok(())
     }
 
-    pub unsafe fn name(
+    /// What is known of a logger's name: the route of its records, and whether the handler is their last stop.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Stock`] for one name too many, and where the core's table of routes is full.
+    pub fn name(
         &self,
-        handler: *mut PyObject,
-        name: *mut PyObject,
+        handler: Object<'_, '_>,
+        name: Object<'_, '_>,
         sink: u32,
         epoch: u64,
     ) -> Result<Arc<LoggerName>, Failure> {
-        // SAFETY: live objects, attached. The lock is not held across Python code.
-        unsafe {
-            {
-                let known = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-                let found = known.iter().find(|known| known.object.as_ptr() == name);
-                if let Some(found) = found.filter(|found| found.epoch == epoch) {
-                    return Ok(found.clone());
-                }
-                if found.is_none() && known.len() == MOST_NAMES {
-                    return Err(Failure::Stock);
+        {
+            let known = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+            let found = known.iter().find(|known| known.object.as_ptr() == name.as_ptr());
+            if let Some(found) = found.filter(|found| found.epoch == epoch) {
+                return Ok(found.clone());
+            }
+            if found.is_none() && known.len() == MOST_NAMES {
+                return Err(Failure::Stock);
+            }
+        }
+        // The lock is not held across Python code.
+        let logger = object::text(name).ok_or(Failure::Stock)?.to_owned();
+        let last_stop = failure::unless_stock(last_stop(&handler, &logger))?.flatten();
+        let definition =
+            RouteDefinition { logger, targets: vec![Target { sink, format: self.format.0, min_level: 0 }] };
+        let route = route_id(definition).ok_or(Failure::Stock)?;
+        let made = Arc::new(LoggerName { object: Owned::of(&name), epoch, route, last_stop });
+        let old = {
+            let mut known = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+            match known.iter_mut().find(|known| known.object.as_ptr() == name.as_ptr()) {
+                Some(old) => Some(std::mem::replace(old, made.clone())),
+                None => {
+                    known.push(made.clone());
+                    None
                 }
             }
-            let logger = object::text(name).ok_or(Failure::Stock)?.to_owned();
-            let last_stop = failure::unless_stock(last_stop(handler, &logger))?.flatten();
-            let definition =
-                RouteDefinition { logger, targets: vec![Target { sink, format: self.format.0, min_level: 0 }] };
-            let route = route_id(definition).ok_or(Failure::Stock)?;
-            let made = Arc::new(LoggerName { object: Owned::borrow(name), epoch, route, last_stop });
-            let old = {
-                let mut known = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-                match known.iter_mut().find(|known| known.object.as_ptr() == name) {
-                    Some(old) => Some(std::mem::replace(old, made.clone())),
-                    None => {
-                        known.push(made.clone());
-                        None
-                    }
-                }
-            };
-            // Without the lock: it may be the last to hold a list of handlers.
-            drop(old);
-            Ok(made)
-        }
+        };
+        // Without the lock: it may be the last to hold a list of handlers.
+        drop(old);
+        Ok(made)
     }
 }
 
@@ -144,16 +152,16 @@ impl Reading {
 /// # Errors
 ///
 /// `Stock` when its lines are made in the caller.
-pub fn reading(parts: &FormatParts, terminator: &str, descriptions: u64) -> Result<Reading, Failure> {
+pub fn reading(py: Python<'_>, parts: &FormatParts, terminator: &str, descriptions: u64) -> Result<Reading, Failure> {
     let generation = pipeline::generation();
-    let globals = locked(|half, py| logging_globals(half, py, descriptions))?;
+    let globals = locked(py, |half| logging_globals(half, py, descriptions))?;
     // A record does not keep the nanoseconds from which `relativeCreated` came.
     if !globals.reason.is_empty() || parts.mentions("relativeCreated") {
         return Err(Failure::Stock);
     }
     let spec = parts.spec(&globals, terminator);
     let compiled = Format::compile(&spec).map_err(|_| Failure::Stock)?;
-    let format = format_id(spec).map_err(|_| Failure::Stock)?;
+    let format = format_id(py, spec).map_err(|_| Failure::Stock)?;
     if format.1.fields.is_some() || pipeline::generation() != generation {
         return Err(Failure::Stock);
     }
@@ -171,8 +179,9 @@ pub fn reading(parts: &FormatParts, terminator: &str, descriptions: u64) -> Resu
 /// # Errors
 ///
 /// As for [`locked`].
-pub fn last_stop(handler: *mut PyObject, name: &str) -> Result<Option<Vec<ListShape>>, Failure> {
-    locked(|_, py| {
+pub fn last_stop(handler: &Bound<'_, PyAny>, name: &str) -> Result<Option<Vec<ListShape>>, Failure> {
+    let py = handler.py();
+    locked(py, |_| {
         let class = py.import("logging")?.getattr("Logger")?;
         let root = class.getattr("root")?;
         let mut logger = match root.getattr("name")?.extract::<String>()? {
@@ -180,14 +189,8 @@ pub fn last_stop(handler: *mut PyObject, name: &str) -> Result<Option<Vec<ListSh
             _ => class.getattr("manager")?.getattr("loggerDict")?.get_item(name)?,
         };
         let mut lists = Vec::new();
-        let mut add = |list: &Bound<'_, PyAny>| {
-            let Ok(exact) = list.cast_exact::<PyList>() else { return false };
-            let items: Option<Vec<Owned>> = exact.iter().map(|item| plain_weak_reference(&item)).collect();
-            items.map(|items| lists.push(ListShape { list: own_reference(list), items })).is_some()
-        };
-        // SAFETY: a live handler; attached.
-        let own = unsafe { Bound::from_borrowed_ptr(py, handler) };
-        let filters = own.getattr("filters")?;
+        let mut add = |list: &Bound<'_, PyAny>| ListShape::of(list).map(|shape| lists.push(shape)).is_some();
+        let filters = handler.getattr("filters")?;
         let mut alone = add(&filters) && filters.is_empty()?;
         let mut found = 0;
         for _ in 0..MOST_PARENTS {
@@ -195,7 +198,7 @@ pub fn last_stop(handler: *mut PyObject, name: &str) -> Result<Option<Vec<ListSh
             let (handlers, filters) = (logger.getattr("handlers")?, logger.getattr("filters")?);
             alone &= add(&handlers) && add(&filters) && filters.is_empty()?;
             for other in handlers.try_iter()? {
-                alone &= other?.is(&own);
+                alone &= other?.is(handler);
                 found += 1;
             }
             let parent = logger.getattr("parent")?;

@@ -9,14 +9,14 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-use pyo3::ffi::PyObject;
+use pyo3::prelude::*;
 
-use crate::interpreter::object::Owned;
+use crate::interpreter::object::{Object, WeakReference};
 use crate::plans::plan::{Counts, Plan};
 use crate::plans::text_stream::{StreamList, TextStream};
 
 struct PlanTable {
-    plans: HashMap<usize, (Arc<Plan>, Owned)>,
+    plans: HashMap<usize, (Arc<Plan>, WeakReference)>,
     /// Weak reference to logger address, to find what died.
     by_reference: HashMap<usize, usize>,
     counts: HashMap<String, &'static Counts>,
@@ -37,7 +37,7 @@ fn slot_of(logger: usize) -> usize {
 #[cfg(not(Py_GIL_DISABLED))]
 mod cache {
     //! One cache for the process, guarded by the GIL. It borrows from the table; entries leave with their plans.
-    use super::{CACHED, Plan, slot_of};
+    use super::{CACHED, Plan, Python, slot_of};
     use std::cell::UnsafeCell;
 
     pub struct ProcessCache(UnsafeCell<[(usize, *const Plan); CACHED]>);
@@ -49,29 +49,29 @@ mod cache {
     pub type Reference = *const Plan;
 
     #[inline(always)]
-    pub unsafe fn find(logger: usize) -> Option<Reference> {
-        // SAFETY: GIL held; one read.
+    pub fn find(_attached: Python<'_>, logger: usize) -> Option<Reference> {
+        // SAFETY: the token shows that the GIL is held; one read.
         let (key, plan) = unsafe { (*CACHE.0.get())[slot_of(logger)] };
         (key == logger).then_some(plan)
     }
 
-    pub unsafe fn put(logger: usize, plan: &Reference) {
-        // SAFETY: GIL held; one write.
+    pub fn put(_attached: Python<'_>, logger: usize, plan: &Reference) {
+        // SAFETY: the token shows that the GIL is held; one write.
         unsafe { (*CACHE.0.get())[slot_of(logger)] = (logger, *plan) };
     }
 
-    pub unsafe fn clear() {
-        // SAFETY: GIL held.
+    pub fn clear(_attached: Python<'_>) {
+        // SAFETY: the token shows that the GIL is held; one write.
         unsafe { *CACHE.0.get() = [(0, std::ptr::null()); CACHED] };
     }
 
-    pub unsafe fn tidy() {}
+    pub fn tidy(_attached: Python<'_>) {}
 }
 
 #[cfg(Py_GIL_DISABLED)]
 mod cache {
     //! One cache per thread. It holds what it caches, and is void when the table changed since.
-    use super::{CACHED, Plan, slot_of};
+    use super::{CACHED, Plan, Python, slot_of};
     use std::cell::RefCell;
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::sync::{Arc, Mutex, PoisonError};
@@ -98,14 +98,14 @@ mod cache {
     }
 
     /// Drops what ended threads left.
-    pub unsafe fn tidy() {
+    pub fn tidy(_attached: Python<'_>) {
         let left = std::mem::take(&mut *LEFT.lock().unwrap_or_else(PoisonError::into_inner));
         drop(left);
     }
 
     pub type Reference = Arc<Plan>;
 
-    pub unsafe fn find(logger: usize) -> Option<Reference> {
+    pub fn find(_attached: Python<'_>, logger: usize) -> Option<Reference> {
         // Acquire pairs with the Release in `clear`: a plan put into the table before is seen after.
         let changes = CHANGES.load(Ordering::Acquire);
         CACHE
@@ -128,7 +128,7 @@ mod cache {
             .flatten()
     }
 
-    pub unsafe fn put(logger: usize, plan: &Reference) {
+    pub fn put(_attached: Python<'_>, logger: usize, plan: &Reference) {
         let _ = CACHE.try_with(|cache| {
             let old = cache
                 .try_borrow_mut()
@@ -140,7 +140,7 @@ mod cache {
 
     /// Other threads let go what they cached with their next call; this one at once, because a handler may be
     /// dropped next, and plans hold the lists that hold handlers.
-    pub unsafe fn clear() {
+    pub fn clear(_attached: Python<'_>) {
         CHANGES.fetch_add(1, Ordering::Release);
         let gone: Option<Vec<_>> = CACHE
             .try_with(|cache| {
@@ -155,34 +155,26 @@ mod cache {
 
 pub use cache::Reference;
 
-/// The plan of a logger, if there is one, fresh or not.
-///
-/// # Safety
-///
-/// Attached. On GIL builds the result is valid until foreign code runs or the thread detaches.
+/// The plan of a logger, if there is one, fresh or not. On GIL builds the result is valid until foreign code runs or the
+/// thread detaches.
 #[inline(always)]
-pub unsafe fn find(logger: *mut PyObject) -> Option<Reference> {
-    // SAFETY: attached.
-    match unsafe { cache::find(logger as usize) } {
+pub fn find(py: Python<'_>, logger: Object<'_, '_>) -> Option<Reference> {
+    let logger = logger.as_ptr() as usize;
+    match cache::find(py, logger) {
         Some(plan) => Some(plan),
-        // SAFETY: attached.
-        None => unsafe { find_in_table(logger as usize) },
+        None => find_in_table(py, logger),
     }
 }
 
 /// Whether the logger has a plan that serves a call which began in the epoch `since`.
-///
-/// # Safety
-///
-/// Attached.
-pub unsafe fn serves(logger: *mut PyObject, since: u64) -> bool {
-    // SAFETY: attached; nothing foreign runs.
-    unsafe { find(logger).is_some_and(|plan| (*plan).serves(since)) }
+pub fn serves(py: Python<'_>, logger: Object<'_, '_>, since: u64) -> bool {
+    // SAFETY: just found, and nothing foreign runs.
+    find(py, logger).is_some_and(|plan| unsafe { (*plan).serves(py, since) })
 }
 
 #[cold]
 #[inline(never)]
-unsafe fn find_in_table(logger: usize) -> Option<Reference> {
+fn find_in_table(py: Python<'_>, logger: usize) -> Option<Reference> {
     let plan = {
         let table = TABLE.lock().expect("no panic happens while it is held");
         let (plan, _) = table.as_ref()?.plans.get(&logger)?;
@@ -194,8 +186,7 @@ unsafe fn find_in_table(logger: usize) -> Option<Reference> {
     };
     // Without the lock: what has its place in the cache now may be the last to hold its handlers, whose end comes back
     // to the table.
-    // SAFETY: attached.
-    unsafe { cache::put(logger, &plan) };
+    cache::put(py, logger, &plan);
     Some(plan)
 }
 
@@ -231,25 +222,30 @@ impl Lender {
     ///
     /// # Safety
     ///
-    /// Attached. The result is valid until foreign code runs or the thread detaches.
+    /// `borrowed` is of a route of the plan that `self` remembers. The result is not used once foreign code has run or
+    /// the thread was detached.
     #[inline(always)]
-    pub unsafe fn streams<'a>(&self, borrowed: StreamList) -> &'a [TextStream] {
+    pub unsafe fn streams<'a>(&self, py: Python<'_>, borrowed: StreamList) -> &'a [TextStream] {
         #[cfg(not(Py_GIL_DISABLED))]
         if REMOVALS.load(Relaxed) != self.removals {
-            // SAFETY: attached.
-            return unsafe { self.streams_now() };
+            // SAFETY: used as the caller says.
+            return unsafe { self.streams_now(py) };
         }
+        let _ = py;
         // SAFETY: no plan was removed since the route was copied, or the caller holds the plan.
         unsafe { borrowed.as_slice() }
     }
 
+    /// # Safety
+    ///
+    /// The result is not used once foreign code has run or the thread was detached.
     #[cfg(not(Py_GIL_DISABLED))]
     #[cold]
     #[inline(never)]
-    unsafe fn streams_now<'a>(&self) -> &'a [TextStream] {
-        // SAFETY: attached; the plan that is in the table holds its streams.
+    unsafe fn streams_now<'a>(&self, py: Python<'_>) -> &'a [TextStream] {
+        // SAFETY: the plan that is in the table holds its streams, and stays there until foreign code runs.
         unsafe {
-            let plan = find_in_table(self.logger);
+            let plan = find_in_table(py, self.logger);
             plan.and_then(|plan| (*plan).route).map_or(&[], |route| route.streams.as_slice())
         }
     }
@@ -257,54 +253,39 @@ impl Lender {
 
 /// Puts a plan in place of the logger's old one. `reference` is a weak reference to the logger, made with
 /// [`crate::plans::planning`]'s callback.
-///
-/// # Safety
-///
-/// Attached.
-pub unsafe fn put(plan: Plan, reference: Owned) {
+pub fn put(py: Python<'_>, plan: Plan, reference: WeakReference) {
     let logger = plan.logger;
     let gone = {
         let mut table = TABLE.lock().expect("no panic happens while it is held");
         let table = table.get_or_insert_with(PlanTable::new);
-        table.by_reference.insert(reference.as_ptr() as usize, logger);
+        table.by_reference.insert(reference.address(), logger);
         let old = table.plans.insert(logger, (Arc::new(plan), reference));
         if let Some((_, reference)) = &old {
-            table.by_reference.remove(&(reference.as_ptr() as usize));
+            table.by_reference.remove(&reference.address());
         }
         old
     };
     REMOVALS.fetch_add(1, Relaxed);
-    // SAFETY: attached. The cache must not point to the old plan when that is dropped.
-    unsafe {
-        cache::clear();
-        cache::tidy();
-    }
+    // The cache must not point to the old plan when that is dropped.
+    cache::clear(py);
+    cache::tidy(py);
     drop(gone);
 }
 
 /// Removes the plan whose logger died.
-///
-/// # Safety
-///
-/// Attached.
-pub unsafe fn forget(reference: *mut PyObject) {
+pub fn forget(reference: &Bound<'_, PyAny>) {
     let gone = {
         let mut table = TABLE.lock().expect("no panic happens while it is held");
         let Some(table) = table.as_mut() else { return };
-        table.by_reference.remove(&(reference as usize)).and_then(|logger| table.plans.remove(&logger))
+        table.by_reference.remove(&(reference.as_ptr() as usize)).and_then(|logger| table.plans.remove(&logger))
     };
     REMOVALS.fetch_add(1, Relaxed);
-    // SAFETY: attached.
-    unsafe { cache::clear() };
+    cache::clear(reference.py());
     drop(gone);
 }
 
 /// Removes all plans: what they keep alive (lists of handlers, streams) may go.
-///
-/// # Safety
-///
-/// Attached.
-pub unsafe fn forget_all() {
+pub fn forget_all(py: Python<'_>) {
     let gone = {
         let mut table = TABLE.lock().expect("no panic happens while it is held");
         let Some(table) = table.as_mut() else { return };
@@ -312,8 +293,7 @@ pub unsafe fn forget_all() {
         std::mem::take(&mut table.plans)
     };
     REMOVALS.fetch_add(1, Relaxed);
-    // SAFETY: attached.
-    unsafe { cache::clear() };
+    cache::clear(py);
     drop(gone);
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use pyo3::ffi::{self, PyObject};
+use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
@@ -27,16 +27,16 @@ pub struct TextStream {
     pub after: Option<u32>,
 }
 
-// SAFETY: addresses only; who reads through them holds the objects and is attached.
+// SAFETY: addresses only; reading through them asks the caller to hold the objects and to be attached.
 unsafe impl Send for TextStream {}
 
-// SAFETY: as above.
+// SAFETY: an address that nobody changes.
 unsafe impl Sync for TextStream {}
 
-// SAFETY: an address only; who reads through it says that its owner lives.
+// SAFETY: an address only; `as_slice` asks the caller that its owner lives.
 unsafe impl Send for StreamList {}
 
-// SAFETY: as above.
+// SAFETY: an address that nobody changes.
 unsafe impl Sync for StreamList {}
 
 impl StreamList {
@@ -93,15 +93,10 @@ impl Word {
 }
 
 /// Whether the object is an exact `io.TextIOWrapper`: no code of others answers for it.
-///
-/// # Safety
-///
-/// `object` is live.
-pub unsafe fn is_text_stream(py: Python<'_>, object: *mut PyObject) -> bool {
+pub fn is_text_stream(object: &Bound<'_, PyAny>) -> bool {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    let class = CLASS.get_or_try_init(py, || {
-        PyResult::Ok(py.import("io")?.getattr("TextIOWrapper")?.cast_into::<PyType>()?.unbind())
+    let class = CLASS.get_or_try_init(object.py(), || {
+        PyResult::Ok(object.py().import("io")?.getattr("TextIOWrapper")?.cast_into::<PyType>()?.unbind())
     });
-    // SAFETY: a live object.
-    class.is_ok_and(|class| unsafe { ffi::Py_TYPE(object).cast() } == class.as_ptr())
+    class.is_ok_and(|class| object.get_type().is(class))
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::ffi::{self, PyObject};
 
-use crate::interpreter::object;
+use crate::interpreter::object::{self, Object};
 use crate::plans::environment;
 
 /// An object that plans depend on.
@@ -100,8 +100,9 @@ pub fn forget_all() {
     }
 }
 
-pub fn watched(object: *mut PyObject) -> Option<Watched> {
-    with_watched(|watched| watched.get(&(object as usize)).cloned())
+/// What is known of an object that plans may depend on.
+pub fn watched(object: Object<'_, '_>) -> Option<Watched> {
+    with_watched(|watched| watched.get(&(object.as_ptr() as usize)).cloned())
 }
 
 /// What an assignment to an attribute makes stale.
@@ -133,11 +134,9 @@ pub fn make_stale(object: &Watched, effect: Effect) {
     environment::move_plans();
 }
 
-pub fn effect(watched: &Watched, object: *mut PyObject, name: *mut PyObject) -> Effect {
-    // SAFETY: a live object that is checked to be a str.
-    let Some(text) = (unsafe { if ffi::PyUnicode_Check(name) == 0 { None } else { object::text(name) } }) else {
-        return Effect::Nothing;
-    };
+/// What an assignment to the attribute `name` of a watched object makes stale.
+pub fn effect(watched: &Watched, object: Object<'_, '_>, name: Object<'_, '_>) -> Effect {
+    let Some(text) = object::text(name) else { return Effect::Nothing };
     let (effect, of_hidden) = match watched {
         Watched::Logger => (effect_on_logger(text), Effect::Plans),
         Watched::Part(_) => (effect_on_part(text), Effect::Changed),
@@ -174,10 +173,11 @@ fn effect_on_part(name: &str) -> Option<Effect> {
     }
 }
 
-fn hides_attribute(object: *mut PyObject, name: *mut PyObject) -> bool {
+/// Whether an attribute of that name, a `str`, hides one of the object's class.
+fn hides_attribute(object: Object<'_, '_>, name: Object<'_, '_>) -> bool {
     unsafe extern "C" {
         fn _PyType_Lookup(class: *mut ffi::PyTypeObject, name: *mut PyObject) -> *mut PyObject;
     }
-    // SAFETY: a live type and str; the result is only compared with null.
-    unsafe { !_PyType_Lookup(ffi::Py_TYPE(object), name).is_null() }
+    // SAFETY: a live type and str of an attached thread; the result is only compared with null.
+    unsafe { !_PyType_Lookup(object::class_of(object), name.as_ptr()).is_null() }
 }

@@ -10,7 +10,6 @@ use std::time::Duration;
 use logspool::pool::Jobs;
 use logspool::pool::metrics::PoolReading;
 use pyo3::exceptions::PyRuntimeError;
-use pyo3::ffi;
 use pyo3::prelude::*;
 
 use super::job::Job;
@@ -18,7 +17,7 @@ use super::shared::Shared;
 use super::wishes::Wishes;
 use crate::interpreter::leaving;
 use crate::interpreter::names::names;
-use crate::interpreter::object::{self, Owned};
+use crate::interpreter::object::{Object, Owned, WeakReference};
 use crate::interpreter::waiting::{self, Deadline};
 
 /// The native half of `logspool.pool.Pool`.
@@ -33,7 +32,7 @@ pub struct PoolCore {
 }
 
 /// A weak reference to an asyncio event loop, and the way to it.
-struct LastLoop(Owned, Owned);
+struct LastLoop(WeakReference, Owned);
 
 impl Drop for PoolCore {
     fn drop(&mut self) {
@@ -116,27 +115,23 @@ impl PoolCore {
     /// # Errors
     ///
     /// What the Python half raises.
-    pub fn way_to(slf: Borrowed<'_, '_, Self>, asyncio_loop: &Owned) -> PyResult<Owned> {
-        let fetched = || PyErr::fetch(slf.py());
+    pub fn way_to(slf: Borrowed<'_, '_, Self>, asyncio_loop: Object<'_, '_>) -> PyResult<Owned> {
+        let py = slf.py();
         // Never waited for: in a forked child nobody might be left to unlock it.
         let last_loop = || slf.get().last_loop.try_lock();
-        // SAFETY: live objects, attached.
-        unsafe {
-            if let Ok(found) = last_loop()
-                && let Some(LastLoop(reference, event_loop)) = &*found
-                && object::referent(reference) == asyncio_loop.as_ptr()
-            {
-                return Ok(Owned::lent(event_loop.as_ptr()));
-            }
-            let way = leaving::method_of_one(slf.as_ptr(), names().event_loop_of.as_ptr(), asyncio_loop.as_ptr());
-            let way = Owned::steal(way).ok_or_else(fetched)?;
-            let reference = ffi::PyWeakref_NewRef(asyncio_loop.as_ptr(), ptr::null_mut());
-            let reference = Owned::steal(reference).ok_or_else(fetched)?;
-            let for_job = Owned::lent(way.as_ptr());
-            let before = last_loop().ok().and_then(|mut place| place.replace(LastLoop(reference, way)));
-            drop(before);
-            Ok(for_job)
+        if let Ok(found) = last_loop()
+            && let Some(LastLoop(reference, event_loop)) = &*found
+            && reference.referent() == asyncio_loop.as_ptr()
+        {
+            return Ok(Owned::lent(&event_loop.bind(py)));
         }
+        let way = leaving::method_of_one(slf.as_any().as_borrowed(), &names().event_loop_of, asyncio_loop);
+        let way = way.ok_or_else(|| PyErr::fetch(py))?;
+        let reference = WeakReference::new(&asyncio_loop, None)?;
+        let for_job = Owned::lent(&way.bind(py));
+        let before = last_loop().ok().and_then(|mut place| place.replace(LastLoop(reference, way)));
+        drop(before);
+        Ok(for_job)
     }
 
     /// Returns what was there before, which is never freed: others may be reading it.

@@ -46,8 +46,7 @@ pub fn add(class: &Bound<'_, PyType>, name: &'static CStr, function: Function, d
 pub fn replace(class: &Bound<'_, PyType>, name: &'static CStr, function: Function) -> PyResult<Owned> {
     let stock = class.getattr(name)?;
     define(class, name, function, documentation(&stock))?;
-    // SAFETY: a live object, attached.
-    Ok(unsafe { Owned::borrow(stock.as_ptr()) })
+    Ok(Owned::of(&stock))
 }
 
 /// `doc` lives for good, as CPython asks.

@@ -31,8 +31,6 @@ mod worker;
 
 use pyo3::prelude::*;
 
-use crate::interpreter::object::Owned;
-
 pub use self::completions::Completions;
 pub use self::core::PoolCore;
 pub use self::event_loop::EventLoop;
@@ -51,7 +49,5 @@ pub fn init(py: Python<'_>) -> PyResult<()> {
 
 /// The types of futures and of timers.
 pub fn future_classes(py: Python<'_>) -> PyResult<(Bound<'_, PyAny>, Bound<'_, PyAny>)> {
-    // SAFETY: a live object, attached.
-    let bound = |class: &Owned| unsafe { Bound::from_borrowed_ptr(py, class.as_ptr()) };
-    Ok((bound(future_type::class(py)?), bound(timer_type::class(py)?)))
+    Ok((future_type::class(py)?.bind(py).to_owned(), timer_type::class(py)?.bind(py).to_owned()))
 }

@@ -129,14 +129,8 @@ impl Results {
     fn next(&self, py: Python<'_>, deadline: Deadline) -> PyResult<Option<Py<PyAny>>> {
         loop {
             match self.channel.take() {
-                // SAFETY: a live object, attached.
-                Taken::Value(Value::Result(value)) => unsafe {
-                    return Ok(Some(Bound::from_borrowed_ptr(py, value.as_ptr()).unbind()));
-                },
-                // SAFETY: as above.
-                Taken::Value(Value::Exception(error)) => unsafe {
-                    return Err(PyErr::from_value(Bound::from_borrowed_ptr(py, error.as_ptr())));
-                },
+                Taken::Value(Value::Result(value)) => return Ok(Some(value.bind(py).to_owned().unbind())),
+                Taken::Value(Value::Exception(error)) => return Err(PyErr::from_value(error.bind(py).to_owned())),
                 Taken::End => return Ok(None),
                 Taken::Nothing => {}
             }

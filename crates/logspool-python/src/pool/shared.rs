@@ -84,8 +84,7 @@ impl Shared {
     /// In a forked child: ends the jobs that wait with an exception; they are the parent's.
     pub fn fail_after_fork(&self, exception: &Bound<'_, PyAny>) {
         for job in self.jobs.take_all_after_fork() {
-            // SAFETY: attached.
-            unsafe { job.fail_after_fork(exception) };
+            job.fail_after_fork(exception);
         }
     }
 
@@ -122,16 +121,15 @@ impl Shared {
         if !self.options.copies_context {
             return Ok(None);
         }
-        // SAFETY: attached.
+        // SAFETY: the token shows that the thread is attached; a new reference or null with an error set.
         unsafe { Owned::steal(ffi::PyContext_CopyCurrent()) }.map(Some).ok_or_else(|| PyErr::fetch(py))
     }
 }
 
 /// Cancels the jobs that wait. Returns how many.
-pub fn cancel_all(_attached: Python<'_>, shared: &Shared) -> usize {
+pub fn cancel_all(py: Python<'_>, shared: &Shared) -> usize {
     let jobs = shared.jobs.take_all();
     let count = jobs.len();
-    // SAFETY: attached.
-    jobs.into_iter().for_each(|job| unsafe { job.cancel() });
+    jobs.into_iter().for_each(|job| job.cancel(py));
     count
 }

@@ -44,12 +44,12 @@ fn all() -> &'static All {
     }
     let made = Box::into_raw(Box::default());
     match TIMERS.compare_exchange(ptr::null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
-        // SAFETY: as above.
+        // SAFETY: never freed.
         Ok(_) => unsafe { &*made },
         Err(found) => {
             // SAFETY: made above, seen by nobody else.
             drop(unsafe { Box::from_raw(made) });
-            // SAFETY: as above.
+            // SAFETY: never freed.
             unsafe { &*found }
         }
     }
@@ -104,9 +104,7 @@ pub fn start(py: Python<'_>, key: Key) -> PyResult<()> {
 #[cold]
 fn start_thread(py: Python<'_>) -> PyResult<()> {
     let Some(start) = START.get() else { return Ok(()) };
-    // SAFETY: a live function, attached.
-    let started = unsafe { Owned::steal(leaving::call(start.as_ptr())) };
-    started.map(drop).ok_or_else(|| {
+    leaving::call(start.bind(py)).map(drop).ok_or_else(|| {
         let error = PyErr::fetch(py);
         all().forget_thread();
         error
@@ -114,26 +112,23 @@ fn start_thread(py: Python<'_>) -> PyResult<()> {
 }
 
 /// Takes a job out before its time and cancels it; does nothing where its time has come.
-pub fn cancel(_attached: Python<'_>, key: Key) {
+pub fn cancel(py: Python<'_>, key: Key) {
     if let Some(entry) = all().remove(key) {
-        // SAFETY: attached.
-        give_up(*entry, |job| unsafe { job.cancel() });
+        give_up(*entry, |job| job.cancel(py));
     }
 }
 
 /// Cancels the jobs of a pool that are not due; of schedules only, unless `all_kinds`.
-pub fn cancel_all(_attached: Python<'_>, shared: &Arc<Shared>, all_kinds: bool) {
+pub fn cancel_all(py: Python<'_>, shared: &Arc<Shared>, all_kinds: bool) {
     for entry in take_all(shared, all_kinds) {
-        // SAFETY: attached.
-        give_up(entry, |job| unsafe { job.cancel() });
+        give_up(entry, |job| job.cancel(py));
     }
 }
 
 /// As [`cancel_all`], with an exception for those who wait.
 pub fn fail_all(shared: &Arc<Shared>, exception: &Bound<'_, PyAny>) {
     for entry in take_all(shared, true) {
-        // SAFETY: attached.
-        give_up(entry, |job| unsafe { job.fail(exception) });
+        give_up(entry, |job| job.fail(exception));
     }
 }
 
@@ -175,8 +170,7 @@ pub fn after_fork(exception: &Bound<'_, PyAny>) {
     let Some(before) = (unsafe { before.as_ref() }) else { return };
     for entry in before.remove_all_after_fork(|_| true) {
         match *entry {
-            // SAFETY: attached.
-            TimerEntry::Job(_, job) => unsafe { job.fail_after_fork(exception) },
+            TimerEntry::Job(_, job) => job.fail_after_fork(exception),
             // Kept for good, as jobs are.
             limit @ TimerEntry::Limit(..) => mem::forget(limit),
         }
@@ -204,16 +198,14 @@ pub fn run(py: Python<'_>, start_worker: &Bound<'_, PyAny>) {
     loop {
         match leaving::outside(py, || wait(timers)) {
             WakeReason::Worker(pool) => {
-                let started = pool.into_pyobject(py).map(|pool| {
-                    // SAFETY: live objects, attached.
-                    unsafe { Owned::steal(leaving::call_with(start_worker.as_ptr(), pool.as_ptr())) }
-                });
+                let started = pool
+                    .into_pyobject(py)
+                    .map(|pool| leaving::call_with(start_worker.as_borrowed(), pool.as_any().as_borrowed()));
                 if !matches!(started, Ok(Some(_))) {
                     PyErr::fetch(py).write_unraisable(py, Some(start_worker));
                 }
             }
-            // SAFETY: attached.
-            WakeReason::Over(shared, extra, turn) => unsafe { extra.time_is_over(py, &shared, turn) },
+            WakeReason::Over(shared, extra, turn) => extra.time_is_over(py, &shared, turn),
             WakeReason::Leave => return,
         }
     }

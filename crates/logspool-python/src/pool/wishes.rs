@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 
 use super::arguments;
 use super::extra::Extra;
+use super::future::FutureHandle;
 use super::job::Target;
 use super::results::Results;
 use super::schedule::Schedule;
@@ -69,7 +70,7 @@ pub fn target(
     py: Python<'_>,
     pool: &Wishes,
     own: Option<&Wishes>,
-    future: Option<Owned>,
+    future: Option<FutureHandle>,
     schedule: Option<Py<Schedule>>,
 ) -> Target {
     let own = own.filter(|wishes| !wishes.is_empty());
@@ -88,7 +89,7 @@ fn extra(
     py: Python<'_>,
     pool: &Wishes,
     own: Option<&Wishes>,
-    future: Option<Owned>,
+    future: Option<FutureHandle>,
     schedule: Option<Py<Schedule>>,
 ) -> Target {
     let nobody = Wishes::default();

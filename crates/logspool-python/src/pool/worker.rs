@@ -13,8 +13,7 @@ use pyo3::prelude::*;
 use super::job::By;
 use super::shared::{self, Shared};
 use super::{results, timers};
-use crate::interpreter::leaving::{self, Detached};
-use crate::interpreter::object::Owned;
+use crate::interpreter::leaving;
 use crate::interpreter::thread::name_thread;
 
 /// How many jobs a worker does before it lets others have the interpreter if they ask for it.
@@ -60,8 +59,7 @@ impl Worker {
         let jobs = &self.shared.jobs;
         jobs.close();
         jobs.forget_workers(1);
-        // SAFETY: attached.
-        jobs.take_all().into_iter().for_each(|job| unsafe { job.fail(exception) });
+        jobs.take_all().into_iter().for_each(|job| job.fail(exception));
         timers::fail_all(&self.shared, exception);
     }
 
@@ -109,8 +107,7 @@ impl Worker {
                         begun = clock::ticks();
                     }
                     let since = job.since;
-                    // SAFETY: attached.
-                    if !unsafe { job.run(shared, &mut By::Worker) } {
+                    if !job.run(py, shared, &mut By::Worker) {
                         shared.failed.fetch_add(1, Ordering::Relaxed);
                     }
                     // The end of a job is the beginning of the next: one look at the clock for both.
@@ -118,21 +115,13 @@ impl Worker {
                     times.note(since, begun, ended);
                     begun = ended;
                     done = done.wrapping_add(1);
-                    if done % JOBS_PER_BREATH == 0 {
-                        // SAFETY: a live function; attached.
-                        let breath = unsafe { Owned::steal(leaving::call(breathe.as_ptr())) };
-                        if breath.is_none() {
-                            PyErr::fetch(py).write_unraisable(py, Some(breathe));
-                        }
+                    if done % JOBS_PER_BREATH == 0 && leaving::call(breathe.as_borrowed()).is_none() {
+                        PyErr::fetch(py).write_unraisable(py, Some(breathe));
                     }
                     jobs::From::Job
                 }
                 jobs::Next::Sleep(ticket) => {
-                    let woken = {
-                        // SAFETY: as above.
-                        let _detached = unsafe { Detached::new() };
-                        shared.jobs.sleep(ticket, idle_timeout)
-                    };
+                    let woken = leaving::outside(py, || shared.jobs.sleep(ticket, idle_timeout));
                     if woken || idle_timeout.is_none() { jobs::From::Sleep } else { jobs::From::LongSleep }
                 }
                 jobs::Next::Leave => return,

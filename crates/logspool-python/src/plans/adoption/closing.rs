@@ -6,14 +6,14 @@ use std::time::Duration;
 use logspool::definition::SinkPlace;
 use logspool::pipeline;
 use pyo3::exceptions::PyException;
-use pyo3::ffi::{self, PyObject};
+use pyo3::ffi;
 use pyo3::prelude::*;
 
 use super::state::{State, Verdict, is_of_now};
 use super::table::{known, take, with_table};
 use crate::flushing;
 use crate::interpreter::leaving::outside;
-use crate::interpreter::object::{ErrorKept, Owned};
+use crate::interpreter::object::{self, ErrorKept, Owned};
 use crate::plans::{environment, ids, table, text_stream};
 
 /// How long a handler that turns foreign waits for its queue: its next line is written by stock logging.
@@ -35,14 +35,13 @@ pub(super) fn call_catch_up(handler: &Bound<'_, PyAny>) -> PyResult<()> {
 }
 
 /// Calls a function of `_rotation.py`. The `Exception` that it raises (the path cannot be opened) stock logging meets
-/// next; what is none goes on.
-pub(super) fn call(function: Option<&Owned>, handler: &Bound<'_, PyAny>) -> PyResult<Option<Owned>> {
+/// next; another error goes on.
+pub(super) fn call<'py>(function: Option<&Owned>, handler: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let Some(function) = function else { return Ok(None) };
     let py = handler.py();
-    // SAFETY: attached, live objects; null leaves an error set.
-    let answer = unsafe {
-        let _error = ErrorKept::take();
-        Owned::steal(ffi::PyObject_CallOneArg(function.as_ptr(), handler.as_ptr())).ok_or_else(|| PyErr::fetch(py))
+    let answer = {
+        let _error = ErrorKept::take(py);
+        function.bind(py).call1((handler,))
     };
     match answer {
         Ok(answer) => Ok(Some(answer)),
@@ -56,16 +55,11 @@ pub(super) fn call(function: Option<&Owned>, handler: &Bound<'_, PyAny>) -> PyRe
 /// # Errors
 ///
 /// What was raised meanwhile and is no `Exception`.
-///
-/// # Safety
-///
-/// `handler` is live; attached.
-pub unsafe fn catch_up(handler: *mut PyObject) -> PyResult<()> {
-    if !known(handler).is_some_and(|state| state.turns() && state.open_sink().is_some()) {
-        return Ok(());
+pub fn catch_up(handler: &Bound<'_, PyAny>) -> PyResult<()> {
+    if known(handler).is_some_and(|state| state.turns() && state.open_sink().is_some()) {
+        call_catch_up(handler)?;
     }
-    // SAFETY: attached, a live object.
-    unsafe { call_catch_up(&Bound::from_borrowed_ptr(Python::assume_attached(), handler)) }
+    Ok(())
 }
 
 /// Leaves a handler to stock logging for its next line.
@@ -73,18 +67,11 @@ pub unsafe fn catch_up(handler: *mut PyObject) -> PyResult<()> {
 /// # Errors
 ///
 /// As for [`flush`] and [`catch_up`].
-///
-/// # Safety
-///
-/// `handler` is live; attached.
-pub unsafe fn give_back(handler: *mut PyObject, timeout: Duration) -> PyResult<()> {
-    // SAFETY: passed on.
-    unsafe {
-        if known(handler).is_some_and(|state| state.turns()) {
-            release(Python::assume_attached(), handler, timeout)
-        } else {
-            flush(handler, timeout).map(drop)
-        }
+pub fn give_back(handler: &Bound<'_, PyAny>, timeout: Duration) -> PyResult<()> {
+    if known(handler).is_some_and(|state| state.turns()) {
+        release(handler, timeout)
+    } else {
+        flush(handler, timeout).map(drop)
     }
 }
 
@@ -93,38 +80,27 @@ pub unsafe fn give_back(handler: *mut PyObject, timeout: Duration) -> PyResult<(
 /// # Errors
 ///
 /// As for [`close`] and [`catch_up`].
-///
-/// # Safety
-///
-/// `handler` is live; attached.
-pub unsafe fn release(py: Python<'_>, handler: *mut PyObject, timeout: Duration) -> PyResult<()> {
-    // SAFETY: a live object, as the caller says.
-    let handler = unsafe { Bound::from_borrowed_ptr(py, handler) };
-    let Some(state) = take(&handler) else { return Ok(()) };
+pub fn release(handler: &Bound<'_, PyAny>, timeout: Duration) -> PyResult<()> {
+    let Some(state) = take(handler) else { return Ok(()) };
     let sink = state.take_sink();
-    let closed = close(py, sink, timeout);
+    let closed = close(handler.py(), sink, timeout);
     if state.turns() && sink.is_some() {
-        return closed.and(call_catch_up(&handler));
+        return closed.and(call_catch_up(handler));
     }
     closed
 }
 
 /// Forgets the handler that died. Its sink is closed when everything is written; nobody waits for that here.
-///
-/// # Safety
-///
-/// Attached.
-pub unsafe fn forget(reference: *mut PyObject) {
+pub fn forget(reference: &Bound<'_, PyAny>) {
     let gone = with_table(|table| {
-        let address = table.by_reference.remove(&(reference as usize))?;
+        let address = table.by_reference.remove(&(reference.as_ptr() as usize))?;
         table.states.remove(&address)
     });
     let Some(entry) = gone else { return };
     let sink = entry.state.take_sink();
     // Moves the epoch, too: plans keep the handler's stream, and with it a descriptor, until they are made again.
     leave_to_writer(sink);
-    // SAFETY: attached, as the caller says.
-    unsafe { table::forget_all() };
+    table::forget_all(reference.py());
 }
 
 /// Before a sink is opened: waits until what dead handlers left is written, which may be for the same file.
@@ -175,37 +151,24 @@ pub(super) fn leave_to_writer(sink: Option<(u64, u32)>) {
 /// # Errors
 ///
 /// What a signal's handler raised.
-///
-/// # Safety
-///
-/// Attached.
-pub unsafe fn flush(handler: *mut PyObject, timeout: Duration) -> PyResult<bool> {
+pub fn flush(handler: &Bound<'_, PyAny>, timeout: Duration) -> PyResult<bool> {
     let Some(id) = known(handler).and_then(|state| state.open_sink()) else { return Ok(true) };
-    // SAFETY: attached, as the caller says.
-    flushing::flush(unsafe { Python::assume_attached() }, Some(id), Some(timeout))
+    flushing::flush(handler.py(), Some(id), Some(timeout))
 }
 
-/// Waits until everything queued for what is behind a text stream is written, whichever handlers queued it.
+/// Waits until everything queued for the file of a text stream is written, whichever handlers queued it.
 ///
 /// # Errors
 ///
 /// As for [`flush`].
-///
-/// # Safety
-///
-/// `stream` is live; attached.
-pub unsafe fn flush_beside(stream: &Owned, timeout: Duration) -> PyResult<()> {
-    // SAFETY: attached; a live object.
-    let py = unsafe { Python::assume_attached() };
-    // SAFETY: as above.
-    if !unsafe { text_stream::is_text_stream(py, stream.as_ptr()) } {
+pub fn flush_beside(stream: &Bound<'_, PyAny>, timeout: Duration) -> PyResult<()> {
+    if !text_stream::is_text_stream(stream) {
         return Ok(());
     }
-    // SAFETY: a live object; `fileno()` of a stream without a file raises.
+    // SAFETY: a live object of an attached thread; `fileno()` of a stream without a file raises.
     let descriptor = unsafe { ffi::PyObject_AsFileDescriptor(stream.as_ptr()) };
     if descriptor < 0 {
-        // SAFETY: attached.
-        unsafe { ffi::PyErr_Clear() };
+        object::clear_error(stream.py());
         return Ok(());
     }
     let behind = SinkPlace::of(descriptor);
@@ -218,7 +181,7 @@ pub unsafe fn flush_beside(stream: &Owned, timeout: Duration) -> PyResult<()> {
         states.filter(|state| goes_there(state)).filter_map(|state| state.open_sink()).collect()
     });
     for sink in sinks {
-        flushing::flush(py, Some(sink), Some(timeout))?;
+        flushing::flush(stream.py(), Some(sink), Some(timeout))?;
     }
     Ok(())
 }

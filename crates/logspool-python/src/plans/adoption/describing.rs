@@ -9,11 +9,12 @@ use pyo3::types::{PyString, PyTuple, PyType};
 
 use super::state::{Adoption, Inputs, Sink, State, Verdict};
 use crate::interpreter::object::Owned;
+use crate::plans::environment;
 use crate::plans::format_parts::FormatParts;
+use crate::plans::plan::ClassVersion;
 use crate::plans::python_half::PythonHalf;
 use crate::plans::text_stream::{TextStream, Word};
 use crate::plans::watched::Part;
-use crate::plans::{environment, plan};
 
 impl State {
     /// Asks what the handler is. Whatever the answer, it depends on the handler's class.
@@ -22,7 +23,7 @@ impl State {
         let address = handler.as_ptr() as usize;
         // Read first: a change from here on makes the state stale, not wrong.
         let descriptions = environment::descriptions();
-        let outlet = Inputs { parts: vec![Part::watch(address)], types: vec![seen(&class)] };
+        let outlet = Inputs { parts: vec![Part::watch(address)], types: vec![ClassVersion::assigned(&class)] };
         let formatting = Inputs { parts: vec![Part::watch_formatter_of(address)], types: Vec::new() };
         let mut state = Self {
             descriptions,
@@ -45,7 +46,8 @@ impl State {
         if old.is_service() {
             return Ok(None);
         }
-        let copied = |objects: &[Owned]| objects.iter().map(again).collect();
+        let py = handler.py();
+        let copied = |objects: &[Owned]| objects.iter().map(|object| object.again(py)).collect();
         let mut formatting =
             Inputs { parts: vec![Part::watch_formatter_of(handler.as_ptr() as usize)], types: Vec::new() };
         let format = half.describe_format.bind(handler.py()).call1((handler,))?;
@@ -58,7 +60,7 @@ impl State {
             format: formatting.read(&format)?,
             kept: copied(&old.kept),
         };
-        let types = self.outlet.types.iter().map(|(class, tag)| (again(class), *tag)).collect();
+        let types = self.outlet.types.iter().map(|class| class.again(py)).collect();
         Ok(Some(Self {
             descriptions: self.descriptions,
             verdict: Verdict::Adopted(Box::new(adoption)),
@@ -87,7 +89,7 @@ impl State {
             if mask != 0 {
                 self.words.push(Word::new(object.as_ptr(), offset, mask, value));
             }
-            self.held.push(owned(&object));
+            self.held.push(Owned::of(&object));
         }
         let kind: String = get("kind")?.extract()?;
         if kind == "foreign" || kind == "unopened" {
@@ -97,14 +99,14 @@ impl State {
         }
         let stream = get("stream")?;
         let buffer = get("buffer")?;
-        let mut kept = vec![owned(&stream)];
+        let mut kept = vec![Owned::of(&stream)];
         let mut text_stream = TextStream { text: std::ptr::null_mut(), buffer: std::ptr::null_mut(), after: None };
         if !stream.is_none() {
             text_stream.text = stream.as_ptr();
         }
         if !buffer.is_none() {
             text_stream.buffer = buffer.as_ptr();
-            kept.push(owned(&buffer));
+            kept.push(Owned::of(&buffer));
         }
         let terminator: String = get("terminator")?.extract()?;
         let fd: i32 = get("fd")?.extract()?;
@@ -143,9 +145,9 @@ impl Inputs {
     /// Reads a `Format`, and remembers what it was made from.
     fn read(&mut self, answer: &Bound<'_, PyAny>) -> PyResult<Result<FormatParts, String>> {
         for class in answer.getattr("types")?.cast::<PyTuple>()?.iter() {
-            let (class, state) = class.extract::<(Bound<'_, PyAny>, u64)>()?;
+            let (class, state) = class.extract::<(Bound<'_, PyType>, u64)>()?;
             // The version tag is the lower half of `class_state`.
-            self.types.push((owned(&class), state as u32));
+            self.types.push(ClassVersion::seen(&class, state as u32));
         }
         for part in answer.getattr("parts")?.cast::<PyTuple>()?.iter() {
             let (part, seen) = part.extract::<(Bound<'_, PyAny>, u64)>()?;
@@ -157,22 +159,6 @@ impl Inputs {
             Err(_) => Ok(FormatParts::read(&form)?),
         })
     }
-}
-
-fn owned(object: &Bound<'_, PyAny>) -> Owned {
-    // SAFETY: a live object, attached.
-    unsafe { Owned::borrow(object.as_ptr()) }
-}
-
-fn again(object: &Owned) -> Owned {
-    // SAFETY: a live object; attached, as whoever describes is.
-    unsafe { Owned::borrow(object.as_ptr()) }
-}
-
-/// A class with the version that it has.
-fn seen(class: &Bound<'_, PyType>) -> (Owned, u32) {
-    // SAFETY: a live type, attached.
-    unsafe { (Owned::borrow(class.as_ptr()), plan::assigned_tag(class.as_ptr())) }
 }
 
 fn rules(name: &str) -> PyResult<RotationRules> {

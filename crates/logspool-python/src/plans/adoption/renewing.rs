@@ -3,16 +3,15 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 
-use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
+use pyo3::types::PyBool;
 
-use super::closing::{SHORT_WAIT, call, call_catch_up, close};
+use super::closing::{SHORT_WAIT, await_orphans, call, call_catch_up, close};
 use super::state::{State, Verdict, is_of_now};
 use super::table::{enter, known, with_table};
 use crate::interpreter::failure::{self, Failure};
 use crate::interpreter::leaving::{self, Stay};
 use crate::interpreter::object::Owned;
-use crate::plans::adoption;
 use crate::plans::python_half::{HALF, PythonHalf, aside, installed, stands_alone, then_unlock, under_lock};
 
 /// The state of a handler, made or renewed if what it was made from changed.
@@ -21,7 +20,7 @@ use crate::plans::python_half::{HALF, PythonHalf, aside, installed, stands_alone
 ///
 /// Where Python raised.
 pub fn state(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<Arc<State>, Failure> {
-    let known = known(handler.as_ptr());
+    let known = known(handler);
     let Some(old) = known else { return enter(first(State::describe(half, handler)?, half, handler)?, handler) };
     if old.holds() {
         return Ok(old);
@@ -67,7 +66,7 @@ fn first(new: State, half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<St
 ///
 /// Where Python raised.
 pub fn ready_state(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> Result<Option<Arc<State>>, Failure> {
-    let Some(old) = known(handler.as_ptr()) else { return Ok(None) };
+    let Some(old) = known(handler) else { return Ok(None) };
     if old.is_ready() {
         return Ok(Some(old));
     }
@@ -127,36 +126,27 @@ fn follow(old: &State, handler: &Bound<'_, PyAny>) -> PyResult<bool> {
         turns.seen = now;
     }
     let answer = call(FOLLOW.get(), handler)?;
-    // SAFETY: an address.
-    Ok(answer.is_some_and(|answer| answer.as_ptr() == unsafe { ffi::Py_True() }))
+    Ok(answer.is_some_and(|answer| answer.cast_exact::<PyBool>().is_ok_and(|answer| answer.is_true())))
 }
 
 /// The state of a handler whose `emit` runs. `Err`: an error that no handler catches is set.
-///
-/// # Safety
-///
-/// `handler` is live; attached.
-pub unsafe fn handler_state(handler: *mut PyObject) -> Result<Option<Arc<State>>, ()> {
-    let mut known = adoption::known(handler);
+pub fn handler_state(handler: &Bound<'_, PyAny>) -> Result<Option<Arc<State>>, ()> {
+    let mut known = known(handler);
     // Once another thread ends the interpreter no state is made, and this one keeps the order of its lines.
     if known.as_ref().is_some_and(|state| state.holds() || leaving::another_ends()) {
         return Ok(known);
     }
     let Some(half) = HALF.get() else { return Ok(None) };
-    // As in `make`.
+    // The interpreter ends: describing runs Python code, from which this thread might not come back.
     let Some(_stay) = Stay::new() else { return Ok(None) };
-    // SAFETY: attached, live object.
-    let py = unsafe { Python::assume_attached() };
-    // SAFETY: a live object, as the caller says.
-    let handler = unsafe { Bound::from_borrowed_ptr(py, handler) };
-    let state = aside(|| {
+    let py = handler.py();
+    let state = aside(py, || {
         let describe = || {
             // Asked again: `uninstall()` may have come while the lock was waited for.
-            // SAFETY: a live object, attached.
-            if !installed() && !unsafe { stands_alone(handler.as_ptr()) } {
+            if !installed() && !stands_alone(handler) {
                 return Err(Failure::Stock);
             }
-            adoption::state(half, &handler)
+            state(half, handler)
         };
         // This thread holds the handler's lock, on which others wait. A line that is made here needs nothing of what is
         // known of the formatter, so nobody waits for that.
@@ -164,7 +154,7 @@ pub unsafe fn handler_state(handler: *mut PyObject) -> Result<Option<Arc<State>>
             let locked = half.lock.bind(py).call_method1("acquire", (false,))?.is_truthy()?;
             return if locked { then_unlock(half, py, describe) } else { Ok(state) };
         }
-        adoption::await_orphans(py).map_err(|error| Failure::interrupted(py, error))?;
+        await_orphans(py).map_err(|error| Failure::interrupted(py, error))?;
         under_lock(half, py, describe)
     });
     failure::unless_stock(state).map_err(|_| ())

@@ -5,14 +5,16 @@ use std::sync::{Arc, Mutex};
 
 use logspool::definition::{SinkDefinition, SinkKind};
 use logspool::pipeline;
+use pyo3::Python;
 
 use crate::interpreter::failure::{self, Failure};
 use crate::interpreter::object::Owned;
+use crate::plans::environment;
 use crate::plans::format_parts::FormatParts;
+use crate::plans::plan::ClassVersion;
 use crate::plans::reading::{Reading, reading};
 use crate::plans::text_stream::{TextStream, Word};
 use crate::plans::watched::Part;
-use crate::plans::{environment, plan};
 
 /// What a handler is.
 pub enum Verdict {
@@ -40,7 +42,8 @@ pub struct Adoption {
     pub interactive: bool,
     /// Its formatter as the collector can follow it, or why not.
     pub format: Result<FormatParts, String>,
-    pub(super) kept: Vec<Owned>,
+    /// Keeps stream and buffer.
+    pub kept: Vec<Owned>,
 }
 
 /// What is known about one handler.
@@ -69,7 +72,7 @@ pub struct State {
 #[derive(Default)]
 pub(super) struct Inputs {
     /// Classes, with the version tags that they had.
-    pub(super) types: Vec<(Owned, u32)>,
+    pub(super) types: Vec<ClassVersion>,
     /// Objects, as they were.
     pub(super) parts: Vec<Part>,
 }
@@ -119,7 +122,7 @@ impl State {
     }
 
     /// Classes that it depends on, with the version tags that they had.
-    pub fn types(&self) -> impl Iterator<Item = &(Owned, u32)> {
+    pub fn types(&self) -> impl Iterator<Item = &ClassVersion> {
         self.outlet.types.iter().chain(&self.formatting.types)
     }
 
@@ -179,7 +182,7 @@ impl State {
     /// # Errors
     ///
     /// Where something was raised meanwhile that no handler of errors catches.
-    pub fn reading(&self, adoption: &Adoption) -> Result<Option<Arc<Reading>>, Failure> {
+    pub fn reading(&self, py: Python<'_>, adoption: &Adoption) -> Result<Option<Arc<Reading>>, Failure> {
         let generation = pipeline::generation();
         if let Some((made, reading)) = &*self.reading.lock().expect("no panic happens while it is held")
             && *made == generation
@@ -187,7 +190,9 @@ impl State {
             return Ok(reading.clone());
         }
         let reading = match &adoption.format {
-            Ok(parts) => failure::unless_stock(reading(parts, &adoption.terminator, self.descriptions))?.map(Arc::new),
+            Ok(parts) => {
+                failure::unless_stock(reading(py, parts, &adoption.terminator, self.descriptions))?.map(Arc::new)
+            }
             Err(_) => None,
         };
         *self.reading.lock().expect("no panic happens while it is held") =
@@ -229,9 +234,7 @@ impl State {
 
 impl Inputs {
     fn hold(&self) -> bool {
-        // SAFETY: the types are kept.
-        self.parts.iter().all(Part::holds)
-            && self.types.iter().all(|(class, tag)| *tag != 0 && unsafe { plan::version_tag(class.as_ptr()) } == *tag)
+        self.parts.iter().all(Part::holds) && self.types.iter().all(ClassVersion::holds)
     }
 }
 

@@ -3,17 +3,16 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
 
 use super::state::State;
 use crate::interpreter::failure::Failure;
-use crate::interpreter::object::Owned;
+use crate::interpreter::object::WeakReference;
 use crate::plans::python_half::weak_reference;
 
 pub(super) struct KnownHandler {
     pub(super) state: Arc<State>,
-    pub(super) reference: Owned,
+    pub(super) reference: WeakReference,
 }
 
 pub(super) struct HandlerTable {
@@ -32,8 +31,8 @@ pub(super) fn with_table<T>(act: impl FnOnce(&mut HandlerTable) -> T) -> T {
 }
 
 /// The state of a handler as far as it is known, without making one.
-pub fn known(handler: *mut PyObject) -> Option<Arc<State>> {
-    with_table(|table| table.states.get(&(handler as usize)).map(|entry| entry.state.clone()))
+pub fn known(handler: &Bound<'_, PyAny>) -> Option<Arc<State>> {
+    with_table(|table| table.states.get(&(handler.as_ptr() as usize)).map(|entry| entry.state.clone()))
 }
 
 /// Puts a state into the table.
@@ -42,10 +41,10 @@ pub(super) fn enter(state: State, handler: &Bound<'_, PyAny>) -> Result<Arc<Stat
     let state = Arc::new(state);
     let reference = weak_reference(handler)?;
     let old = with_table(|table| {
-        table.by_reference.insert(reference.as_ptr() as usize, address);
+        table.by_reference.insert(reference.address(), address);
         let old = table.states.insert(address, KnownHandler { state: state.clone(), reference });
         if let Some(old) = &old {
-            table.by_reference.remove(&(old.reference.as_ptr() as usize));
+            table.by_reference.remove(&old.reference.address());
         }
         old
     });
@@ -57,7 +56,7 @@ pub(super) fn enter(state: State, handler: &Bound<'_, PyAny>) -> Result<Arc<Stat
 pub(super) fn take(handler: &Bound<'_, PyAny>) -> Option<Arc<State>> {
     let entry = with_table(|table| {
         let entry = table.states.remove(&(handler.as_ptr() as usize))?;
-        table.by_reference.remove(&(entry.reference.as_ptr() as usize));
+        table.by_reference.remove(&entry.reference.address());
         Some(entry)
     })?;
     Some(entry.state.clone())

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use super::closing::{flush, leave_to_writer, release};
 use super::table::{known, take, with_table};
-use crate::interpreter::object::Owned;
+use crate::interpreter::object::WeakReference;
 use crate::plans::python_half;
 
 /// Forgets all handlers but those of logspool's own; their sinks are closed when written, within `timeout` each.
@@ -18,16 +18,11 @@ use crate::plans::python_half;
 /// As for [`release`]; every handler is forgotten all the same, and nobody waits for the queue of the others.
 pub fn release_all(py: Python<'_>, timeout: Duration) -> PyResult<()> {
     let mut outcome = Ok(());
-    let references: Vec<Owned> = with_table(|table| {
-        // SAFETY: attached; a live weak reference, made by `weak_reference`.
-        table.states.values().map(|entry| unsafe { Owned::borrow(entry.reference.as_ptr()) }).collect()
-    });
+    let references: Vec<WeakReference> =
+        with_table(|table| table.states.values().map(|entry| entry.reference.again(py)).collect());
     for reference in references {
-        // SAFETY: a live weak reference; calling it gives its object or `None`.
-        let handler = unsafe { Bound::from_borrowed_ptr(py, reference.as_ptr()) }.call0();
-        let Some(handler) = handler.ok().filter(|handler| !handler.is_none()) else { continue };
-        // SAFETY: a live object, attached.
-        if unsafe { python_half::stands_alone(handler.as_ptr()) } {
+        let Some(handler) = reference.upgrade(py) else { continue };
+        if python_half::stands_alone(&handler) {
             continue;
         }
         if outcome.is_ok() {
@@ -45,16 +40,14 @@ pub fn release_all(py: Python<'_>, timeout: Duration) -> PyResult<()> {
 /// Releases a handler once everything queued for it is written. The stream of one that turns is opened anew then, which
 /// must not happen while another thread writes to it: that one holds the handler's lock.
 fn release_flushed(handler: &Bound<'_, PyAny>, timeout: Duration) -> PyResult<()> {
-    // SAFETY: a live object, attached.
-    unsafe { flush(handler.as_ptr(), timeout)? };
-    let turns = known(handler.as_ptr()).is_some_and(|state| state.turns());
+    flush(handler, timeout)?;
+    let turns = known(handler).is_some_and(|state| state.turns());
     let lock = if turns { handler.getattr("lock").ok().filter(|lock| !lock.is_none()) } else { None };
     let held = match &lock {
         Some(lock) => lock.call_method1("acquire", (true, timeout.as_secs_f64()))?.is_truthy()?,
         None => false,
     };
-    // SAFETY: as above.
-    let released = unsafe { release(handler.py(), handler.as_ptr(), timeout) };
+    let released = release(handler, timeout);
     if let Some(lock) = lock.filter(|_| held) {
         lock.call_method0("release")?;
     }

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use logspool::pool::Promise;
 use pyo3::ffi::{self, PyObject};
+use pyo3::prelude::*;
 
-use crate::interpreter::object::Owned;
+use crate::interpreter::object::{Object, Owned};
 
 /// What stands behind the fields of the base class. Zeroed memory is a pending future.
 #[repr(C)]
@@ -27,26 +28,90 @@ pub(super) struct FutureFields {
 /// Where [`FutureFields`] lie in an object.
 pub(super) static OFFSET: AtomicUsize = AtomicUsize::new(0);
 
-/// The fields of a future.
-///
-/// # Safety
-///
-/// `object` is a live instance of the type that `init` made.
-#[inline]
-pub(super) unsafe fn fields<'a>(object: *mut PyObject) -> &'a FutureFields {
-    // SAFETY: the type's basic size has room for them behind the base's fields; zeroed memory is valid.
-    unsafe { &*object.byte_add(OFFSET.load(Ordering::Relaxed)).cast() }
+/// A future of the pool, borrowed: an object of the type that [`super::connect`] describes, or of one derived from it.
+#[derive(Clone, Copy)]
+pub struct FutureRef<'a, 'py>(Object<'a, 'py>);
+
+impl<'a, 'py> FutureRef<'a, 'py> {
+    /// An object that is known to be one.
+    ///
+    /// # Safety
+    ///
+    /// `object` is of the type, or of one derived from it.
+    #[inline]
+    pub unsafe fn of(object: Object<'a, 'py>) -> Self {
+        Self(object)
+    }
+
+    /// The object.
+    #[inline]
+    pub fn object(self) -> Object<'a, 'py> {
+        self.0
+    }
+
+    /// The proof that the thread is attached.
+    #[inline]
+    pub fn py(self) -> Python<'py> {
+        self.0.py()
+    }
+
+    /// Its fields.
+    #[inline]
+    pub(super) fn fields(self) -> &'a FutureFields {
+        // SAFETY: the type's basic size has room for them after the base's fields; zeroed memory is valid.
+        unsafe { &*self.0.as_ptr().byte_add(OFFSET.load(Ordering::Relaxed)).cast() }
+    }
 }
 
-/// A reference of one's own to what a field holds.
-///
-/// # Safety
-///
-/// Attached; the field is not emptied meanwhile.
-pub(super) unsafe fn held(field: &AtomicPtr<PyObject>) -> Option<Owned> {
-    let object = field.load(Ordering::Acquire);
-    // SAFETY: a field owns a reference to what it holds.
-    (!object.is_null()).then(|| unsafe { Owned::borrow(object) })
+/// A future of the pool, owned.
+pub struct FutureHandle(Owned);
+
+impl FutureHandle {
+    /// A new pending future of a type that [`super::connect`] describes.
+    ///
+    /// # Errors
+    ///
+    /// Memory is short.
+    ///
+    /// # Safety
+    ///
+    /// `class` is that type, or one derived from it.
+    #[inline]
+    pub unsafe fn allocate(py: Python<'_>, class: &Owned) -> PyResult<Self> {
+        let class: *mut ffi::PyTypeObject = class.as_ptr().cast();
+        // SAFETY: a type's own function for it, which each type has; the memory comes zeroed. A new reference or null.
+        let made = unsafe { Owned::steal(((*class).tp_alloc.unwrap_unchecked())(class, 0)) };
+        made.map(Self).ok_or_else(|| PyErr::fetch(py))
+    }
+
+    /// The future, borrowed.
+    #[inline]
+    pub fn bind<'py>(&self, py: Python<'py>) -> FutureRef<'_, 'py> {
+        FutureRef(self.0.bind(py))
+    }
+
+    /// A second reference, for another thread to drop.
+    #[inline]
+    pub fn lent(&self, py: Python<'_>) -> Self {
+        Self(Owned::lent(&self.0.bind(py)))
+    }
+
+    /// A second reference.
+    pub fn again(&self, py: Python<'_>) -> Self {
+        Self(self.0.again(py))
+    }
+
+    /// The object.
+    #[inline]
+    pub fn into_object(self) -> Owned {
+        self.0
+    }
+}
+
+/// A reference of one's own to the object in a field that is not emptied meanwhile.
+pub(super) fn held(py: Python<'_>, field: &AtomicPtr<PyObject>) -> Option<Owned> {
+    // SAFETY: a field owns a reference to the object in it, which is not emptied meanwhile.
+    unsafe { Borrowed::from_ptr_or_opt(py, field.load(Ordering::Acquire)) }.map(|object| Owned::of(&object))
 }
 
 /// Fills an empty field; gives back what could not be put there.
