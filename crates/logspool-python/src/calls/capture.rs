@@ -13,10 +13,9 @@ use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 
 use crate::calls::keywords::Keywords;
-use crate::calls::pieces::{Pieces, small_int};
-use crate::calls::queueing::{self, Queued};
+use crate::calls::pieces::{self, Pieces, Queued, small_int};
 use crate::calls::stock::{Method, call_stock, call_stock_with};
-use crate::calls::{context, message, site, stream};
+use crate::calls::{context, message, site};
 use crate::interpreter::failure::Failure;
 use crate::interpreter::leaving;
 use crate::interpreter::names::names;
@@ -24,7 +23,7 @@ use crate::interpreter::object::{self, Call, Object, Owned};
 use crate::plans::plan::{self, Gate, Route};
 use crate::plans::planning::{self, PlanOutcome};
 use crate::plans::table::{self, Lender};
-use crate::plans::{environment, tries};
+use crate::plans::{environment, text_stream, tries};
 
 /// What is left to do for the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +53,7 @@ fn capture(logger: Object<'_, '_>, level: Level<'_, '_>, call: Call<'_, '_>) -> 
     let py = call.py();
     let Some(plan) = table::find(py, logger) else { return plan_first(logger, level, call) };
     // SAFETY: no foreign code runs while it is in use: `take` copies the route before any does.
-    let plan = unsafe { &*plan };
+    let plan = unsafe { table::borrowed(&plan) };
     if !plan.gate_holds() {
         return plan_first(logger, level, call);
     }
@@ -84,7 +83,7 @@ fn plan_first(logger: Object<'_, '_>, level: Level<'_, '_>, call: Call<'_, '_>) 
     }
     let Some(plan) = table::find(py, logger) else { return Outcome::Stock };
     // SAFETY: no foreign code runs before it is found again.
-    let plan = unsafe { &*plan };
+    let plan = unsafe { table::borrowed(&plan) };
     if !plan.serves(py, since) {
         tries::in_vain();
         return Outcome::Stock;
@@ -104,14 +103,14 @@ fn plan_first(logger: Object<'_, '_>, level: Level<'_, '_>, call: Call<'_, '_>) 
     // Asking may have run foreign code, which may have replaced the plan.
     let Some(plan) = table::find(py, logger) else { return Outcome::Stock };
     // SAFETY: just found; no foreign code has run since.
-    if unsafe { (*plan).opens(level.number) }
+    if unsafe { table::borrowed(&plan) }.opens(level.number)
         && let Some(outcome) = without_plan(planning::open_streams(logger, level.number, since))
     {
         return outcome;
     }
     let Some(plan) = table::find(py, logger) else { return Outcome::Stock };
     // SAFETY: no foreign code runs while it is in use: `take` copies the route before any does.
-    let plan = unsafe { &*plan };
+    let plan = unsafe { table::borrowed(&plan) };
     if !plan.serves(py, since) {
         tries::in_vain();
         return Outcome::Stock;
@@ -215,15 +214,15 @@ fn send(
     }
     let site = message::add(&mut pieces, &site, route.made_under.generation, call)?;
     // SAFETY: the streams are those of a plan that is in the table, or held; no foreign code runs in between.
-    unsafe { stream::empty_buffers(py, lender.streams(py, route.streams))? };
+    unsafe { text_stream::empty_buffers(py, lender.streams(py, route.streams))? };
     if !route.made_under.holds() && !route.made_under.serves_call() {
         return Err(Failure::Stock);
     }
     let head = Head { len: 0, site, route: id, level, flags: 0, ticks: 0 };
-    match queueing::queue(py, head, route.made_under, &pieces) {
+    match pieces::queue(py, head, route.made_under, &pieces) {
         Queued::Done => {
             if let Some(terminal) = route.terminal {
-                queueing::show(py, terminal);
+                pieces::show(py, terminal);
             }
             Ok(Outcome::Done)
         }

@@ -13,11 +13,10 @@ use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt};
 
-use crate::calls::pieces::{Pieces, bytes_of};
-use crate::calls::queueing::{self, Queued};
+use crate::calls::pieces::{self, Pieces, Queued, bytes_of};
 use crate::calls::record::{self, ByValue, Destination, PassedBy};
 use crate::calls::stock::{Method, call_stock, passed_filters, with_made_text};
-use crate::calls::{message, queue_handler, stream};
+use crate::calls::{message, queue_handler};
 use crate::interpreter::failure::{Failure, passed};
 use crate::interpreter::leaving;
 use crate::interpreter::names::names;
@@ -26,6 +25,7 @@ use crate::options;
 use crate::plans::adoption::{self, Adoption, State, Verdict};
 use crate::plans::environment::{self, MadeUnder};
 use crate::plans::python_half::{installed, stands_alone};
+use crate::plans::text_stream;
 
 /// `handler.emit(record)`.
 pub fn emit(method: Method, handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
@@ -192,7 +192,7 @@ fn queue_line(method: Method, handler: Object<'_, '_>, record: Object<'_, '_>) -
     };
     if !adoption.stream.text.is_null() {
         // SAFETY: `adoption` holds its stream and buffer.
-        match unsafe { stream::empty_buffers(py, &[adoption.text_stream(sink)]) } {
+        match unsafe { text_stream::empty_buffers(py, &[adoption.text_stream(sink)]) } {
             Ok(()) => {}
             Err(Failure::Stock) => return Line::StockAfterQueue,
             Err(Failure::Raised) => return Line::Raised,
@@ -210,10 +210,10 @@ fn queue_line(method: Method, handler: Object<'_, '_>, record: Object<'_, '_>) -
         return Line::StockAfterQueue;
     }
     let head = Head { len: 0, site: 0, route: sink, level, flags: flags::TEXT, ticks: 0 };
-    match queueing::queue(py, head, made_under, &pieces) {
+    match pieces::queue(py, head, made_under, &pieces) {
         Queued::Done => {
             if adoption.interactive {
-                queueing::show(py, sink);
+                pieces::show(py, sink);
             }
             Line::Queued
         }

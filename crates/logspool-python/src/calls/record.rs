@@ -18,10 +18,9 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyFloat;
 
-use crate::calls::pieces::{Pieces, small_int};
-use crate::calls::queueing::{self, Queued};
+use crate::calls::pieces::{self, Pieces, Queued, small_int};
 use crate::calls::site::Site;
-use crate::calls::{context, message, stream};
+use crate::calls::{context, message};
 use crate::interpreter::dict::{self, DictWalk};
 use crate::interpreter::failure::Failure;
 use crate::interpreter::names::names;
@@ -30,6 +29,7 @@ use crate::plans::adoption::{Adoption, State};
 use crate::plans::environment::MadeUnder;
 use crate::plans::logging_globals::LoggingGlobals;
 use crate::plans::python_half::record_class;
+use crate::plans::text_stream;
 
 /// What became of a record.
 pub enum ByValue {
@@ -147,12 +147,12 @@ fn read(
     let call = Call::positional_only(py, &call[..count]);
     let site = message::add(&mut pieces, site, made_under.generation, call)?;
     // SAFETY: the adoption holds its stream and buffer, and `to` borrows it.
-    unsafe { stream::empty_buffers(py, &[to.adoption.text_stream(sink)])? };
+    unsafe { text_stream::empty_buffers(py, &[to.adoption.text_stream(sink)])? };
     if !made_under.holds() {
         return Ok(ByValue::No);
     }
     let head = Head { len: 0, site, route: name.route, level, flags: 0, ticks: 0 };
-    Ok(match queueing::queue(py, head, made_under, &pieces) {
+    Ok(match pieces::queue(py, head, made_under, &pieces) {
         Queued::Done => ByValue::Done,
         Queued::Stale => ByValue::No,
         Queued::Raised => ByValue::Raised,

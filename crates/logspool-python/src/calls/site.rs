@@ -412,7 +412,8 @@ mod store {
     pub fn put<'py>(py: Python<'py>, caller: Caller<'_>, site: Site) -> Option<Reference<'py>> {
         let site = Arc::new(site);
         // SAFETY: the caller's frame holds the code object.
-        let code = unsafe { Owned::borrow(caller.code) };
+        let code = unsafe { Borrowed::from_ptr(py, caller.code()) };
+        let code = Owned::of(&code);
         let gone = {
             let mut map = shard(caller).lock().expect("no panic happens while it is held");
             let map = map.get_or_insert_with(HashMap::new);

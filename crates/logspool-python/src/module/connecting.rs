@@ -8,11 +8,11 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFrozenSet, PyString, PyTuple, PyType};
 
-use crate::calls::{context, keywords, message, methods, prepare, site, stream};
+use crate::calls::{context, keywords, message, methods, prepare, site};
 use crate::interpreter::object::Owned;
 use crate::interpreter::{frame, running_loop};
 use crate::plans::python_half::{self, PythonHalf};
-use crate::plans::{adoption, environment, table};
+use crate::plans::{adoption, environment, table, text_stream};
 
 /// Hand over the Python half: functions of `_adopt.py` and the objects that stock logging reads.
 #[pyfunction]
@@ -128,7 +128,7 @@ pub fn set_queue_prepare(
 /// Set where text streams count unwritten text: byte offsets in `TextIOWrapper` and `BufferedWriter`.
 #[pyfunction]
 pub fn set_stream_offsets(pending_text: usize, write_end: usize) {
-    stream::set_offsets(pending_text, write_end);
+    text_stream::set_offsets(pending_text, write_end);
 }
 
 /// Check this interpreter's private frame layout against its public functions.

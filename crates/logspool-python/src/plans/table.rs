@@ -166,10 +166,24 @@ pub fn find(py: Python<'_>, logger: Object<'_, '_>) -> Option<Reference> {
     }
 }
 
+/// The plan of a reference.
+///
+/// # Safety
+///
+/// On GIL builds: neither has foreign code run since the reference was found, nor does any while the result is in use.
+#[inline(always)]
+pub unsafe fn borrowed(reference: &Reference) -> &Plan {
+    #[cfg(not(Py_GIL_DISABLED))]
+    // SAFETY: the table holds the plan until foreign code runs, as the caller says.
+    return unsafe { &**reference };
+    #[cfg(Py_GIL_DISABLED)]
+    return reference;
+}
+
 /// Whether the logger has a plan that serves a call which began in the epoch `since`.
 pub fn serves(py: Python<'_>, logger: Object<'_, '_>, since: u64) -> bool {
     // SAFETY: just found, and nothing foreign runs.
-    find(py, logger).is_some_and(|plan| unsafe { (*plan).serves(py, since) })
+    find(py, logger).is_some_and(|plan| unsafe { borrowed(&plan) }.serves(py, since))
 }
 
 #[cold]
