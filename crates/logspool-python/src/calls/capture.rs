@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::OnceLock;
 
-use logspool::record::Head;
+use logspool_record::Head;
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 

@@ -3,8 +3,8 @@
 //! Stop on the line: *capture*. Which fields the formats of a route show, [`ShownFields`] says. A value that they do not
 //! show as Python does, and a record without a field that a text format names, is stock logging's to write or report.
 
-use logspool::format::{Acceptance, ArgumentKind};
-use logspool::record::tag;
+use logspool_record::format::{Acceptance, ArgumentKind};
+use logspool_record::tag;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};

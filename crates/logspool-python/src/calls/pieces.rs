@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use logspool::pipeline::{self, DurableWait, Push, Refusal, Room, Waiter};
-use logspool::record::{Head, MAX_TUPLE_DEPTH, tag};
+use logspool_record::{Head, MAX_TUPLE_DEPTH, tag};
 use pyo3::ffi;
 use pyo3::prelude::*;
 

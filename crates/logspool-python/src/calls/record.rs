@@ -12,8 +12,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use logspool::format::{CompiledSite, TimeArithmetic};
-use logspool::record::{Head, tag};
+use logspool_record::format::{CompiledSite, TimeArithmetic};
+use logspool_record::{Head, tag};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyFloat;

@@ -333,7 +333,7 @@ mod turn {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::{Duration, Instant};
 
-    use logspool::nap::nap;
+    use logspool_sys::nap::nap;
 
     use pyo3::Python;
 

@@ -18,7 +18,7 @@ use crate::report;
 #[pyo3(signature = (*, forks=false))]
 pub fn missing_calls(py: Python<'_>, forks: bool) -> PyResult<Bound<'_, PyList>> {
     if forks {
-        logspool::kernel::try_wipe_on_fork();
+        logspool_sys::kernel::try_wipe_on_fork();
     }
     report::missing_calls(py)
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use logspool::address::{ServiceAddress, TlsIdentity};
+use logspool_record::address::{ServiceAddress, TlsIdentity};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;

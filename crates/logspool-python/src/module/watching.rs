@@ -57,7 +57,7 @@ pub fn note_bound_fields() {
 /// Forget texts made for another time zone. Called after `time.tzset()`.
 #[pyfunction]
 pub fn zone_changed() {
-    logspool::format::zone_changed();
+    logspool_record::format::zone_changed();
 }
 
 /// Note that a handler has opened this file with mode "w".

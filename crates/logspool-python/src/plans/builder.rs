@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use logspool::definition::{MAX_TARGETS, RouteDefinition, Target};
+use logspool_record::definition::{MAX_TARGETS, RouteDefinition, Target};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyList, PyType};
 

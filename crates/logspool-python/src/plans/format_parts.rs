@@ -1,7 +1,7 @@
 //! A formatter as the collector can follow it.
 
-use logspool::definition::Zone;
-use logspool::format::{Extras, FormatSpec, Layout, Style};
+use logspool_record::definition::Zone;
+use logspool_record::format::{Extras, FormatSpec, Layout, Style};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 

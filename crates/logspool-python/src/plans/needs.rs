@@ -4,7 +4,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use logspool::format::{Acceptance, ArgumentKind, Format, FormatSpec, Layout, Need};
+use logspool_record::format::{Acceptance, ArgumentKind, Format, FormatSpec, Layout, Need};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use logspool::definition::{RouteDefinition, Target};
-use logspool::format::{Format, RenderState};
 use logspool::pipeline;
+use logspool_record::definition::{RouteDefinition, Target};
+use logspool_record::format::{Format, RenderState};
 use pyo3::ffi;
 use pyo3::prelude::*;
 

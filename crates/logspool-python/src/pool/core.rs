@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use logspool::pool::Jobs;
-use logspool::pool::metrics::PoolReading;
+use logspool_pool::{Jobs, PoolReading};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 

@@ -17,7 +17,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use fields::{FutureFields, OFFSET, fill, held};
-use logspool::pool::State;
+use logspool_pool::State;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use logspool::meters::HistogramCounts;
-use logspool::pool::{Counts, Jobs};
+use logspool_pool::{Counts, Jobs};
+use logspool_sys::histogram::HistogramCounts;
 use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;

@@ -4,9 +4,9 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use logspool::clock;
-use logspool::meters::HistogramCounts;
-use logspool::pool::{Jobs, Times, times};
+use logspool_pool::{Jobs, Times, times};
+use logspool_sys::clock;
+use logspool_sys::histogram::HistogramCounts;
 use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
 use pyo3::prelude::*;

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::{mem, ptr};
 
-use logspool::clock;
-use logspool::pool::Timers;
-use logspool::pool::jobs::Place;
-use logspool::pool::timers::{Clock, Key, Next, Now};
+use logspool_pool::Timers;
+use logspool_pool::jobs::Place;
+use logspool_pool::timers::{Clock, Key, Next, Now};
+use logspool_sys::clock;
 use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 

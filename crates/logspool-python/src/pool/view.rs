@@ -1,6 +1,6 @@
 //! `Pool.options(...)`: a pool with other options for single jobs.
 
-use logspool::pool::jobs::Place;
+use logspool_pool::jobs::Place;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 

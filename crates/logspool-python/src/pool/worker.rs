@@ -6,8 +6,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use logspool::clock;
-use logspool::pool::{Counts, jobs};
+use logspool_pool::{Counts, jobs};
+use logspool_sys::clock;
 use pyo3::prelude::*;
 
 use super::job::By;

@@ -3,8 +3,8 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use logspool::definition::SinkPlace;
 use logspool::pipeline;
+use logspool_record::definition::SinkPlace;
 use pyo3::exceptions::PyException;
 use pyo3::ffi;
 use pyo3::prelude::*;

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-use logspool::definition::{SinkDefinition, SinkKind};
 use logspool::pipeline;
+use logspool_record::definition::{SinkDefinition, SinkKind};
 use pyo3::Python;
 
 use crate::interpreter::failure::{self, Failure};

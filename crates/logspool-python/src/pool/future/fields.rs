@@ -5,7 +5,7 @@ use std::mem::offset_of;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-use logspool::pool::Promise;
+use logspool_pool::Promise;
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 
