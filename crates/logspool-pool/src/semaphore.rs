@@ -40,7 +40,7 @@ fn give_order() -> Ordering {
 /// Permits that threads take and give back.
 ///
 /// ```
-/// let semaphore = logspool::pool::Semaphore::new(1).unwrap();
+/// let semaphore = logspool_pool::Semaphore::new(1).unwrap();
 /// assert!(semaphore.try_acquire());
 /// assert!(!semaphore.try_acquire());
 /// semaphore.release(1).unwrap();

@@ -50,7 +50,7 @@ pub use syncing::{SyncRule, Syncs};
 
 /// A writer that has not come back for this long is stuck, and its records move to overflow.
 ///
-/// Specified (ARCHITECTURE.md); a page-cache write takes well under a millisecond.
+/// Specified (docs/decisions/when-a-sink-is-stuck.md); a page-cache write takes well under a millisecond.
 pub const STUCK_NS: u64 = 20_000_000;
 
 /// A service that has confirmed nothing for this long, while records wait for it, is stuck.
