@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use logspool::definition::{SinkDefinition, SinkKind, SinkPlace};
 use logspool::pipeline;
+use logspool_record::definition::{SinkDefinition, SinkKind, SinkPlace};
 use pyo3::exceptions::PyException;
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use logspool::definition::{Compression, Descriptor, RotationRules, SinkDefinition, SinkKind, Zone};
-use logspool::format::{Extras, FormatSpec, Layout, Style};
+use logspool_record::definition::{Compression, Descriptor, RotationRules, SinkDefinition, SinkKind, Zone};
+use logspool_record::format::{Extras, FormatSpec, Layout, Style};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple, PyType};
