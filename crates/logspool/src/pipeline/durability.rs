@@ -138,11 +138,6 @@ impl Pipeline {
         }
     }
 
-    /// Moves whenever a call begins to wait until its record is durable.
-    pub(crate) fn durable_calls(&self) -> u64 {
-        self.syncs.pending_sync.as_ref().map_or(0, |pending_sync| pending_sync.calls())
-    }
-
     /// The calls that wait until their record is durable, where some do.
     pub(crate) fn pending_sync(&self) -> Option<&PendingSync> {
         self.syncs.pending_sync.as_deref()

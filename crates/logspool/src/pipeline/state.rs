@@ -1,12 +1,11 @@
 //! What the pipeline of a process image consists of, and questions that its fields answer alone.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use logspool_lanes::blob::Blobs;
 use logspool_lanes::segment::Segment;
 use logspool_lanes::segment::layout::Table;
-use logspool_sys::progress;
 
 use super::idle_writer::IdleWriter;
 use super::options::Fallback;
@@ -37,7 +36,7 @@ pub struct Pipeline {
     pub(super) segment: Arc<Segment>,
     pub(super) place: Chosen,
     pub(super) budget: Arc<Budget>,
-    pub(super) blobs: Blobs,
+    pub(super) blobs: Arc<Blobs>,
     pub(super) outlets: Mutex<Vec<Option<Arc<Outlet>>>>,
     pub(super) routes: Mutex<Routes>,
     pub(super) collector: Mutex<Option<Box<Collector>>>,
@@ -80,11 +79,6 @@ impl Pipeline {
         self.batching.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Large records.
-    pub(crate) fn blobs(&self) -> &Blobs {
-        &self.blobs
-    }
-
     /// The outlets now, by place in the table of sinks.
     pub(crate) fn outlets(&self) -> Vec<Option<Arc<Outlet>>> {
         self.outlets.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -94,35 +88,6 @@ impl Pipeline {
     pub(crate) fn outlet(&self, sink: u32) -> Option<Arc<Outlet>> {
         let outlets = self.outlets.lock().unwrap_or_else(PoisonError::into_inner);
         outlets.get(Table::Sinks.slot(sink))?.clone().filter(|outlet| outlet.id == sink)
-    }
-
-    /// Outlets that have something to write.
-    pub(crate) fn outlets_at_work(&self) -> usize {
-        self.outlets().iter().flatten().filter(|outlet| outlet.head_accepted() > 0).count()
-    }
-
-    /// Newest flush that was asked for.
-    pub(crate) fn requested_ticket(&self) -> u64 {
-        // Acquire pairs with the Release in `flush`: what was pushed before the request is seen after it.
-        self.requested.load(Ordering::Acquire)
-    }
-
-    /// Everything before a flush is written everywhere.
-    pub(crate) fn answer_ticket(&self, ticket: u64) {
-        self.answered.fetch_max(ticket, Ordering::Release);
-        progress::note();
-    }
-
-    /// Tells callers whether waiting makes sense.
-    pub(crate) fn set_saturated(&self, saturated: bool) {
-        if self.saturated.load(Ordering::Relaxed) != saturated {
-            self.saturated.store(saturated, Ordering::Relaxed);
-        }
-    }
-
-    /// Records refused for want of room, ever.
-    pub(crate) fn refusals(&self) -> u64 {
-        self.refusals.load(Ordering::Relaxed)
     }
 
     /// Sends ERROR and above of what an outlet could not write in time to standard error.
