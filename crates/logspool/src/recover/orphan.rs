@@ -2,16 +2,17 @@
 
 use std::io::{self, ErrorKind};
 use std::mem::offset_of;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use logspool_lanes::segment::layout::Header;
 use logspool_sys::folder::Folder;
 
+use super::damage::Damage;
 use super::decoded::Decoded;
 use super::image::Illegible;
 use super::leftover::{self, Leftover, Owner};
-use super::walk::Damage;
+use super::pending::Pending;
 use super::work;
 
 /// Most bytes of orphans that a folder should hold; never more than an eighth of its file system.
@@ -43,27 +44,6 @@ pub struct Orphan {
     pub condition: Condition,
     /// Whether the folder's cap leaves room for it.
     pub retention: Retention,
-}
-
-/// Undelivered records of one sink.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pending {
-    /// Where they go.
-    pub place: Place,
-    /// How many; the first few of them may be out already.
-    pub records: u64,
-    pub(super) sink: usize,
-}
-
-/// Where a sink of a dead process wrote.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
-    /// A file, by the path that the process configured; a service, by its address.
-    File(PathBuf),
-    /// Something that ended with the process, by the name of the sink.
-    Gone(String),
-    /// The sink's definition cannot be read.
-    Unknown,
 }
 
 /// Whether an orphan can be read.

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use super::damage::Damage;
 use super::orphan::Retention;
-use super::walk::Damage;
 
 /// Everything that [`recover`](super::recover()) met, in the order in which it was dealt with.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

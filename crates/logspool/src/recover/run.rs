@@ -6,49 +6,20 @@ use std::path::Path;
 
 use logspool_sys::folder::Folder;
 
-use super::adopt::Adopter;
+use super::adopter::Adopter;
 use super::claim::Claim;
 use super::decoded::Decoded;
 use super::delivery::{Delivery, Output};
 use super::image::{Illegible, SinkPlace};
 use super::leftover::{self, Leftover, Owner};
-use super::orphan::{Pending, Place, Retention, cap, retention};
+use super::orphan::{Retention, cap, retention};
+use super::pending::{Pending, Place};
 use super::report::{Kept, Reason, Removed, Report};
 use super::shrink;
 use super::spilled::Spilled;
+use super::want::{Options, Undeliverable, Want};
 use super::work;
 use crate::sidecar::{self, Verdict};
-
-/// Options of [`recover`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Options {
-    /// What happens to records that can go nowhere.
-    pub undeliverable: Undeliverable,
-}
-
-/// What happens to what is left for a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Want {
-    /// It stays.
-    Leave,
-    /// It is appended.
-    Append,
-    /// The [`Adopter`] takes it; where there is none it stays.
-    Take,
-    /// A segment made before this time (nanoseconds since the epoch) loses it, as the file lost what it held: it was
-    /// opened anew. Of a later segment it is appended.
-    DoneAway(i64),
-}
-
-/// What to do with records for terminals and pipes of a dead process, once all others are delivered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Undeliverable {
-    /// Keep the segment, and say so in the report.
-    #[default]
-    Keep,
-    /// Give them up, and count them in the report.
-    Discard,
-}
 
 /// Delivers what dead processes of this user left in `folder` to the files that `want` accepts, and removes
 /// what holds nothing any more.

@@ -11,8 +11,8 @@ use logspool_record::Values;
 use logspool_sys::folder::Folder;
 
 use super::claim::Claim;
+use super::damage::Damage;
 use super::image::Image;
-use super::walk::Damage;
 use crate::render::Definitions;
 
 /// Bytes of definitions that are read: whoever renders keeps each of them.
