@@ -15,7 +15,7 @@ use logspool_sys::clock;
 use logspool_sys::folder::{self, Folder, Times};
 use logspool_sys::identity::ProcessIdentity;
 
-use super::check;
+use super::independent::check;
 use crate::recover::{self, Options, Reason, Report, Undeliverable};
 
 /// Between two looks for the lock, in milliseconds. Chosen: what such a program leaves is delivered within 200.
