@@ -8,7 +8,6 @@ use std::sync::atomic::Ordering;
 
 use logspool_lanes::segment::layout::{DROPS, LEVEL_CLASSES, REFUSALS, SinkHead};
 
-use crate::meters::SinkReading;
 pub use crate::per_level::{PerLevel, add, read};
 
 /// Why a sink gave records up.
