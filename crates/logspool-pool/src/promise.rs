@@ -29,11 +29,13 @@ pub enum State {
 
 impl State {
     /// Whether nothing more will come.
+    #[inline]
     pub fn is_done(self) -> bool {
         !matches!(self, Self::Pending | Self::Running)
     }
 
     /// Whether the job will never run.
+    #[inline]
     pub fn is_cancelled(self) -> bool {
         matches!(self, Self::Cancelled | Self::CancelledAndNotified)
     }
@@ -123,6 +125,7 @@ impl Promise {
     }
 
     /// Begins the job. False: it is not pending.
+    #[inline]
     pub fn start(&self) -> bool {
         self.step(State::Pending, State::Running)
     }
@@ -133,6 +136,7 @@ impl Promise {
     }
 
     /// Notes that those who wait for a cancelled job are told. False: it is not [`State::Cancelled`].
+    #[inline]
     pub fn note_told(&self) -> bool {
         self.step(State::Cancelled, State::CancelledAndNotified)
     }
@@ -158,6 +162,7 @@ impl Promise {
     }
 
     /// Ends the job, whoever watches. False: it is done already. What `Locked` guards tells who must be told.
+    #[inline]
     pub fn finish(&self, _locked: &Locked<'_>) -> bool {
         self.step(State::Running, State::Finished) || self.step(State::Pending, State::Finished)
     }
@@ -195,6 +200,7 @@ impl Promise {
     }
 
     /// Takes exclusive use of what stands beside the promise, and has the end told from now on if `watch`.
+    #[inline]
     pub fn lock(&self, watch: bool) -> Locked<'_> {
         let flags = if watch { LOCKED | WATCHED } else { LOCKED };
         let mut word = self.word.peek();

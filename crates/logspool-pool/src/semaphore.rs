@@ -64,6 +64,7 @@ impl Semaphore {
     }
 
     /// Permits free at the moment.
+    #[inline]
     pub fn permits(&self) -> u32 {
         low(self.word.peek())
     }

@@ -1,6 +1,6 @@
 //! What does one line cost to format, as text and as JSON?
 //!
-//! `cargo bench -p logspool --bench format`. Prints the median of the rounds, interleaved, and their ratio.
+//! `cargo bench -p logspool-record --bench format`. Prints the median of the rounds, interleaved, and their ratio.
 
 use std::hint::black_box;
 use std::time::Instant;

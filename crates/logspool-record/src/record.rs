@@ -313,6 +313,7 @@ pub struct Encoder {
 
 impl Encoder {
     /// An empty encoder.
+    #[inline]
     pub fn new() -> Self {
         Self::default()
     }

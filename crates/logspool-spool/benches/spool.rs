@@ -1,6 +1,6 @@
 //! What does the spool cost beside the plainest thing that does the same work?
 //!
-//! `cargo bench -p logspool --bench spool`. Append and sync every 50 records, against write and fdatasync of the same
+//! `cargo bench -p logspool-spool --bench spool`. Append and sync every 50 records, against write and fdatasync of the same
 //! bytes; opening a folder that holds much, against `cat` of its files. `LOGSPOOL_BENCH_FOLDER` names the folder to work
 //! in (default: beside the build). Each line is the median of the rounds and their spread.
 

@@ -17,12 +17,12 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::checkpoint::{self, Keeper};
-use super::consumer::Consumer;
 use super::defect::Defect;
 use super::disk::{Disk, DiskError};
 use super::error::SpoolError;
 use super::frame::{Head, Key};
 use super::id::Id;
+use super::item::Consumer;
 use super::options::Options;
 use super::remains::Remains;
 use super::room::MAX_SPARES;

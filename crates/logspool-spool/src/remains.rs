@@ -4,10 +4,10 @@
 //! `quarantine/SEGMENT-OFFSET.bad` are raw bytes of a segment. `dead/CONSUMER-FIRST.frame` is one frame (`frame.rs`)
 //! whose checksums are made with an id of zeros.
 
-use super::consumer::Frame;
 use super::disk::{Disk, DiskError};
 use super::frame::{Held, Key};
 use super::id::Id;
+use super::item::Frame;
 use super::scan::Damage;
 
 /// Most bytes in a folder of remains.

@@ -10,12 +10,12 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::checkpoint::{Keeper, State};
-use super::consumer::Consumer;
 use super::defect::Defect;
 use super::disk::{Disk, DiskError};
 use super::error::SpoolError;
 use super::frame::{HEAD_BYTES, Held, MAX_PAYLOAD_BYTES, frame_bytes};
 use super::id::Id;
+use super::item::Consumer;
 use super::options::Options;
 use super::remains::Remains;
 use super::segment::{Run, Segment};

@@ -1,8 +1,8 @@
 //! Counters and sizes of a spool, for operators.
 
-use super::consumer::Frame;
 use super::disk::Disk;
 use super::error::SpoolError;
+use super::item::Frame;
 use super::spool::Spool;
 
 /// Counters and sizes at one moment.

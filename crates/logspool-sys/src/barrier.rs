@@ -5,6 +5,7 @@
 //! `light` only keeps the compiler from reordering. `heavy` makes every running thread of the process pass a full
 //! barrier, by `membarrier(2)` (MEMBARRIER_CMD_PRIVATE_EXPEDITED, Linux 4.14).
 
+/// The frequent side of the barrier, as the models see it.
 #[cfg(loom)]
 pub fn light() {
     if !crate::sync::is_weakened("light") {
@@ -12,6 +13,7 @@ pub fn light() {
     }
 }
 
+/// The rare side of the barrier, as the models see it.
 #[cfg(loom)]
 pub fn heavy() {
     loom::sync::atomic::fence(loom::sync::atomic::Ordering::SeqCst);

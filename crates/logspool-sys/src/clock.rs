@@ -75,11 +75,13 @@ fn read_clock(clock: libc::clockid_t) -> i64 {
 }
 
 /// CLOCK_MONOTONIC in nanoseconds.
+#[inline]
 pub fn monotonic_ns() -> u64 {
     read_clock(libc::CLOCK_MONOTONIC) as u64
 }
 
 /// CLOCK_REALTIME in nanoseconds since the epoch.
+#[inline]
 pub fn wall_ns() -> i64 {
     read_clock(libc::CLOCK_REALTIME)
 }

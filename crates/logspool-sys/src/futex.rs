@@ -17,11 +17,13 @@ pub struct WaitWord {
 }
 
 /// The low half of a word.
+#[inline]
 pub const fn low(word: u64) -> u32 {
     word as u32
 }
 
 /// The high half of a word.
+#[inline]
 pub const fn high(word: u64) -> u32 {
     (word >> 32) as u32
 }
@@ -48,6 +50,7 @@ impl WaitWord {
     /// Waits while the low half is `expected`, at most `timeout`; `None` waits for good.
     ///
     /// Returns early after a signal was handled by this thread, and now and then for no reason: look again.
+    #[inline]
     pub fn wait(&self, expected: u32, timeout: Option<Duration>) {
         let timeout = timeout.map(|timeout| libc::timespec {
             tv_sec: timeout.as_secs().try_into().unwrap_or(libc::time_t::MAX),
@@ -60,6 +63,7 @@ impl WaitWord {
     }
 
     /// Wakes up to `count` threads that wait. Changes nothing.
+    #[inline]
     pub fn wake(&self, count: u32) {
         let count = i32::try_from(count).unwrap_or(i32::MAX);
         let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
@@ -77,6 +81,7 @@ impl WaitWord {
 #[cfg(loom)]
 impl WaitWord {
     /// As the kernel does it: look and go to sleep are one step for those who wake.
+    #[inline]
     pub fn wait(&self, expected: u32, _timeout: Option<Duration>) {
         let mut kept = self.sleepers.0.lock().unwrap();
         if low(self.word.load(Ordering::Relaxed)) == expected {
@@ -86,6 +91,7 @@ impl WaitWord {
     }
 
     /// Wakes all: more than asked for is allowed.
+    #[inline]
     pub fn wake(&self, _count: u32) {
         drop(self.sleepers.0.lock().unwrap());
         self.sleepers.1.notify_all();
@@ -94,6 +100,7 @@ impl WaitWord {
 
 impl WaitWord {
     /// The word, seen without any order to other memory.
+    #[inline]
     pub fn peek(&self) -> u64 {
         self.word.load(Ordering::Relaxed)
     }

@@ -108,6 +108,12 @@ impl<T> Copy for Place<T> {}
 // SAFETY: only the holder of the gate uses the pointer.
 unsafe impl<T: Send> Send for Place<T> {}
 
+impl<T: Default + Send> Default for PerProcess<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<T: Default + Send> PerProcess<T> {
     /// A `PerProcess` without a value yet.
     pub const fn new() -> Self {

@@ -76,6 +76,7 @@ fn make_page() -> &'static Page {
 }
 
 /// Address of the turn. Producers keep it and compare the turn with one load.
+#[inline]
 pub fn word() -> &'static AtomicU64 {
     &page().turn
 }

@@ -113,6 +113,7 @@ impl Producer {
     }
 
     /// The lane. `None`: this is a forked child of the process that made the segment, where it is not mapped.
+    #[inline]
     fn lane(&self) -> Option<&LaneHead> {
         // SAFETY: a segment stays mapped for as long as its process lives, and in no other one.
         (self.process == generation::process()).then(|| unsafe { &*self.lane })
@@ -135,6 +136,7 @@ impl Producer {
     }
 
     /// Looks how far the collector has come. Returns the free bytes; 0 in a forked child.
+    #[inline]
     pub fn refresh(&mut self) -> u64 {
         let Some(lane) = self.lane() else { return 0 };
         let tail = lane.consumer.released().max(self.start);
@@ -143,6 +145,7 @@ impl Producer {
     }
 
     /// Position after the last record that was pushed.
+    #[inline]
     pub fn position(&self) -> u64 {
         self.head
     }
@@ -154,6 +157,7 @@ impl Producer {
     }
 
     /// Whether other threads write this lane too.
+    #[inline]
     pub fn is_shared(&self) -> bool {
         self.shared
     }
@@ -198,6 +202,7 @@ impl Producer {
     }
 
     /// Longest record that goes into the ring.
+    #[inline]
     pub fn max_inline(&self) -> u64 {
         self.bytes / INLINE_SHARE
     }
@@ -361,6 +366,7 @@ impl Producer {
 ///
 /// There is no fence between a publish and this load: a wake-up can be missed, and then the collector's
 /// own timeout (at most 5 ms) finds the record.
+#[inline]
 pub fn wake_collector(sleeping: &AtomicU32) {
     if sleeping.load(Ordering::Relaxed) == 1 && sleeping.swap(0, Ordering::Relaxed) == 1 {
         let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;

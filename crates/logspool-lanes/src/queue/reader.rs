@@ -91,11 +91,13 @@ impl<'a> LaneReader<'a> {
     }
 
     /// Bytes given up because they make no record.
+    #[inline]
     pub fn unread(&self) -> u64 {
         self.unread
     }
 
     /// Position of the next record, or of filler in front of it.
+    #[inline]
     pub fn position(&self) -> u64 {
         self.position
     }

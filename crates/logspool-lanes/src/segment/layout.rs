@@ -315,6 +315,7 @@ impl Table {
     }
 
     /// Place of an id in the table. Ids of a place that is used again are `capacity` apart.
+    #[inline]
     pub const fn slot(self, id: u32) -> usize {
         id as usize % self.capacity()
     }

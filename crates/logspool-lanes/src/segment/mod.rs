@@ -1,8 +1,8 @@
 //! The segment: one shared mapping per process that holds its lanes and everything needed to read them.
 //!
 //! Stop on the line: *queue*. The layout is [`layout`]'s; who may use the folder, names and locks are
-//! [`logspool_sys::folder`]'s; which parts have memory is `pages.rs`'s, lanes and rings are given out by `rings.rs`. This file makes,
-//! maps and removes segments and stores definitions.
+//! [`logspool_sys::folder`]'s; which parts have memory is `pages.rs`'s, lanes and rings are given out by `rings.rs`.
+//! This file makes, maps and removes segments and stores definitions.
 //! The mapping is not inherited by fork (MADV_DONTFORK): a child that touched it would die, so every hot
 //! path compares the process generation first (see `generation.rs`).
 
@@ -207,12 +207,14 @@ impl Segment {
     }
 
     /// The first page.
+    #[inline]
     pub fn header(&self) -> &Header {
         // SAFETY: the mapping begins with a header and lives as long as `self`; all that changes is atomic.
         unsafe { self.base.cast::<Header>().as_ref() }
     }
 
     /// Head of lane `index`, below the number of lanes in the header: there is no memory beyond.
+    #[inline]
     pub fn lane(&self, index: usize) -> &LaneHead {
         assert!(index < layout::MAX_LANES);
         // SAFETY: inside the fixed part, aligned by the layout, zero is a valid value, all words are atomics.
@@ -220,6 +222,7 @@ impl Segment {
     }
 
     /// Head of sink `index`, below the number of sinks in the header: there is no memory beyond.
+    #[inline]
     pub fn sink(&self, index: usize) -> &SinkHead {
         assert!(index < layout::MAX_SINKS);
         // SAFETY: as in `lane`.
@@ -227,6 +230,7 @@ impl Segment {
     }
 
     /// Address of an offset inside the segment.
+    #[inline]
     pub fn at(&self, offset: u64) -> *mut u8 {
         assert!(offset < self.bytes);
         // SAFETY: checked to lie inside the mapping.
@@ -264,6 +268,7 @@ impl Segment {
     }
 
     /// See [`Self::begin_ids`]; every id is larger.
+    #[inline]
     pub fn first_id(&self) -> u32 {
         self.first_id
     }

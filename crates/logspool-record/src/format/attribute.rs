@@ -2,9 +2,9 @@
 //!
 //! Stop on the line: *format*, between a pattern and the record. A name that LogRecord does not have is an extra field.
 
-use super::compile::Unsupported;
 use super::directive::ArgumentKind;
 use super::needs::Need;
+use super::unsupported::Unsupported;
 
 /// First minor version whose LogRecord has `taskName`.
 const TASK_NAME_MINOR: u8 = 12;

@@ -6,8 +6,8 @@
 use super::directive::{Acceptance, ArgumentKind, MAX_AMOUNT, float_of, integer_of};
 use super::float::{self, Case, FloatText, Notation, Point};
 use super::integer::{self, Base};
+use super::malformed::Malformed;
 use super::pad::{self, Align};
-use super::percent::Malformed;
 use super::repr::push_str;
 use crate::record::Value;
 

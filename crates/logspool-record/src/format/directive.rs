@@ -5,8 +5,8 @@
 
 use super::float::{self, Case, FloatText, Notation, Point};
 use super::integer::{self, Base};
+use super::malformed::Malformed;
 use super::pad::{self, Align};
-use super::percent::Malformed;
 use super::repr::{Beyond, push_repr, push_str};
 use crate::record::Value;
 

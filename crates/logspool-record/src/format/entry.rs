@@ -17,9 +17,9 @@
 //!   half of what the entry has left of `MAX_BYTES`, a name `MAX_NAME_BYTES`; a longer one is cut and ends with `...`.
 //!   A record has `MAX_PARTS` parts at most, and how many fields are missing stands in a last one, `fields_left_out`.
 
-use super::line::{RenderError, RenderState};
+use super::malformed::Malformed;
 use super::needs::{Need, Needs};
-use super::percent::Malformed;
+use super::render_state::{RenderError, RenderState};
 use super::repr::push_str;
 use super::spec::FormatSpec;
 use super::view::OpenRecord;

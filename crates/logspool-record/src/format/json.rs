@@ -21,13 +21,14 @@
 use std::ops::Range;
 
 use super::attribute::Attribute;
-use super::compile::{Format, Unsupported};
-use super::line::{RenderError, RenderState};
+use super::compile::Format;
 use super::moment::push_iso;
 use super::needs::{Need, Needs};
+use super::render_state::{RenderError, RenderState};
 use super::repr::push_str;
 use super::spec::Extras;
 use super::steady::Steady;
+use super::unsupported::Unsupported;
 use super::view::OpenRecord;
 use crate::record::Value;
 

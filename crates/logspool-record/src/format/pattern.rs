@@ -5,10 +5,10 @@
 
 use super::attribute::Attribute;
 use super::brace::BraceSpec;
-use super::compile::Unsupported;
 use super::directive::{Acceptance, ArgumentKind, Conversion, Directive};
 use super::percent;
 use super::spec::{FormatSpec, Style};
+use super::unsupported::Unsupported;
 
 /// One piece of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,21 +7,15 @@
 use super::directive::{Amount, Conversion, Directive, Flags, Parts};
 use super::float::{Case, Notation};
 use super::integer::Base;
+use super::malformed::{MARKER, Malformed};
 use super::repr::{Beyond, push_repr, push_str};
 use crate::record::{Value, Values};
-
-/// Stands in the text where a record holds no value, or one that the directive cannot show.
-pub const MARKER: &str = "<?>";
 
 /// Most directives of a template; one with more is as good as one that Python rejects.
 ///
 /// Chosen: no message has a hundred of them; bounds what a hostile template makes of few bytes, with
 /// [`MAX_AMOUNT`](super::directive::MAX_AMOUNT) for each of them.
 const MAX_DIRECTIVES: usize = 64 * 1024;
-
-/// The values of a record do not fit its template; the text holds [`MARKER`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Malformed;
 
 /// A %-template of messages.
 ///

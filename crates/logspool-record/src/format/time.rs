@@ -6,12 +6,12 @@
 
 use std::mem::MaybeUninit;
 
-use super::compile::Unsupported;
 use super::directive::{Acceptance, ArgumentKind, Conversion, Directive};
 use super::integer::push_padded;
 use super::moment::{Clock, SecondCache, floor};
 use super::percent;
 use super::spec::FormatSpec;
+use super::unsupported::Unsupported;
 use crate::definition::Zone;
 use crate::record::Value;
 

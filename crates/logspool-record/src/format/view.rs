@@ -4,7 +4,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::percent::{MARKER, Malformed, MessageTemplate};
+use super::malformed::{MARKER, Malformed};
+use super::percent::MessageTemplate;
 use crate::definition::SiteDefinition;
 use crate::record::{Context, Entry, Value, Values, tag};
 

@@ -6,8 +6,8 @@ use std::rc::Rc;
 use super::dice::Dice;
 use super::sim_disk::{Faults, Scene, SimDisk};
 use super::world::World;
-use crate::consumer::{GapReason, Item};
 use crate::disk::Operation;
+use crate::item::{GapReason, Item};
 use crate::options::{Options, WhenFull};
 use crate::{Batch, Spool};
 

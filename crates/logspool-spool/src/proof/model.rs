@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::sim_disk::SimDisk;
-use crate::consumer::{Frame, GapReason, Item};
 use crate::disk::DiskError;
 use crate::error::SpoolError;
+use crate::item::{Frame, GapReason, Item};
 use crate::options::WhenFull;
 use crate::spool::Spool;
 use crate::view::{View, ViewedFrame};
