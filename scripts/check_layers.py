@@ -25,7 +25,7 @@ MAY_USE = {
 SYSTEM_CRATES = {"logspool_sys": {"libc", "loom"}}
 
 # Files that are in a cycle of imports, by crate: each figure may only become smaller.
-FILES_IN_CYCLES = {"logspool": 69, "logspool_python": 32, "logspool_server": 79}
+FILES_IN_CYCLES = {"logspool": 69, "logspool_python": 32, "logspool_server": 0}
 
 # Chosen: above a quarter of the code, a crate has more than one purpose.
 LARGEST_SHARE = 0.42

@@ -12,7 +12,7 @@
 
 mod groups;
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock};
 
@@ -23,7 +23,7 @@ use crate::batch::Batch;
 use crate::origin::Origin;
 use crate::query::Filter;
 use crate::share::Refusal;
-use groups::{Group, Groups};
+use groups::{Group, Shared};
 
 /// Batches that wait for the thread: what one read of a connection brings, some 64 KiB, or one request. They are outside
 /// the budget of the intake, so they are few.
@@ -38,20 +38,6 @@ pub struct Tails {
     shared: Arc<Shared>,
     /// To the thread, which is started for the first follower and ends with this.
     thread: OnceLock<SyncSender<Arc<Batch>>>,
-}
-
-/// What the intake, the thread and the followers share.
-#[derive(Debug, Default)]
-struct Shared {
-    groups: Groups,
-    /// How many follow.
-    followers: AtomicUsize,
-    /// Bytes of the batches that wait for the thread.
-    waiting: AtomicUsize,
-    /// Records that did not reach the thread, and so nobody who followed then.
-    skipped: AtomicU64,
-    /// Comparisons of a record with a filter.
-    compared: AtomicU64,
 }
 
 /// What one follower gets. Dropped, it follows no more.

@@ -6,29 +6,23 @@
 //! sent before the server has said that every watermark has moved.
 
 use std::collections::HashMap;
-use std::pin::pin;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bytes::{Bytes, BytesMut};
-use futures_util::SinkExt;
 use tokio::time::timeout;
-use tokio_postgres::{Client, Error, Statement, ToStatement};
+use tokio_postgres::{Client, Error, Statement};
 
 use super::connection::{Address, Backoff, Failure, Link};
+use super::copy::copy;
 use super::plan::{Marks, Plan, unknown};
 use super::sift::sift;
 use super::{Config, rows, schema, tables};
-use crate::batch::Row;
 use crate::clock::now_ns;
 use crate::delivery::Delivery;
 use crate::stores::leap::Leap;
 use crate::stores::watermark::Watermark;
 use crate::stores::{Store, StoreError, Written};
-
-/// Bytes of rows handed to the connection at once: what is encoded while the server reads what came before.
-const COPY_BYTES: usize = 64 * 1024;
 
 /// Streams whose watermarks are kept in mind; beyond that all are read anew.
 const MARKS: usize = 100_000;
@@ -334,29 +328,6 @@ async fn commit(client: &Client, statements: &Statements, plan: &Plan<'_>) -> Re
     }
     client.batch_execute("COMMIT").await?;
     Ok(Some(quarantined))
-}
-
-/// Copies rows to where a statement says, in the form that `put` gives them.
-pub(super) async fn copy<'a>(
-    client: &Client,
-    statement: &(impl ToStatement + ?Sized),
-    rows: impl IntoIterator<Item = Row<'a>>,
-    put: impl Fn(&Row<'_>, &mut BytesMut),
-) -> Result<(), Error> {
-    let mut sink = pin!(client.copy_in::<_, Bytes>(statement).await?);
-    let mut buffer = BytesMut::with_capacity(2 * COPY_BYTES);
-    rows::begin(&mut buffer);
-    for row in rows {
-        put(&row, &mut buffer);
-        if buffer.len() >= COPY_BYTES {
-            sink.send(buffer.split().freeze()).await?;
-            buffer.reserve(2 * COPY_BYTES);
-        }
-    }
-    rows::end(&mut buffer);
-    sink.send(buffer.freeze()).await?;
-    sink.finish().await?;
-    Ok(())
 }
 
 /// Whether the server refuses what a row holds: data it cannot read (class 22), that breaks a constraint (23), that is

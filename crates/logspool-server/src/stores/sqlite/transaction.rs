@@ -1,6 +1,5 @@
 //! One transaction of the writer: batches judged, records and their counts written, watermarks moved.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
@@ -97,6 +96,3 @@ fn judged(connection: &Connection, chunk: &Chunk, now_ns: i64) -> rusqlite::Resu
     }
     Ok(verdict)
 }
-
-/// Records of a minute, a logger and a level.
-pub(super) type Rollup<'a> = HashMap<(i64, &'a str, u16), u64>;
