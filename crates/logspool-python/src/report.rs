@@ -6,19 +6,19 @@ use std::path::PathBuf;
 use std::sync::Once;
 use std::time::Duration;
 
-use logspool::definition::SinkKind;
-use logspool::kernel;
-use logspool::meters::HistogramCounts;
 use logspool::openmetrics;
 use logspool::pipeline::{self, LEAST_FREE_BYTES};
 use logspool::recover::{Condition, MAX_ORPHAN_BYTES, Place, Retention};
 use logspool::stats::{
     DROP_REASONS, DropReason, LEVEL_NAMES, PerLevel, QueuePlace, REFUSAL_REASONS, SinkSnapshot, Snapshot, add,
 };
+use logspool_record::definition::SinkKind;
+use logspool_sys::histogram::HistogramCounts;
+use logspool_sys::kernel;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::leaving::outside;
+use crate::interpreter::leaving::outside;
 use crate::pool::PoolCore;
 
 fn per_level<'py>(py: Python<'py>, counts: PerLevel) -> PyResult<Bound<'py, PyDict>> {

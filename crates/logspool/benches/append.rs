@@ -5,10 +5,10 @@
 
 use std::time::{Duration, Instant};
 
-use logspool::definition::{Descriptor, RouteDefinition, SinkDefinition, SinkKind, Target};
-use logspool::format::{FormatSpec, Style};
 use logspool::pipeline::{self, Push, Waiter};
-use logspool::record::{Head, tag};
+use logspool_record::definition::{Descriptor, RouteDefinition, SinkDefinition, SinkKind, Target};
+use logspool_record::format::{FormatSpec, Style};
+use logspool_record::{Head, tag};
 
 const ROUNDS: usize = 7;
 /// Long lines, so that appending weighs more than anything else.

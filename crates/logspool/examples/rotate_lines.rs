@@ -19,9 +19,9 @@ use std::fs;
 use std::io::{BufRead, Write};
 use std::str::FromStr;
 
-use logspool::definition::{Descriptor, RotationRules, SinkDefinition, SinkKind, Zone};
 use logspool::sink::{Lines, Mark, Sink};
 use logspool::sinks;
+use logspool_record::definition::{Descriptor, RotationRules, SinkDefinition, SinkKind, Zone};
 
 fn main() {
     let mut orders = std::io::stdin().lock().lines().map(|line| line.expect("orders are UTF-8"));

@@ -7,9 +7,9 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 
 use feeding::{Feed, timed_kind};
-use logspool::definition::{Descriptor, RotationRules, SinkDefinition, SinkKind};
 use logspool::sink::{Sink, SinkError};
 use logspool::sinks;
+use logspool_record::definition::{Descriptor, RotationRules, SinkDefinition, SinkKind};
 
 fn sized(path: &Path, backup_count: u32) -> SinkDefinition {
     SinkDefinition {

@@ -8,9 +8,9 @@ use std::fs;
 use std::process::Command;
 
 use feeding::{Feed, timed_kind};
-use logspool::definition::{Descriptor, RotationRules, SinkDefinition, SinkKind};
 use logspool::sink::SinkError;
 use logspool::sinks;
+use logspool_record::definition::{Descriptor, RotationRules, SinkDefinition, SinkKind};
 
 /// Runs the body of the test `name` in a process where nothing else runs.
 fn alone(name: &str, body: fn()) {

@@ -11,9 +11,9 @@ use std::path::Path;
 
 use feeding::Feed;
 use line::{DEADLINE, begin, log, route_to};
-use logspool::definition::{Descriptor, RotationRules, SinkDefinition, SinkKind};
 use logspool::pipeline::{self, Options};
 use logspool::sinks;
+use logspool_record::definition::{Descriptor, RotationRules, SinkDefinition, SinkKind};
 
 fn definition(path: &Path, max_bytes: u64, backup_count: u32, descriptor: Descriptor) -> SinkDefinition {
     let path = path.to_str().unwrap().to_owned();

@@ -6,8 +6,8 @@ use std::fs;
 use std::path::Path;
 
 use feeding::{Feed, timed_kind};
-use logspool::definition::{Descriptor, RotationRules, SinkDefinition};
 use logspool::{sink, sinks};
+use logspool_record::definition::{Descriptor, RotationRules, SinkDefinition};
 
 /// 2024-03-01 00:00:00 UTC.
 const MARCH: i64 = 1_709_251_200;

@@ -6,8 +6,8 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::FileExt;
 
 use line::{DEADLINE, begin, sum};
-use logspool::definition::{Descriptor, SinkDefinition, SinkKind};
 use logspool::pipeline::{self, Options, Refusal};
+use logspool_record::definition::{Descriptor, SinkDefinition, SinkKind};
 
 /// Leaves the mark of another copy, as `copies.rs` does: a mapped page that says that it has claimed the process.
 fn map_page_of_another_copy(library: &str) {

@@ -6,10 +6,10 @@ mod service;
 use std::time::{Duration, Instant};
 
 use line::{begin, log};
-use logspool::definition::{Descriptor, RouteDefinition, SinkDefinition, SinkKind, Target};
-use logspool::format::FormatSpec;
 use logspool::pipeline::{self, Durability, Options};
 use logspool::stats::DropReason;
+use logspool_record::definition::{Descriptor, RouteDefinition, SinkDefinition, SinkKind, Target};
+use logspool_record::format::FormatSpec;
 use service::{Answer, Service};
 
 #[test]

@@ -10,9 +10,10 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::path::Path;
 
 use feeding::{Feed, timed_kind};
-use logspool::definition::{Descriptor, RotationRules, SinkDefinition, SinkKind};
 use logspool::sink::SinkError;
-use logspool::{address, sinks};
+use logspool::sinks;
+use logspool_record::address;
+use logspool_record::definition::{Descriptor, RotationRules, SinkDefinition, SinkKind};
 use service::Service;
 
 /// One of every kind, on `path` or `descriptor`. The rotating ones rotate often and keep everything.

@@ -3,10 +3,10 @@
 mod line;
 
 use line::{DEADLINE, begin, file_sink, log};
-use logspool::definition::{Descriptor, RouteDefinition, SinkDefinition, SinkKind, Target};
-use logspool::format::{FormatSpec, Style};
 use logspool::pipeline::{self, Options};
-use logspool::segment::layout::{MAX_ROUTES, MAX_SINKS};
+use logspool_lanes::segment::layout::{MAX_ROUTES, MAX_SINKS};
+use logspool_record::definition::{Descriptor, RouteDefinition, SinkDefinition, SinkKind, Target};
+use logspool_record::format::{FormatSpec, Style};
 
 #[test]
 fn places_of_closed_sinks_and_their_routes_are_used_again() {

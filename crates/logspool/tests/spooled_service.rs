@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use line::{DEADLINE, begin, counted, log, route_to_format, sum};
-use logspool::definition::{Descriptor, SinkDefinition, SinkKind};
-use logspool::format::FormatSpec;
 use logspool::pipeline::{self, Options};
+use logspool_record::definition::{Descriptor, SinkDefinition, SinkKind};
+use logspool_record::format::FormatSpec;
 use service::{Answer, Service};
 
 #[test]

@@ -7,9 +7,9 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 
 use feeding::Feed;
-use logspool::definition::{Descriptor, SinkDefinition, SinkKind};
 use logspool::sink::{Sink, SinkError};
 use logspool::sinks;
+use logspool_record::definition::{Descriptor, SinkDefinition, SinkKind};
 
 fn open(path: &Path, descriptor: Descriptor) -> Box<dyn Sink> {
     let kind = SinkKind::WatchedFile { path: path.to_str().unwrap().to_owned() };

@@ -9,8 +9,8 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use logspool::definition::{Descriptor, SinkDefinition, SinkKind};
 use logspool::sink::{Lines, Sink, SinkError};
+use logspool_record::definition::{Descriptor, SinkDefinition, SinkKind};
 
 use super::private::{self, Readers};
 use super::{Found, Store, StoreError, Written};

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use logspool_lanes::queue::reader::LaneReader;
+use logspool_record::definition::SinkKind;
+
 use super::Pipeline;
 use super::life::{deadline, existing};
-use crate::definition::SinkKind;
-use crate::queue::reader::LaneReader;
 use crate::writer::{NONE, Outlet};
 
 /// What a flush waits for.

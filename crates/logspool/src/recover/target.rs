@@ -15,8 +15,9 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use logspool_lanes::blob::MAX_BLOB_BYTES;
+
 use super::claim::Claim;
-use crate::blob::MAX_BLOB_BYTES;
 use crate::chunk::Chunk;
 use crate::sidecar::{self, Identity, Origin, SharedFile};
 use crate::sink::{Lines, Sink, SinkError, Stream};

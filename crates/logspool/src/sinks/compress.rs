@@ -29,8 +29,9 @@ mod thread;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use logspool_record::definition::Compression;
+
 use super::calendar::Precision;
-use crate::definition::Compression;
 use crate::sidecar::Origin;
 pub use thread::{come_back, end, forget, leave};
 

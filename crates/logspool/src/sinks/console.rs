@@ -10,9 +10,10 @@
 
 use std::io;
 
+use logspool_record::definition::{Descriptor, SinkPlace};
+
 use super::file;
 use super::lent::Duplicate;
-use crate::definition::{Descriptor, SinkPlace};
 use crate::sink::{Lines, Sink, SinkError};
 
 /// See the file head.

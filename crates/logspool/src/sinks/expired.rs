@@ -9,9 +9,10 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use logspool_record::definition::RotationRules;
+
 use super::calendar::Precision;
 use super::compress::forms;
-use crate::definition::RotationRules;
 
 /// Removes all backups of `path` but the newest `backup_count`, oldest first.
 ///

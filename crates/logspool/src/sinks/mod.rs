@@ -22,7 +22,8 @@ mod watched;
 
 use std::io;
 
-use crate::definition::{SinkDefinition, SinkKind};
+use logspool_record::definition::{SinkDefinition, SinkKind};
+
 use crate::sink::Sink;
 
 /// Opens the sink that a definition describes.

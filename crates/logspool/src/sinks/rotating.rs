@@ -19,11 +19,12 @@
 
 use std::io;
 
+use logspool_record::definition::{RotationRules, SinkDefinition, SinkKind};
+
 use super::compress::{Compressing, Naming, forms};
 use super::named::{NamedFile, make_way, rename_existing};
 use super::torn::Torn;
 use super::wrong_kind;
-use crate::definition::{RotationRules, SinkDefinition, SinkKind};
 use crate::sidecar::SharedFile;
 use crate::sidecar::steps::{Step as Reached, reach};
 use crate::sink::{Lines, Sink, SinkError, SyncError};

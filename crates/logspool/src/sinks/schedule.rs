@@ -6,8 +6,9 @@
 
 use std::io;
 
+use logspool_record::definition::{RotationRules, Zone};
+
 use super::calendar::{Precision, WallTime};
-use crate::definition::{RotationRules, Zone};
 
 const DAY: i64 = 24 * 60 * 60;
 const HOUR: i64 = 60 * 60;

@@ -22,8 +22,9 @@ use std::collections::VecDeque;
 use std::io;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crate::address::ServiceAddress;
-use crate::nap::nap;
+use logspool_record::address::ServiceAddress;
+use logspool_sys::nap::nap;
+
 use crate::sink::{Carried, Courier, Lines, Next, Pace, Sink, SinkError, Stream};
 use chunk::{Chunk, Packing};
 use connection::Connection;

@@ -19,13 +19,14 @@ use std::io;
 use std::path::Path;
 use std::time::SystemTime;
 
+use logspool_record::definition::{RotationRules, SinkDefinition, SinkKind};
+
 use super::compress::{Compressing, Naming, forms};
 use super::expired;
 use super::named::{NamedFile, make_way, rename_existing};
 use super::schedule::{Options, Schedule};
 use super::torn::Torn;
 use super::wrong_kind;
-use crate::definition::{RotationRules, SinkDefinition, SinkKind};
 use crate::sidecar::SharedFile;
 use crate::sidecar::steps::{Step, reach};
 use crate::sink::{Lines, Mark, Sink, SinkError, SyncError};

@@ -9,9 +9,10 @@
 
 use std::io;
 
+use logspool_record::definition::Descriptor;
+
 use super::named::NamedFile;
 use super::torn::Torn;
-use crate::definition::Descriptor;
 use crate::sidecar::SharedFile;
 use crate::sink::{Lines, Sink, SinkError, SyncError};
 

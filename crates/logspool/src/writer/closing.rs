@@ -145,11 +145,12 @@ mod tests {
     use std::sync::Arc;
     use std::time::{Duration, Instant};
 
+    use logspool_lanes::segment::Segment;
+    use logspool_record::definition::{Descriptor, SinkDefinition, SinkKind};
+
     use super::*;
     use crate::chunk::Chunk;
-    use crate::definition::{Descriptor, SinkDefinition, SinkKind};
     use crate::overflow::Budget;
-    use crate::segment::Segment;
 
     fn outlet() -> Outlet {
         outlet_of(SinkDefinition { kind: SinkKind::Null, descriptor: Descriptor::Open })

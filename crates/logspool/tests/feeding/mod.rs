@@ -1,7 +1,7 @@
 //! Feeds a sink as its writer does: one chunk, from where the last write ended.
 
-use logspool::definition::{RotationRules, SinkKind, Zone};
 use logspool::sink::{Lines, Mark, Sink, SinkError};
+use logspool_record::definition::{RotationRules, SinkKind, Zone};
 
 /// A sink that rotates by time: every `when` in UTC, first at `rollover_at`.
 #[allow(dead_code, reason = "each test file takes what it needs")]

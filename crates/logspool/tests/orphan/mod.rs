@@ -21,10 +21,12 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 pub use line::{DEADLINE, file_sink, log, route_to};
-use logspool::definition::{Compression, Descriptor, RotationRules, RouteDefinition, SinkDefinition, SinkKind, Target};
-use logspool::format::{Extras, FormatSpec, Style};
 use logspool::pipeline::{self, Options};
 use logspool::recover;
+use logspool_record::definition::{
+    Compression, Descriptor, RotationRules, RouteDefinition, SinkDefinition, SinkKind, Target,
+};
+use logspool_record::format::{Extras, FormatSpec, Style};
 
 /// Threads of a child that logs.
 pub const THREADS: u32 = 3;

@@ -8,8 +8,9 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use logspool_record::definition::Compression;
+
 use super::super::named::{make_way, rename_existing};
-use crate::definition::Compression;
 use crate::sidecar::steps::{Step, reach};
 
 /// Endings of compressed backups.
@@ -21,16 +22,6 @@ const NOTE_BYTES: usize = 96;
 const SKIPPED_FRAME: u32 = 0x184D_2A5C;
 const GZIP_HEADER_BYTES: usize = 10;
 const GZIP_HAS_COMMENT_ONLY: u8 = 0x10;
-
-impl Compression {
-    /// What stands behind the name of a backup.
-    pub(super) fn ending(self) -> &'static str {
-        match self {
-            Self::Gzip => ENDINGS[0].0,
-            Self::Zstd => ENDINGS[1].0,
-        }
-    }
-}
 
 /// Whether a compressed form of a backup is there.
 pub fn any_exists(plain: &str) -> bool {

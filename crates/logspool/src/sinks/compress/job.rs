@@ -11,10 +11,11 @@ use flate2::GzBuilder;
 use flate2::write::GzEncoder;
 use zstd::stream::write::Encoder as ZstdEncoder;
 
+use logspool_record::definition::Compression;
+
 use super::live::while_nobody_rotates;
 use super::scan::{self, Backup};
 use super::{Task, forms};
-use crate::definition::Compression;
 use crate::sidecar::Identity;
 use crate::sidecar::locks::{self, Lock};
 use crate::sidecar::steps::{Step, reach};
