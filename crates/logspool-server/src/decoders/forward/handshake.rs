@@ -10,7 +10,7 @@ use sha2::{Digest, Sha512};
 use subtle::{Choice, ConstantTimeEq};
 
 use super::msgpack::{Reader, Token};
-use super::{ForwardError, Problem};
+use super::problem::{ForwardError, Problem};
 use crate::decoders::words;
 
 /// Random bytes that a server sends, and a client answers to.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use chrono::DateTime;
 use rmp::Marker;
 
-use super::Problem;
+use super::problem::Problem;
 use crate::decoders::words::lossy;
 use crate::value::Value;
 
