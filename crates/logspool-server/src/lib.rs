@@ -21,6 +21,7 @@ pub mod http;
 pub mod intake;
 pub mod metrics;
 pub mod origin;
+mod pem;
 pub mod query;
 pub mod questions;
 pub mod record;
