@@ -14,7 +14,6 @@ REPEATED = {
     "logspool_lanes": 1,
     "logspool_pool": 3,
     "logspool_sys": 2,
-    "logspool_python": 10,
     "logspool_server": 48,
 }
 
