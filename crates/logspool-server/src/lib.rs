@@ -24,6 +24,7 @@ mod kernel_drops;
 pub mod metrics;
 pub mod origin;
 pub mod peer;
+mod pem;
 pub mod query;
 pub mod questions;
 pub mod record;
