@@ -1,9 +1,9 @@
-//! The process's one line from lanes to sinks, as the shells (Python, C) see it.
+//! The pipeline of the process, from lanes to sinks, as the language bindings see it.
 //!
-//! Everything a shell may call is here; `push` and `make_room` are the hot path, the rest is configuration,
-//! barriers and ends. The pipeline (segment, outlets, threads) begins with the first definition or record,
-//! and anew in a forked child, which never touches anything of its parent's: no lock of the parent is
-//! waited for, nothing of it is freed.
+//! It is the whole interface for a binding: `push` and `make_room` are the hot path, the rest is configuration,
+//! barriers and shutdown. The pipeline (segment, outlets, threads) begins with the first definition or record. A forked
+//! child begins a new one and never touches the parent's: it waits for no lock of the parent, and frees no memory of
+//! it.
 
 mod admission;
 mod crash;
@@ -75,90 +75,90 @@ pub struct Pipeline {
     requested: AtomicU64,
     answered: AtomicU64,
     saturated: AtomicBool,
-    /// Set by a caller that found the collector without a turn for too long.
+    /// Set by a caller that saw the collector make no turn for `STARVED_PATIENCE`.
     standstill: AtomicBool,
     refusals: AtomicU64,
-    /// Set once the end of the process showed what was left.
+    /// Set when the queued ERROR records were shown on standard error at the end of the process.
     fallen_back: AtomicBool,
-    /// The files of its segment were removed, where it had some.
+    /// Whether the segment had files and they were removed.
     removed: AtomicBool,
-    /// Another one has taken its place.
+    /// Whether another pipeline has replaced this one.
     is_past: AtomicBool,
-    /// The one that was put aside before this one: what can be reached is no leak to those who look for leaks.
+    /// The pipeline that was replaced before this one. Keeps it reachable, so that leak checkers do not report it.
     before: OnceLock<&'static Pipeline>,
-    /// Of drains.
+    /// Time already spent on drains that timed out.
     lateness: Lateness,
     waits: WaitMeters,
-    /// Where stalled sinks leave records on disk, if the user chose a folder.
+    /// Spools for the records of stalled sinks, if the user chose a folder.
     spooler: Option<Spooler>,
-    /// Delivers what dead relatives left.
+    /// Delivers the records of dead processes while this one lives.
     watcher: Watcher,
-    /// A writer thread that waits for a sink.
+    /// The writer thread that waits for its next sink, if any.
     idle_writer: Arc<writers::IdleWriter>,
-    /// What makes records durable.
+    /// When sinks are synced, and the calls that wait for a sync.
     syncs: Syncs,
     number: u64,
-    /// Process that it was made in.
+    /// Id of the process that made the pipeline.
     process: u32,
 }
 
 impl Pipeline {
-    /// Held while a batch is made: a snapshot under it sees no half-made batch.
+    /// Held while a batch is made, so that a snapshot under it sees no half-made batch.
     pub(crate) fn batching(&self) -> MutexGuard<'_, ()> {
         self.batching.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Large records.
+    /// The files of large records.
     pub(crate) fn blobs(&self) -> &Blobs {
         &self.blobs
     }
 
-    /// The outlets now, by place in the table of sinks.
+    /// The current outlets, by slot in the sink table.
     pub(crate) fn outlets(&self) -> Vec<Option<Arc<Outlet>>> {
         self.outlets.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The outlet of a sink. `None`: there is no such sink, or another one in its place.
+    /// The outlet of a sink. `None` if there is no such sink, or if another one has its slot.
     pub(crate) fn outlet(&self, sink: u32) -> Option<Arc<Outlet>> {
         let outlets = self.outlets.lock().unwrap_or_else(PoisonError::into_inner);
         outlets.get(Table::Sinks.slot(sink))?.clone().filter(|outlet| outlet.id == sink)
     }
 
-    /// Outlets that have something to write.
+    /// Number of outlets that have records to write.
     pub(crate) fn outlets_at_work(&self) -> usize {
         self.outlets().iter().flatten().filter(|outlet| outlet.head_accepted() > 0).count()
     }
 
-    /// Newest flush that was asked for.
+    /// Ticket of the newest flush request.
     pub(crate) fn requested_ticket(&self) -> u64 {
-        // Acquire pairs with the Release in `flush`: what was pushed before the request is seen after it.
+        // Acquire pairs with the Release in `request`: records pushed before the request are visible after this load.
         self.requested.load(Ordering::Acquire)
     }
 
-    /// Everything before a flush is written everywhere.
+    /// Notes that all records queued before the flush with this ticket are written to every sink.
     pub(crate) fn answer_ticket(&self, ticket: u64) {
         self.answered.fetch_max(ticket, Ordering::Release);
         progress::note();
     }
 
-    /// Tells callers whether waiting makes sense.
+    /// Sets whether every sink is stuck with the overflow full, in which case callers wait only briefly.
     pub(crate) fn set_saturated(&self, saturated: bool) {
         if self.saturated.load(Ordering::Relaxed) != saturated {
             self.saturated.store(saturated, Ordering::Relaxed);
         }
     }
 
-    /// Records refused for want of room, ever.
+    /// Records refused for lack of room since the pipeline began.
     pub(crate) fn refusals(&self) -> u64 {
         self.refusals.load(Ordering::Relaxed)
     }
 
-    /// Sends ERROR and above of what an outlet could not write in time to standard error.
+    /// Shows the ERROR records and above that an outlet could not write in time on standard error.
     pub(crate) fn fall_back_queued(&self, outlet: &Outlet) {
         outlet.show_queued(|chunk| self.fall_back(outlet, chunk));
     }
 
-    /// Sends ERROR and above of a chunk that nothing takes to standard error.
+    /// Shows the ERROR records and above of a chunk that cannot be written on standard error.
     pub(crate) fn fall_back(&self, outlet: &Outlet, chunk: &Chunk) {
         if life::options().fallback == Fallback::Stderr {
             crate::fallback::emit(outlet, chunk);

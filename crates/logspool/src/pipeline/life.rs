@@ -1,4 +1,4 @@
-//! Beginning, forks, barriers and the end of the process's pipeline.
+//! Start, forks, barriers and end of the process's pipeline.
 //!
 //! Atomics outside `queue` and `stats`: the current pipeline's address and number, which the hot path compares.
 
@@ -30,49 +30,50 @@ use crate::writer::Outlet;
 static CURRENT: AtomicPtr<Pipeline> = AtomicPtr::new(std::ptr::null_mut());
 static NUMBER: AtomicU64 = AtomicU64::new(1);
 static OPTIONS: AtomicPtr<Options> = AtomicPtr::new(std::ptr::null_mut());
-/// Held while a pipeline of the process is made or put aside; in it the last that was put aside.
+/// Held while a pipeline is made or replaced. Holds the pipeline that was replaced last.
 static BEGINNING: Gate<Option<&'static Pipeline>> = Gate::new(None);
 
 /// How long the native threads may take to leave before a fork.
 const LEAVE_DEADLINE: Duration = Duration::from_millis(50);
-/// The collector spins this long after a batch that was not small, before it sleeps.
+/// How long the collector spins after a batch that was not small, before it sleeps.
 ///
 /// Chosen: about four wake-ups' worth; a burst keeps it awake, a paced program does not.
 const SPIN_NS: u64 = 20_000;
-/// First and longest sleep of a collector without much to do: at 5 ms it uses 0.1 to 0.4 % of a core.
+/// First and longest sleep of a collector with little to do: at 5 ms it uses 0.1 to 0.4 % of a core.
 ///
-/// A lane that is half full, an ERROR and a flush wake it, so this bounds only how late a quiet record is written.
+/// A lane that is half full, an ERROR and a flush wake it, so this bounds only the delay of a quiet record.
 const SLEEP_NS: std::ops::RangeInclusive<u64> = 500_000..=5_000_000;
-/// A program that logged nothing for so long is looked at less often: then the collector uses some 0.3 % of a core.
+/// After this time without records the collector sleeps longer, and uses some 0.3 % of a core.
 const QUIET_NS: u64 = 1_000_000_000;
 const QUIET_SLEEP_NS: u64 = 20_000_000;
-/// How long a caller that waits stays awake, giving its processor to whoever wants it.
+/// How long a waiting caller stays awake and yields its processor to other threads.
 ///
-/// Chosen: the collector and a writer need it to wake and write a line; to fall asleep and be woken would take the
-/// caller about as long once more.
+/// Chosen: the collector and a writer need this long to wake and write a line. Sleeping and being woken would take the
+/// caller about as long again.
 const AWAKE: Duration = Duration::from_micros(40);
-/// A caller that waits looks again after so long, where nothing wakes it before; then after twice as long.
+/// First and longest pause of a waiting caller between two checks, if no event wakes it. Each pause is twice the
+/// previous one.
 ///
-/// Chosen: what it waits for mostly wakes it. A sync and a spool do not, and take longer than the first pause.
+/// Chosen: usually an event wakes it. A sync and a spool do not, and take longer than the first pause.
 const FIRST_PAUSE: Duration = Duration::from_micros(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
-/// Free tmpfs over this share is the default overflow budget.
+/// The default overflow budget is the free tmpfs divided by this.
 const OVERFLOW_SHARE: u64 = 4;
 const MAX_OVERFLOW_BYTES: u64 = 256 * 1024 * 1024;
 
-/// Sets the options of the process. Starts nothing: segment and threads come with the first record.
+/// Sets the options of the process. Starts nothing: segment and threads begin with the first record.
 ///
-/// Once there is a segment, those that it was made with stay as they are, and the others hold from here on.
+/// If there is a segment, the options that it was made with cannot change; the others apply from here on.
 ///
 /// # Errors
 ///
-/// When a value is out of its range, or would change what cannot change any more.
+/// When a value is out of its range, or when an option that cannot change any more would change.
 pub fn configure(options: Options) -> Result<(), OptionsError> {
     options.validate()?;
     if existing().is_some() {
         options.fits(self::options())?;
     }
-    // The old options stay where they are: a reader may hold them, and they are set once or twice a life.
+    // The old options are never freed: a reader may hold them, and they are set only once or twice in a process.
     OPTIONS.store(Box::into_raw(Box::new(options)), Ordering::Release);
     Ok(())
 }
@@ -84,22 +85,23 @@ pub(super) fn options() -> &'static Options {
     unsafe { OPTIONS.load(Ordering::Acquire).as_ref() }.unwrap_or_else(|| &DEFAULT)
 }
 
-/// Folder of this process's segment, made or not.
+/// Folder of this process's segment, whether it exists or not.
 pub(super) fn queue_folder() -> PathBuf {
     options().queue_dir.clone().unwrap_or_else(folder::default_path)
 }
 
-/// The number of the pipeline that ids belong to. It changes after a fork, and where the process goes on after its end
-/// was tried: every id must then be defined again.
+/// Number of the current pipeline, to which ids belong. It changes after a fork, and when the process continues after
+/// [`super::end`]: every id must then be defined again.
 ///
-/// Two loads; the hot path compares it with the number its ids were made under. 0 is no pipeline's number.
+/// Two loads; the hot path compares the result with the number under which its ids were defined. 0 is never a
+/// pipeline's number.
 #[inline]
 pub fn generation() -> u64 {
-    // Acquire pairs with the Release in `put_aside`: who sees the number does not find the pipeline of before.
+    // Acquire pairs with the Release in `put_aside`: a reader of the new number does not find the replaced pipeline.
     if generation::turn() == generation::WIPED { 0 } else { NUMBER.load(Ordering::Acquire) }
 }
 
-/// The pipeline if there is one in this process.
+/// The pipeline of this process, if there is one.
 pub(super) fn existing() -> Option<&'static Pipeline> {
     if generation::turn() == generation::WIPED {
         return None;
@@ -114,7 +116,7 @@ pub fn is_running() -> bool {
     existing().is_some()
 }
 
-/// The pipeline of this process, begun now if there is none. `None`: not even memory for it could be had, or another copy
+/// The pipeline of this process; begins one if there is none. `None` if there is no memory for it, or if another copy
 /// of this library has the queue of the process.
 pub(super) fn current() -> Option<&'static Pipeline> {
     if let Some(pipeline) = existing() {
@@ -128,7 +130,7 @@ pub(super) fn current() -> Option<&'static Pipeline> {
         return Some(pipeline);
     }
     if generation::turn() == generation::WIPED {
-        // A forked child: the parent's pipeline is left as it is, its memory is not ours to judge.
+        // In a forked child: the parent's pipeline is left untouched, since its memory is not ours to judge.
         CURRENT.store(std::ptr::null_mut(), Ordering::Relaxed);
         NUMBER.fetch_add(1, Ordering::Relaxed);
         generation::advance();
@@ -184,17 +186,17 @@ fn begin() -> Option<Pipeline> {
 }
 
 impl Pipeline {
-    /// Number that ids of this pipeline were made under.
+    /// Number under which the ids of this pipeline are defined.
     pub(super) fn number(&self) -> u64 {
         self.number
     }
 
-    /// Starts the collector, and the writers that have something to write.
+    /// Starts the collector, and the writers that have records to write.
     pub(super) fn ensure_threads(&'static self) {
         if self.leave.load(Ordering::Relaxed) {
             return;
         }
-        // SeqCst: see the end of `collect`.
+        // SeqCst pairs with the end of `collect`.
         if self.collector_runs.swap(true, Ordering::SeqCst) {
             return;
         }
@@ -208,7 +210,7 @@ impl Pipeline {
         self.outlets().iter().flatten().any(|outlet| outlet.thread_runs())
     }
 
-    /// Lets writers run again, and starts those that have something to do.
+    /// Allows writers to run again, and starts those that have records to write.
     fn resume_writers(&self) {
         for outlet in self.outlets().into_iter().flatten() {
             if outlet.resume() {
@@ -217,16 +219,17 @@ impl Pipeline {
         }
     }
 
-    /// The collector thread.
+    /// Body of the collector thread.
     fn collect(&'static self) {
         let mut slot = self.collector.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             let Some(mut collector) = slot.take() else { return };
             self.collect_until_leave(&mut collector);
             *slot = Some(collector);
-            // Who lets threads run again clears `leave` and then takes `collector_runs`; here it is the other way
-            // round, and all four are SeqCst: either that one finds no collector and starts it, or this one finds
-            // that it may stay. Else a record that came in between would lie there until the next flush.
+            // The resuming thread clears `leave` and then takes `collector_runs`; this thread stores `collector_runs`
+            // and then reads `leave`. All four operations are SeqCst. So either that thread finds no collector and
+            // starts one, or this one finds that it may stay. Otherwise a record that came in between would wait until
+            // the next flush.
             self.collector_runs.store(false, Ordering::SeqCst);
             progress::note();
             if self.leave.load(Ordering::SeqCst) || self.collector_runs.swap(true, Ordering::SeqCst) {
@@ -238,7 +241,7 @@ impl Pipeline {
 
     fn collect_until_leave(&'static self, collector: &mut Collector) {
         let (mut dense_at, mut worked_at) = (clock::monotonic_ns(), clock::monotonic_ns());
-        // Not at once: a child that logs and ends within a turn needs none.
+        // Not at once: a child that logs and ends within this time needs no watcher.
         let mut watched_at = Some(dense_at + watch::TURN.as_nanos() as u64);
         let mut sleep = *SLEEP_NS.start();
         while !self.leave.load(Ordering::Acquire) {
@@ -281,9 +284,9 @@ impl Pipeline {
         wake_collector(&self.segment.header().sleeping);
     }
 
-    /// Asks for a flush and returns its ticket.
+    /// Requests a flush and returns its ticket.
     pub(super) fn request(&self) -> u64 {
-        // Release pairs with the Acquire in `requested_ticket`: the caller's pushes came before.
+        // Release pairs with the Acquire in `requested_ticket`: the caller's pushes are visible to the collector.
         let ticket = self.requested.fetch_add(1, Ordering::AcqRel) + 1;
         self.wake();
         ticket
@@ -293,9 +296,9 @@ impl Pipeline {
         let mut pause = FIRST_PAUSE;
         let awake_until = Instant::now() + AWAKE;
         loop {
-            // Before the look, so that a step between the look and the sleep ends the sleep.
+            // Read the step before the check, so that a step between check and sleep ends the sleep.
             let seen = progress::steps();
-            // Everything in a pipeline that was put aside is written, and nobody is left to say so.
+            // A replaced pipeline has written everything, and has no threads left to report it.
             if done() || self.is_past.load(Ordering::Acquire) {
                 return true;
             }
@@ -309,8 +312,8 @@ impl Pipeline {
         }
     }
 
-    /// As [`Self::wait`] for what the native threads do. Where they have left for a fork of another thread, and nothing is
-    /// queued, nobody else starts them again.
+    /// As [`Self::wait`], for work of the native threads. If they left for a fork of another thread and nothing is
+    /// queued, this call starts them again.
     pub(super) fn wait_for_threads(&'static self, deadline: Option<Instant>, done: impl Fn() -> bool) -> bool {
         self.wait(deadline, || {
             let is_done = done();
@@ -321,7 +324,7 @@ impl Pipeline {
         })
     }
 
-    /// As a flush of all sinks, but what was closed at its own deadline had its time already.
+    /// As a flush of all sinks, but does not wait for sinks in closing, which have used up their own deadline.
     fn flush_at_end(&'static self, deadline: Option<Instant>) -> bool {
         let ticket = self.request();
         let answered = || self.answered.load(Ordering::Acquire) >= ticket;
@@ -334,7 +337,7 @@ impl Pipeline {
         answered()
     }
 
-    /// Records that are accepted and not written everywhere.
+    /// Number of accepted records that are not written to every sink.
     fn left_behind(&self) -> u64 {
         let snapshot = super::outlets::snapshot_of(self);
         let in_lanes: u64 = snapshot.in_lanes.iter().sum();
@@ -343,14 +346,14 @@ impl Pipeline {
     }
 }
 
-/// The end of a time that begins now. `None`: there is none, or it is beyond what the clock counts.
+/// Deadline `timeout` from now. `None` if there is no timeout, or if it is beyond the range of the clock.
 pub(super) fn deadline(timeout: Option<Duration>) -> Option<Instant> {
     timeout.and_then(|timeout| Instant::now().checked_add(timeout))
 }
 
-/// Waits until everything queued before is written: to one sink, or with `None` to all.
+/// Waits until all records queued before the call are written: to one sink, or to all with `None`.
 ///
-/// Returns whether that came true within `timeout` (`None` waits for ever). Call without an interpreter lock.
+/// Returns whether this happened within `timeout` (`None` waits for ever). Call it without an interpreter lock.
 pub fn flush(sink: Option<u32>, timeout: Option<Duration>) -> bool {
     let Some(flush) = Flush::begin(sink) else { return true };
     let done = flush.wait_until(deadline(timeout));
@@ -360,15 +363,16 @@ pub fn flush(sink: Option<u32>, timeout: Option<Duration>) -> bool {
     done
 }
 
-/// Waits until everything queued before is written to everything but services: for what must not wait for a network.
+/// Waits until all records queued before the call are written to all sinks except services: for callers that must not
+/// wait for a network.
 ///
-/// Returns whether that came true within `timeout`. Call without an interpreter lock.
+/// Returns whether this happened within `timeout`. Call it without an interpreter lock.
 pub fn flush_local(timeout: Duration) -> bool {
     Flush::begin_local().is_none_or(|flush| flush.wait(timeout))
 }
 
-/// Before `fork()`: asks the native threads to leave, at most for 50 ms. Takes no lock that a thread holds
-/// across I/O. A writer inside a stuck write stays.
+/// Call before `fork()`. Writes queued records and asks the native threads to leave, for at most 50 ms each. Takes no
+/// lock that a thread holds across I/O. A writer in a stuck write stays.
 pub fn before_fork() {
     crate::sinks::compress::leave();
     let Some(pipeline) = existing() else { return };
@@ -377,7 +381,7 @@ pub fn before_fork() {
         return;
     }
     let deadline = Instant::now() + LEAVE_DEADLINE;
-    // What is queued goes out first, so that nothing waits for threads that come back with the next record.
+    // Write queued records first, since the threads come back only with the next record.
     if collects && let Some(flush) = pipeline.begin_flush(Awaited::Local) {
         flush.wait_until(Some(deadline));
     }
@@ -385,7 +389,7 @@ pub fn before_fork() {
     await_thread_exit();
 }
 
-/// Waits until the kernel has forgotten the threads that left: a thread counts until its very end.
+/// Waits until the kernel has removed the threads that left: it counts a thread until its very end.
 fn await_thread_exit() {
     let deadline = Instant::now() + Duration::from_millis(5);
     while Instant::now() < deadline && native_threads() > 0 {
@@ -393,7 +397,7 @@ fn await_thread_exit() {
     }
 }
 
-/// Threads of this process that carry our name.
+/// Number of threads of this process that have our name.
 fn native_threads() -> usize {
     let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return 0 };
     tasks
@@ -402,35 +406,37 @@ fn native_threads() -> usize {
         .count()
 }
 
-/// After `fork()` in the parent: lets threads start again with the next record, at once if there is something to do.
+/// Call after `fork()` in the parent. Threads start again with the next record, or at once if there is work.
 pub fn after_fork_in_parent() {
     crate::sinks::compress::come_back();
     let Some(pipeline) = existing() else { return };
     pipeline.leave.store(false, Ordering::SeqCst);
-    // A collector that did not leave in time stays, but its writers may have left.
+    // A collector that did not leave in time is still there, but its writers may have left.
     pipeline.resume_writers();
-    // Threads that logged while the others were away took their slow way already: let them take it again.
+    // Threads that logged in the meantime have taken their slow path already; make them take it again.
     generation::advance();
     if pipeline.left_behind() > 0 || pipeline.pending_sync().is_some_and(|pending_sync| pending_sync.has_waiters()) {
         pipeline.ensure_threads();
     }
 }
 
-/// Some time after `fork()` in the parent: looks for dead relatives again, the new child among them, also where nothing
-/// more is logged here.
+/// Call some time after `fork()` in the parent. Watches for dead processes again, the new child included, even if this
+/// process logs no more.
 ///
-/// Apart from [`after_fork_in_parent`], because CPython 3.13 counts threads right behind that and warns of them.
+/// Separate from [`after_fork_in_parent`], because CPython 3.13 counts threads right after that call and warns of them.
 pub fn watch_after_fork() {
     if let Some(pipeline) = existing() {
         pipeline.ensure_watcher();
     }
 }
 
-/// After `fork()` in the child: forgets the parent's lanes, threads and ids.
+/// Call after `fork()` in the child. Lets go of the parent's lanes, threads and ids.
 ///
-/// The kernel has wiped the page that says so, and the next call begins anew. What is left are two descriptors of a
-/// backup that the parent is compressing, duplicates of pipes whose readers wait for the end, and signals that end a
-/// child though they do not end its parent.
+/// The kernel has wiped the page that holds the turn, so the next call begins a new pipeline. This function handles the
+/// rest:
+/// - two descriptors of a backup that the parent is compressing;
+/// - duplicates of pipes whose readers wait for end of file;
+/// - signals that end a child though they do not end its parent.
 pub fn after_fork_in_child() {
     progress::forget_sleepers();
     crate::sinks::compress::forget();
@@ -439,16 +445,16 @@ pub fn after_fork_in_child() {
     super::signals::install_in_child();
 }
 
-/// Writes everything queued, at most for `timeout`. Returns the number of records left behind.
+/// Writes all queued records, for at most `timeout`. Returns the number of records not written.
 ///
-/// For a process that goes on: what is logged after it is as safe as before.
+/// For a process that continues: records logged later are as safe as before.
 pub fn empty(timeout: Duration) -> u64 {
     existing().map_or(0, |pipeline| pipeline.empty(timeout))
 }
 
-/// Ends what can be ended: as [`empty`], and removes the segment's files when all is written.
+/// Ends what can be ended: as [`empty`], and removes the segment's files if all records are written.
 ///
-/// Logging after it goes on, but a kill then costs what is queued; see [`super::go_on`].
+/// Logging still works after it, but a kill then loses queued records; see [`super::go_on`].
 pub fn drain(timeout: Duration) -> u64 {
     let Some(pipeline) = existing() else { return 0 };
     let left = pipeline.empty(timeout);
@@ -456,7 +462,7 @@ pub fn drain(timeout: Duration) -> u64 {
         crate::sinks::compress::end();
         pipeline.watcher.rest(Instant::now() + LEAVE_DEADLINE);
         sidecar::leave_all();
-        // Files of a spool that stay are removed by the next start, which learns of them from the segment.
+        // The next start removes remaining files of a spool, which the segment names.
         if pipeline.remove_spools(Instant::now() + LEAVE_DEADLINE) {
             pipeline.remove_files();
         }
@@ -477,7 +483,7 @@ impl Pipeline {
         if done {
             self.sync_promised(&self.outlets().into_iter().flatten().collect::<Vec<_>>(), deadline);
         }
-        // Once, though there are several drains.
+        // Only once, even if there are several drains.
         if left > 0 && !self.fallen_back.swap(true, Ordering::Relaxed) {
             self.outlets().iter().flatten().for_each(|outlet| self.fall_back_queued(outlet));
         }
@@ -486,15 +492,15 @@ impl Pipeline {
     }
 
     fn remove_files(&self) {
-        // The pipeline that has taken its place has files of the same names.
+        // A pipeline that replaced this one has files of the same names.
         if !self.is_past.load(Ordering::Acquire) {
             self.segment.remove_files();
             self.removed.store(self.segment.home().is_some(), Ordering::Release);
         }
     }
 
-    /// Asks the native threads to leave, and waits for that until `deadline`. Every push takes the slow way then, which
-    /// starts them again if they may.
+    /// Asks the native threads to leave, and waits until `deadline`. After it every push takes its slow path, which
+    /// starts the threads again if that is allowed.
     fn have_threads_leave(&self, deadline: Instant) {
         self.leave.store(true, Ordering::Release);
         generation::advance();
@@ -515,12 +521,12 @@ impl Pipeline {
         });
     }
 
-    /// Lets another pipeline take the place of one whose files were removed: it begins with the next call, as in a
-    /// forked child, and what is queued survives again. Nobody but the calling thread may push meanwhile.
+    /// Retires a pipeline whose files were removed, so that the next call begins another one, as in a forked child.
+    /// Queued records then survive again. No other thread may push meanwhile.
     ///
-    /// What the old one has of memory stays: other threads may still look at it.
+    /// The memory of the old pipeline stays, since other threads may still use it.
     pub(super) fn put_aside(&'static self) {
-        // What the calling thread has logged since the drain.
+        // Write the records that the calling thread has logged since the drain.
         if !self.removed.load(Ordering::Acquire) || !self.flush_at_end(deadline(Some(LEAVE_DEADLINE))) {
             return;
         }
@@ -531,8 +537,8 @@ impl Pipeline {
                 let _ = self.before.set(before);
             }
             self.is_past.store(true, Ordering::Release);
-            // In this order: who finds no pipeline here begins one under the next number, and who reads that number
-            // does not find this pipeline.
+            // In this order: a thread that finds no pipeline begins one under the next number. A thread that reads that
+            // number does not find this pipeline.
             CURRENT.store(std::ptr::null_mut(), Ordering::Release);
             NUMBER.fetch_add(1, Ordering::Release);
             generation::advance();

@@ -1,7 +1,7 @@
 //! Writer threads: one for each sink that has records.
 //!
-//! A thread whose sink was closed waits a moment for the next sink: a program that opens a file for each of its records
-//! would start and end a thread each time, which takes longer than the write.
+//! A thread whose sink was closed waits a moment for the next sink. Otherwise a program that opens a file for each
+//! record would start and end a thread each time, which takes longer than the write.
 
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -17,11 +17,11 @@ use crate::writer::Outlet;
 
 /// How long a thread without a sink waits for one.
 ///
-/// Chosen: programs that open and close files all the time do so more often than this. Half would do, too; double keeps
-/// a thread for longer that most programs never need again.
+/// Chosen: programs that constantly open and close files do so more often than this. Half would do, too; double keeps a
+/// thread longer that most programs never need again.
 const IDLE: Duration = Duration::from_millis(500);
 
-/// The thread that waits for a sink, if there is one. A second thread without a sink ends at once.
+/// The thread that waits for a sink, if any. A second thread without a sink ends at once.
 #[derive(Debug, Default)]
 pub(super) struct IdleWriter {
     state: Mutex<State>,
@@ -31,15 +31,15 @@ pub(super) struct IdleWriter {
 #[derive(Debug, Default)]
 struct State {
     is_waiting: bool,
-    /// What the waiting thread writes next.
+    /// The next outlet of the waiting thread.
     next: Option<Arc<Outlet>>,
-    /// Threads are to end, not to wait.
+    /// Whether threads must end instead of waiting.
     is_dismissed: bool,
 }
 
 impl IdleWriter {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // No step between two statements of this file can panic.
+        // No step while the lock is held can panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -47,7 +47,7 @@ impl IdleWriter {
     ///
     /// # Errors
     ///
-    /// The outlet, when no thread waits.
+    /// Returns the outlet if no thread waits.
     fn give(&self, outlet: Arc<Outlet>) -> Result<(), Arc<Outlet>> {
         let mut state = self.lock();
         state.is_dismissed = false;
@@ -60,7 +60,7 @@ impl IdleWriter {
         Ok(())
     }
 
-    /// Waits for an outlet. `None`: the thread is to end.
+    /// Waits for an outlet. `None` means that the thread must end.
     fn wait(&self, longest: Duration) -> Option<Arc<Outlet>> {
         let mut state = self.lock();
         if state.is_waiting || state.is_dismissed {
@@ -79,8 +79,8 @@ impl IdleWriter {
         next
     }
 
-    /// Has the waiting thread end, and those that would wait from now on until the next outlet is given. Returns whether
-    /// no thread waits.
+    /// Ends the waiting thread, and all that would wait before the next outlet is given. Returns whether no thread
+    /// waits.
     pub(super) fn dismiss(&self) -> bool {
         let mut state = self.lock();
         state.is_dismissed = true;
@@ -97,7 +97,7 @@ impl IdleWriter {
 }
 
 impl Pipeline {
-    /// Has a thread write what an outlet holds. The outlet was marked as one whose thread runs.
+    /// Starts a thread that writes the records of an outlet. The outlet must be marked as running.
     pub(crate) fn start_writer(&self, outlet: Arc<Outlet>) {
         let Err(outlet) = self.idle_writer.give(outlet) else { return };
         let (spare, idle) = (outlet.clone(), self.idle_writer.clone());
@@ -109,14 +109,14 @@ impl Pipeline {
                 next = idle.wait(IDLE);
             }
         }) {
-            // Without a thread the records stay queued, on tmpfs, and are counted as such; the next record or flush
-            // tries again.
+            // Without a thread the records stay queued, on tmpfs, and are counted so. The next record or flush tries
+            // again.
             spare.has_no_thread();
         }
     }
 }
 
-/// The work of a thread for one outlet.
+/// Body of a writer thread for one outlet.
 fn write(outlet: &Outlet) {
     let recover = || {
         if let Some(path) = outlet.definition.kind.lasting()
@@ -125,8 +125,8 @@ fn write(outlet: &Outlet) {
             recover_target(&queue_folder(), Path::new(&path));
         }
     };
-    // What a dead process left for this file comes before this process's first line in it; for a service it waits until
-    // that is known to be there.
+    // The records of a dead process come before this process's first line in the file. For a service, recovery waits
+    // until the service is known to be reachable.
     if !outlet.confirms() {
         recover();
     }
