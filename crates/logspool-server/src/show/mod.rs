@@ -1,7 +1,8 @@
-//! Answers for people and programs: rows as text, as lines of JSON, or as CSV.
+//! Writes answers for people and programs: as text, as lines of JSON, or as CSV.
 //!
-//! Text is for a person at a terminal: nothing in a record can act on it (see [`crate::visible`]). Lines of JSON and CSV
-//! are for programs, and keep each value as it is; JSON writes characters that act as `\u` escapes, which mean the same.
+//! Text is for a person at a terminal; no character of a record can control the terminal (see [`crate::visible`]).
+//! Lines of JSON and CSV are for programs and keep each value unchanged. JSON writes control characters as `\u`
+//! escapes, which are equivalent.
 
 mod csv;
 mod histogram;
@@ -13,24 +14,24 @@ use std::io::{self, Write};
 use crate::query::{Field, Stage};
 use crate::stores::Found;
 
-/// How rows are written.
+/// The output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
-    /// For a terminal: a line for each record with what is said in it, tracebacks below; a table; bars. Where in a
-    /// program a record comes from (file, line, process, thread) is left out.
+    /// For a terminal: one line for each record, tracebacks below it; a table for counts; bars for histograms. The
+    /// origin of a record in its program (file, line, process, thread) is left out.
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Ndjson,
-    /// Comma-separated values (RFC 4180), names in the first line.
+    /// Comma-separated values (RFC 4180) with a header line.
     Csv,
 }
 
 /// Whether text is coloured by level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Colour {
-    /// With the sequences that terminals know.
+    /// With ANSI colour sequences.
     On,
-    /// Plain.
+    /// Without colour.
     Off,
 }
 
@@ -39,7 +40,7 @@ pub enum Colour {
 pub struct Look {
     /// Whether it is coloured.
     pub colour: Colour,
-    /// Columns that a histogram may take.
+    /// Width of a histogram in columns.
     pub columns: usize,
 }
 
@@ -48,7 +49,7 @@ pub struct Output<W> {
     to: W,
     shape: Shape,
     field: Field,
-    /// The row that is being written, in one piece.
+    /// The current row, written in one piece.
     line: String,
 }
 
@@ -77,11 +78,11 @@ impl<W: Write> Output<W> {
         output
     }
 
-    /// Writes a row; bars are kept until the end.
+    /// Writes a row. The bars of a histogram are kept until [`Output::finish`].
     ///
     /// # Errors
     ///
-    /// Of the writer.
+    /// The writer failed.
     pub fn row(&mut self, row: &Found<'_>) -> io::Result<()> {
         match &mut self.shape {
             Shape::Text(text) => text.row(row, &self.field, &mut self.line),
@@ -91,16 +92,16 @@ impl<W: Write> Output<W> {
         self.write()
     }
 
-    /// Where it writes to.
+    /// The writer.
     pub fn writer(&mut self) -> &mut W {
         &mut self.to
     }
 
-    /// Writes what is left, and flushes.
+    /// Writes the remaining output and flushes the writer.
     ///
     /// # Errors
     ///
-    /// Of the writer.
+    /// The writer failed.
     pub fn finish(mut self) -> io::Result<W> {
         if let Shape::Text(text) = &mut self.shape {
             text.finish(&mut self.line);
