@@ -1,11 +1,11 @@
 //! Reads pickles of protocols 0 to 5 without executing anything.
 //!
 //! A pickle is a program for a small stack machine (CPython's `Lib/pickletools.py` describes its instructions). This
-//! one runs all of them but those that would import, call or set state: what they would make is noted, and shown as
-//! text where it is a common type (`objects.rs`), else as `<module.Class>`.
+//! machine runs all instructions except those that import, call or set state. It records these instead. An object of a
+//! common type is shown as text (`objects.rs`), any other as `<module.Class>`.
 //!
-//! Nothing here calls itself without a bound, copies what a memo refers to, or takes memory that the frame does not
-//! pay for: each instruction makes a few nodes at most.
+//! Recursion is bounded. Memoised values are not copied. Memory is bounded by the size of the frame: each instruction
+//! creates a few nodes at most.
 
 pub mod flat;
 mod machine;
@@ -19,30 +19,30 @@ use std::fmt;
 use machine::Machine;
 use objects::Object;
 
-/// What a pickle may hold.
+/// Limits of a pickle.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Values in values.
+    /// Maximum nesting depth.
     pub depth: usize,
-    /// Values in all, each as often as it is shown.
+    /// Maximum number of values; a value counts each time it is shown.
     pub items: usize,
-    /// Bytes of text in all, each as often as it is shown, for each byte of the frame.
+    /// Maximum bytes of text for each byte of the frame; text counts each time it is shown.
     pub expansion: usize,
 }
 
 impl Default for Limits {
-    /// 32 deep, 10,000 values, four bytes of text for a byte of the frame.
+    /// Depth 32, 10,000 values, four bytes of text for each byte of the frame.
     fn default() -> Self {
         Self { depth: 32, items: 10_000, expansion: 4 }
     }
 }
 
-/// Why a frame is no pickle that can be read.
+/// Reason why a frame cannot be read as a pickle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PickleError {
     /// Position in the frame, in bytes.
     pub at: usize,
-    /// What is wrong there.
+    /// The problem at that position.
     pub problem: Problem,
 }
 
@@ -51,15 +51,15 @@ pub struct PickleError {
 pub enum Problem {
     /// The frame ends before the pickle does.
     Truncated,
-    /// There is no such instruction.
+    /// The instruction does not exist.
     Unknown(u8),
-    /// An instruction wants values that are not there, or others.
+    /// An instruction needs values that are not on the stack, or values of other types.
     Stack,
-    /// A number, a name or a text is none.
+    /// A number, name or text is invalid.
     Malformed,
-    /// It refers to other buffers, an extension registry or an object outside of it.
+    /// The pickle refers to external buffers, an extension registry or a persistent object.
     Outside,
-    /// More values than [`Limits::items`] allows.
+    /// The pickle has more values than [`Limits::items`].
     TooMany,
 }
 
@@ -79,7 +79,7 @@ impl fmt::Display for PickleError {
 
 impl std::error::Error for PickleError {}
 
-/// Place of a node in [`Pickle::nodes`].
+/// Index of a node in [`Pickle::nodes`].
 type Id = u32;
 
 #[derive(Debug)]
@@ -98,7 +98,7 @@ enum Node<'a> {
     Object(Box<Object>),
 }
 
-/// A pickle that was read: nodes that refer to each other.
+/// A parsed pickle: nodes that refer to each other.
 #[derive(Debug)]
 pub struct Pickle<'a> {
     nodes: Vec<Node<'a>>,
@@ -107,11 +107,11 @@ pub struct Pickle<'a> {
     bytes: usize,
 }
 
-/// Reads a frame.
+/// Parses a frame.
 ///
 /// # Errors
 ///
-/// The first thing that is wrong with it.
+/// The first problem of the frame.
 pub fn read(frame: &[u8], limits: Limits) -> Result<Pickle<'_>, PickleError> {
     let (nodes, root) = Machine::new(frame, limits).run()?;
     Ok(Pickle { nodes, root, limits, bytes: frame.len() })
