@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use ureq::http::StatusCode;
 use ureq::http::header::RETRY_AFTER;
 
-use super::Failure;
+use super::failure::Failure;
 
 /// How long to retry while the service has no room for the query. Chosen: it answers other queries meanwhile, and a
 /// person still waits.

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use super::Failure;
+use super::failure::Failure;
 use crate::config::Config;
 
 /// Check a configuration and print its main settings. Nothing is opened.

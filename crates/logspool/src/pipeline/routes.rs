@@ -13,7 +13,7 @@ use logspool_record::definition::{RouteDefinition, Target};
 
 use super::Pipeline;
 
-/// See the file head.
+/// See the module documentation.
 #[derive(Debug, Default)]
 pub struct Routes {
     by_sink: HashMap<u32, Vec<u32>>,

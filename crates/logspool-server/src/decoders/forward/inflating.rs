@@ -4,7 +4,7 @@ use std::io::Read;
 
 use flate2::bufread::MultiGzDecoder;
 
-use super::Problem;
+use super::problem::Problem;
 use crate::decoders::inflate::InflateError;
 
 /// Bytes decompressed at a time. Chosen: they stay in a core's cache while their entries are decoded. A message that is

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use super::Limits;
+use super::problem::Limits;
 use crate::value::Value;
 
 /// Maximum number of memoised texts. A log record of `logging` has some 30.

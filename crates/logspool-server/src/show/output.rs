@@ -1,48 +1,11 @@
-//! Writes answers for people and programs: as text, as lines of JSON, or as CSV.
-//!
-//! Text is for a person at a terminal; no character of a record can control the terminal (see [`crate::visible`]).
-//! Lines of JSON and CSV are for programs and keep each value unchanged. JSON writes control characters as `\u`
-//! escapes, which are equivalent.
-
-mod csv;
-mod histogram;
-mod ndjson;
-mod text;
+//! Writes the rows of an answer in one of the formats.
 
 use std::io::{self, Write};
 
+use super::look::{Format, Look};
+use super::{csv, ndjson, text};
 use crate::query::{Field, Stage};
 use crate::stores::Found;
-
-/// The output format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
-    /// For a terminal: one line for each record, tracebacks below it; a table for counts; bars for histograms. The
-    /// origin of a record in its program (file, line, process, thread) is left out.
-    Text,
-    /// One JSON object per line.
-    Ndjson,
-    /// Comma-separated values (RFC 4180) with a header line.
-    Csv,
-}
-
-/// Whether text is coloured by level.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Colour {
-    /// With ANSI colour sequences.
-    On,
-    /// Without colour.
-    Off,
-}
-
-/// How text looks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Look {
-    /// Whether it is coloured.
-    pub colour: Colour,
-    /// Width of a histogram in columns.
-    pub columns: usize,
-}
 
 /// Writes the rows of one answer.
 pub struct Output<W> {
