@@ -1,4 +1,4 @@
-//! The reading side of a spool. Each consumer has a position (first number not acked) and a cursor (first number not read).
+//! The reading side of a spool: each consumer has a position (first number not acked) and a cursor (first not read).
 
 use super::checkpoint::MAX_CONSUMERS;
 use super::defect::Defect;

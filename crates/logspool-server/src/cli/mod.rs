@@ -1,24 +1,26 @@
-//! The command line. Each command has a file of its own.
+//! The command line. Each command has its own file.
 
 mod ask;
 mod check;
+mod failure;
 mod query;
 mod recover;
 mod serve;
 mod stats;
 mod tail;
 mod unhurried;
+mod when;
 
 use std::ffi::OsString;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::show::{Colour, Look};
+use failure::Failure;
 
 /// Collect log records from many processes, store them, and find them again.
 #[derive(Debug, Parser)]
@@ -44,68 +46,20 @@ enum Command {
         /// The shell.
         shell: Shell,
     },
-    /// What the Python package does: `run`, `doctor`.
+    /// Commands of the Python package: `run`, `doctor`.
     #[command(external_subcommand)]
     Python(Vec<OsString>),
 }
 
-/// When answers are coloured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum When {
-    /// On a terminal, unless NO_COLOR is set.
-    Auto,
-    /// Always.
-    Always,
-    /// Never.
-    Never,
-}
-
-impl When {
-    /// How text on stdout looks.
-    fn look(self) -> Look {
-        let is_wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        let colour = match self {
-            Self::Always => Colour::On,
-            Self::Auto if is_wanted && io::stdout().is_terminal() => Colour::On,
-            _ => Colour::Off,
-        };
-        let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-        let columns = columns.or_else(|| terminal_size::terminal_size().map(|(width, _)| usize::from(width.0)));
-        Look { colour, columns: columns.unwrap_or(100) }
-    }
-}
-
-/// What a command comes to.
-#[derive(Debug)]
-enum Failure {
-    /// It could not be done: exit code 1.
-    Failed(String),
-    /// It was asked for in a wrong way: exit code 2.
-    Usage(String),
-    /// Nobody reads the answer any more; not worth a word.
-    Unread,
-    /// It could not be done, and that was said: exit code 1.
-    Said,
-}
-
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Self {
-        match error.kind() {
-            io::ErrorKind::BrokenPipe => Self::Unread,
-            _ => Self::Failed(error.to_string()),
-        }
-    }
-}
-
-/// How long an error waits for a pipe that is full. Chosen: a reader that is only slow is given its time; whoever starts
-/// the program anew when it fails is not kept from it by one that never reads.
+/// How long to wait for a full pipe when an error is printed. Chosen: enough for a slow reader. If the reader never
+/// reads, a supervisor can still restart the program after this time.
 const ERROR_LIMIT: Duration = Duration::from_secs(5);
 
-/// Says why it ends, to stderr. Nobody may read there.
+/// Prints an error to stderr. Does not wait longer than [`ERROR_LIMIT`] for its reader.
 fn say(print: impl FnOnce() -> io::Result<()> + Send + 'static) {
     let (done, told) = mpsc::channel();
     let printing = std::thread::Builder::new().name("error".to_owned()).spawn(move || {
-        // What cannot be printed has nowhere else to go.
+        // An error of printing cannot be reported.
         drop(print());
         let _ = done.send(());
     });
@@ -114,7 +68,7 @@ fn say(print: impl FnOnce() -> io::Result<()> + Send + 'static) {
     }
 }
 
-/// The command line as it was given; help is printed, and what is wrong is said.
+/// Parses the command line; prints help and errors.
 fn arguments() -> Result<Arguments, ExitCode> {
     Arguments::try_parse().map_err(|error| {
         let code = u8::try_from(error.exit_code()).unwrap_or(2);
@@ -127,7 +81,7 @@ fn arguments() -> Result<Arguments, ExitCode> {
     })
 }
 
-/// Does what the command line asks for.
+/// Runs the command.
 pub fn main() -> ExitCode {
     let given = match arguments() {
         Ok(given) => given,
@@ -159,7 +113,7 @@ pub fn main() -> ExitCode {
 
 /// Prints the completions of a shell.
 fn completions(shell: Shell) -> Result<(), Failure> {
-    // In one piece: what makes them panics where it cannot write.
+    // Write to memory first: the generator panics on a write error.
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut Arguments::command(), "logspool", &mut text);
     let mut out = io::stdout().lock();
@@ -167,10 +121,10 @@ fn completions(shell: Shell) -> Result<(), Failure> {
     Ok(out.flush()?)
 }
 
-/// Words of the Python package.
+/// Commands of the Python package.
 const PYTHON_WORDS: [&str; 2] = ["run", "doctor"];
 
-/// Becomes `python -m logspool` where that knows the word.
+/// Replaces this process with `python -m logspool` if that has the command.
 fn hand_over(arguments: &[OsString]) -> Result<(), Failure> {
     use std::os::unix::process::CommandExt;
 

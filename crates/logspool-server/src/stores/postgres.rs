@@ -25,6 +25,7 @@
 //! twice.
 
 mod connection;
+mod copy;
 mod plan;
 mod reader;
 mod rows;

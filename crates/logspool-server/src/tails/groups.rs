@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use tokio::sync::mpsc::{self, Sender};
 
-use super::Shared;
 use crate::batch::Batch;
 use crate::origin::Origin;
 use crate::query::{Filter, Matcher};
@@ -26,6 +25,20 @@ const WAITING: usize = 64;
 /// Bytes of the waiting pieces; a single piece may be larger. Chosen: a thousand records, a few moments of a client's
 /// display.
 const WAITING_BYTES: usize = 256 * 1024;
+
+/// What the intake, the thread and the followers share.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    pub groups: Groups,
+    /// How many follow.
+    pub followers: AtomicUsize,
+    /// Bytes of the batches that wait for the thread.
+    pub waiting: AtomicUsize,
+    /// Records that did not reach the thread, and so nobody who followed then.
+    pub skipped: AtomicU64,
+    /// Comparisons of a record with a filter.
+    pub compared: AtomicU64,
+}
 
 /// All groups.
 #[derive(Debug, Default)]

@@ -12,7 +12,7 @@
 
 mod groups;
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock};
 
@@ -23,7 +23,7 @@ use crate::batch::Batch;
 use crate::origin::Origin;
 use crate::query::Filter;
 use crate::share::Refusal;
-use groups::{Group, Groups};
+use groups::{Group, Shared};
 
 /// Batches that wait for the thread. A batch is one read of a connection, some 64 KiB, or one request. The batches are
 /// outside the intake's budget, so they are few.
@@ -40,21 +40,7 @@ pub struct Tails {
     thread: OnceLock<SyncSender<Arc<Batch>>>,
 }
 
-/// State shared by the intake, the thread and the followers.
-#[derive(Debug, Default)]
-struct Shared {
-    groups: Groups,
-    /// Number of followers.
-    followers: AtomicUsize,
-    /// Bytes of the batches that wait for the thread.
-    waiting: AtomicUsize,
-    /// Records that did not reach the thread, so that all current followers missed them.
-    skipped: AtomicU64,
-    /// Comparisons of a record with a filter.
-    compared: AtomicU64,
-}
-
-/// The records of one follower. Dropping it ends the following.
+/// What one follower gets. Dropped, it follows no more.
 #[derive(Debug)]
 pub struct Tail {
     shared: Arc<Shared>,

@@ -10,16 +10,16 @@ pub trait CollectorHost {
     /// Locks out snapshots and new definitions while a batch is made: they see no half-made batch.
     fn batching(&self) -> MutexGuard<'_, ()>;
 
-    /// The outlets now, by place in the table of sinks.
+    /// The current outlets, by slot in the sink table.
     fn outlets(&self) -> Vec<Option<Arc<Outlet>>>;
 
-    /// Newest flush that was asked for.
+    /// Ticket of the newest flush request.
     fn requested_ticket(&self) -> u64;
 
-    /// Reports that everything before a flush is written everywhere.
+    /// Notes that all records queued before the flush with this ticket are written to every sink.
     fn answer_ticket(&self, ticket: u64);
 
-    /// Reports whether all sinks are stalled and their overflow is full, so that callers know if a wait makes sense.
+    /// Sets whether every sink is stuck with the overflow full, in which case callers wait only briefly.
     fn set_saturated(&self, saturated: bool);
 
     /// Records refused because the queue was full, since the pipeline began.

@@ -19,11 +19,11 @@ use crate::lateness::Lateness;
 use crate::overflow::Budget;
 use crate::writer::{SyncRule, Syncs};
 
-/// Free tmpfs over this share is the default overflow budget.
+/// The default overflow budget is the free tmpfs divided by this.
 const OVERFLOW_SHARE: u64 = 4;
 const MAX_OVERFLOW_BYTES: u64 = 256 * 1024 * 1024;
 
-/// The pipeline of this process, begun now if there is none. `None`: not even memory for it could be had, or another copy
+/// The pipeline of this process; begins one if there is none. `None` if there is no memory for it, or if another copy
 /// of this library has the queue of the process.
 pub(super) fn current() -> Option<&'static Pipeline> {
     if let Some(pipeline) = existing() {
@@ -83,7 +83,7 @@ fn begin(number: u64) -> Option<Pipeline> {
     })
 }
 
-/// The waiting calls and the rule for the sinks that the options ask for.
+/// The sync rule of the sinks, and the table of waiting calls, as the options ask.
 fn syncs(options: &Options) -> Syncs {
     let wait = match options.durability {
         Durability::Memory | Durability::Process | Durability::Interval => Wait::Levels,

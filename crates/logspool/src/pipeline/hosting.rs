@@ -20,7 +20,7 @@ impl CollectorHost for Pipeline {
     }
 
     fn requested_ticket(&self) -> u64 {
-        // Acquire pairs with the Release in `request`: what was pushed before the request is seen after it.
+        // Acquire pairs with the Release in `request`: records pushed before the request are visible after this load.
         self.requested.load(Ordering::Acquire)
     }
 

@@ -24,9 +24,9 @@ use crate::writer::{Outlet, Syncs};
 /// Where the queue is, and why not at a better place.
 #[derive(Debug)]
 pub(super) struct Chosen {
-    /// Where it is.
+    /// Where the queue is.
     pub place: QueuePlace,
-    /// Why; empty for the best place, and where the user chose.
+    /// Why it is not at a better place; empty for the best place, and if the user chose it.
     pub reason: String,
 }
 
@@ -46,68 +46,68 @@ pub struct Pipeline {
     pub(super) requested: AtomicU64,
     pub(super) answered: AtomicU64,
     pub(super) saturated: AtomicBool,
-    /// Set by a caller that found the collector without a turn for too long.
+    /// Set by a caller that saw the collector make no turn for `STARVED_PATIENCE`.
     pub(super) standstill: AtomicBool,
     pub(super) refusals: AtomicU64,
-    /// Set once the end of the process showed what was left.
+    /// Set when the queued ERROR records were shown on standard error at the end of the process.
     pub(super) fallen_back: AtomicBool,
-    /// The files of its segment were removed, where it had some.
+    /// Whether the segment had files and they were removed.
     pub(super) removed: AtomicBool,
-    /// Another one has taken its place.
+    /// Whether another pipeline has replaced this one.
     pub(super) is_past: AtomicBool,
-    /// The one that was put aside before this one: what can be reached is no leak to those who look for leaks.
+    /// The pipeline that was replaced before this one. Keeps it reachable, so that leak checkers do not report it.
     pub(super) before: OnceLock<&'static Pipeline>,
-    /// Of drains.
+    /// Time already spent on drains that timed out.
     pub(super) lateness: Lateness,
     pub(super) waits: WaitMeters,
-    /// Where stalled sinks leave records on disk, if the user chose a folder.
+    /// Spools for the records of stalled sinks, if the user chose a folder.
     pub(super) spooler: Option<Spooler>,
-    /// Delivers what dead relatives left.
+    /// Delivers the records of dead processes while this one lives.
     pub(super) watcher: Watcher,
-    /// A writer thread that waits for a sink.
+    /// The writer thread that waits for its next sink, if any.
     pub(super) idle_writer: Arc<IdleWriter>,
-    /// What makes records durable.
+    /// When sinks are synced, and the calls that wait for a sync.
     pub(super) syncs: Syncs,
     pub(super) number: u64,
-    /// Process that it was made in.
+    /// Id of the process that made the pipeline.
     pub(super) process: u32,
 }
 
 impl Pipeline {
-    /// Held while a batch is made: a snapshot under it sees no half-made batch.
+    /// Held while a batch is made, so that a snapshot under it sees no half-made batch.
     pub(crate) fn batching(&self) -> MutexGuard<'_, ()> {
         self.batching.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The outlets now, by place in the table of sinks.
+    /// The current outlets, by slot in the sink table.
     pub(crate) fn outlets(&self) -> Vec<Option<Arc<Outlet>>> {
         self.outlets.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The outlet of a sink. `None`: there is no such sink, or another one in its place.
+    /// The outlet of a sink. `None` if there is no such sink, or if another one has its slot.
     pub(crate) fn outlet(&self, sink: u32) -> Option<Arc<Outlet>> {
         let outlets = self.outlets.lock().unwrap_or_else(PoisonError::into_inner);
         outlets.get(Table::Sinks.slot(sink))?.clone().filter(|outlet| outlet.id == sink)
     }
 
-    /// Sends ERROR and above of what an outlet could not write in time to standard error.
+    /// Shows the ERROR records and above that an outlet could not write in time on standard error.
     pub(crate) fn fall_back_queued(&self, outlet: &Outlet) {
         outlet.show_queued(|chunk| self.fall_back(outlet, chunk));
     }
 
-    /// Sends ERROR and above of a chunk that nothing takes to standard error.
+    /// Shows the ERROR records and above of a chunk that cannot be written on standard error.
     pub(crate) fn fall_back(&self, outlet: &Outlet, chunk: &Chunk) {
         if settings::options().fallback == Fallback::Stderr {
             crate::fallback::emit(outlet, chunk);
         }
     }
 
-    /// Number that ids of this pipeline were made under.
+    /// Number under which the ids of this pipeline are defined.
     pub(super) fn number(&self) -> u64 {
         self.number
     }
 
-    /// Whether it is that of the process that this one was forked from.
+    /// Whether this is the pipeline of the parent, made before the fork.
     pub(super) fn is_parents(&self) -> bool {
         self.process != std::process::id()
     }

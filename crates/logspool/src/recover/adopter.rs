@@ -6,41 +6,41 @@ use std::path::Path;
 use super::want::Want;
 use crate::sink::{Mark, Stream};
 
-/// A service that adopts.
+/// A service that adopts orphans.
 pub trait Adopter {
-    /// Whether to look at the process whose files have this name, see [`Kept::name`](super::Kept::name).
+    /// Whether to process the orphan with this name, see [`Kept::name`](super::Kept::name).
     fn looks_at(&self, name: &str) -> bool;
 
-    /// What becomes of records for a file or a service, of this user's processes. What other users' processes left is
+    /// What to do with records for a file or service, for orphans of this user. Records of other users' orphans are
     /// always taken.
     fn want(&self, place: &Path) -> Want;
 
-    /// Takes records, and returns when they are safe. The same ones come again, under the same numbers, where this
-    /// process or the next one dies before that was noted.
+    /// Takes records, and returns when they are safe. The same records come again, under the same numbers, if this
+    /// process or the next one dies before their arrival is noted.
     ///
     /// # Errors
     ///
-    /// They are not safe: they come again with another adoption.
+    /// When the records are not safe. They come again with a later adoption.
     fn take(&self, taken: &Taken<'_>) -> io::Result<()>;
 }
 
-/// Records of one sink, for a service.
+/// Records of one sink, passed to the service.
 #[derive(Debug, Clone, Copy)]
 pub struct Taken<'a> {
-    /// Where they were meant to go: the path of a file, the address of a service.
+    /// Destination that the dead process configured: the path of a file, or the address of a service.
     pub place: &'a Path,
-    /// What tells them from others, with their numbers.
+    /// Stream of the records. Stream and number together identify a record.
     pub stream: Stream,
-    /// Number of the first.
+    /// Number of the first record.
     pub first: u64,
-    /// Entries of Forward, where `place` is a service; lines, where it is a file.
+    /// Forward entries if `place` is a service, lines if it is a file.
     pub bytes: &'a [u8],
-    /// Where each ends in `bytes`; never none.
+    /// End of each record in `bytes`. Never empty.
     pub marks: &'a [Mark],
 }
 
 impl<'a> Taken<'a> {
-    /// The records one by one, each with its mark.
+    /// Iterates over the records, each with its mark.
     pub fn records(&self) -> impl Iterator<Item = (&'a [u8], &'a Mark)> {
         let Self { bytes, marks, .. } = *self;
         let starts = std::iter::once(0).chain(marks.iter().map(|mark| mark.end as usize));

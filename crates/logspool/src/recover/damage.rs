@@ -2,26 +2,26 @@
 
 use std::io::{self, ErrorKind};
 
-/// What could not be read of a segment.
+/// Amount of unreadable data in a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Damage {
-    /// Bytes that make no records or entries.
+    /// Bytes that are no valid records or entries.
     pub bytes: u64,
     /// Records whose definitions or values are missing.
     pub records: u64,
 }
 
 impl Damage {
-    /// Whether there is any.
+    /// Whether there is any damage.
     pub fn is_any(self) -> bool {
         self != Self::default()
     }
 
-    /// What a read finds. `None`: what it reads is damaged.
+    /// Runs `read`, and returns `None` if the data is damaged.
     ///
     /// # Errors
     ///
-    /// One that may pass: what could not be read is still there.
+    /// Transient errors: the data is still there and may be readable later.
     pub(super) fn in_read<T>(read: impl Fn() -> io::Result<T>) -> io::Result<Option<T>> {
         let is_of_disk = |error: &io::Error| matches!(error.raw_os_error(), Some(libc::EIO | libc::EBADMSG));
         let is_damage = |error: &io::Error| {
@@ -30,7 +30,7 @@ impl Damage {
         let mut found = read();
         if found.as_ref().is_err_and(is_of_disk) {
             found = read();
-            // A disk that says so twice says so for ever, and what lies behind that place would never be delivered.
+            // A disk that fails twice will always fail, and the data after that place would never be delivered.
             if found.as_ref().is_err_and(is_of_disk) {
                 return Ok(None);
             }
@@ -42,7 +42,7 @@ impl Damage {
         }
     }
 
-    /// Adds what another part of the same segment lacks.
+    /// Adds the damage of another part of the same segment.
     pub fn add(&mut self, more: Self) {
         self.bytes = self.bytes.saturating_add(more.bytes);
         self.records = self.records.saturating_add(more.records);
@@ -55,7 +55,7 @@ mod tests {
 
     use super::*;
 
-    /// What reads find that end so, and how many of them there were.
+    /// Runs reads with these results. Returns the outcome and the number of reads.
     fn in_reads(results: &[Result<u8, i32>]) -> (Result<Option<u8>, Option<i32>>, usize) {
         let left = RefCell::new(results.iter());
         let read = || left.borrow_mut().next().unwrap().map_err(io::Error::from_raw_os_error);

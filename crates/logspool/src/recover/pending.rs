@@ -5,19 +5,19 @@ use std::path::PathBuf;
 /// Undelivered records of one sink.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pending {
-    /// Where they go.
+    /// Destination of the records.
     pub place: Place,
-    /// How many; the first few of them may be out already.
+    /// Number of records. The first few may be written already.
     pub records: u64,
     pub(super) sink: usize,
 }
 
-/// Where a sink of a dead process wrote.
+/// Destination of a sink of a dead process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// A file, by the path that the process configured; a service, by its address.
+    /// The path of a file, as the process configured it, or the address of a service.
     File(PathBuf),
-    /// Something that ended with the process, by the name of the sink.
+    /// A destination that ended with the process, by the name of the sink.
     Gone(String),
     /// The sink's definition cannot be read.
     Unknown,

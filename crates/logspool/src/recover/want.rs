@@ -1,32 +1,32 @@
 //! What the caller of a recovery wants done with what dead processes left.
 
-/// What happens to what is left for a file.
+/// What to do with the records for one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Want {
-    /// It stays.
+    /// Leave them in the segment.
     Leave,
-    /// It is appended.
+    /// Append them to the file.
     Append,
-    /// The [`Adopter`](super::Adopter) takes it; where there is none it stays.
+    /// Pass them to the [`Adopter`]; without an adopter, leave them.
     Take,
-    /// A segment made before this time (nanoseconds since the epoch) loses it, as the file lost what it held: it was
-    /// opened anew. Of a later segment it is appended.
+    /// Drop them if the segment was created before this time (nanoseconds since the epoch): the file was truncated
+    /// then, so older records would be gone. Append the records of a later segment.
     DoneAway(i64),
 }
 
-/// What to do with records for terminals and pipes of a dead process, once all others are delivered.
+/// What to do with records for terminals and pipes of a dead process, after all other records are delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Undeliverable {
-    /// Keep the segment, and say so in the report.
+    /// Keep the segment, and report it.
     #[default]
     Keep,
-    /// Give them up, and count them in the report.
+    /// Drop them, and count them in the report.
     Discard,
 }
 
 /// Options of [`recover`](super::recover).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Options {
-    /// What happens to records that can go nowhere.
+    /// What to do with undeliverable records.
     pub undeliverable: Undeliverable,
 }

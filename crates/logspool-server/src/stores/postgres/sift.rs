@@ -7,9 +7,9 @@
 use tokio_postgres::Client;
 
 use super::connection::Failure;
+use super::copy::copy;
 use super::rows::{self, COLUMNS, SELECTED};
 use super::tables;
-use super::writer::copy;
 use crate::batch::Row;
 use crate::record::Record;
 

@@ -7,11 +7,7 @@ use std::collections::HashMap;
 
 use tokio_postgres::Client;
 
-use super::connection::Failure;
-
-/// How to repair tables that were dropped or changed.
-pub(super) const MEND: &str = "restore the tables of the schema logspool as they were, or let them be made anew without \
-                               the records that are in them: DROP SCHEMA logspool CASCADE";
+use super::connection::{Failure, MEND};
 
 /// Columns that are written and read, with their types.
 const TABLES: [(&str, &[(&str, &str)]); 3] = [

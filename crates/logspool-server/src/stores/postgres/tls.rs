@@ -10,16 +10,17 @@
 //!
 //! A unix socket is never encrypted. The files are read for each connection.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use tokio_rustls::rustls::client::verify_server_cert_signed_by_trust_anchor;
 use tokio_rustls::rustls::crypto::{self, CryptoProvider, ring};
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use tokio_rustls::rustls::server::ParsedCertificate;
 use tokio_rustls::rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+
+use crate::pem;
 
 /// TLS settings of a connection.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -165,10 +166,10 @@ impl Tls {
         };
         let mut config = match (&self.certificate, &self.key) {
             (Some(certificate), Some(key_path)) => {
-                let key = PrivateKeyDer::from_pem_file(key_path).map_err(|error| at(key_path, "the key", &error))?;
+                let key = pem::key(key_path)?;
                 builder
-                    .with_client_auth_cert(certificates(certificate)?, key)
-                    .map_err(|error| at(certificate, "certificate and key", &error))?
+                    .with_client_auth_cert(pem::certificates(certificate)?, key)
+                    .map_err(|error| pem::unusable(certificate, "certificate and key", &error))?
             }
             _ => builder.with_no_client_auth(),
         };
@@ -178,14 +179,10 @@ impl Tls {
     }
 
     fn roots(&self) -> Result<RootCertStore, String> {
-        let mut roots = RootCertStore::empty();
         match &self.authorities {
-            Some(Authorities::File(path)) => {
-                for certificate in certificates(path)? {
-                    roots.add(certificate).map_err(|error| at(path, "the authorities", &error))?;
-                }
-            }
+            Some(Authorities::File(path)) => pem::authorities(path),
             Some(Authorities::System) | None => {
+                let mut roots = RootCertStore::empty();
                 // Certificates that cannot be parsed are skipped.
                 roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
                 if roots.is_empty() {
@@ -193,21 +190,10 @@ impl Tls {
                                 sslrootcert=FILE"
                         .to_owned());
                 }
+                Ok(roots)
             }
         }
-        Ok(roots)
     }
-}
-
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let all: Vec<_> = CertificateDer::pem_file_iter(path)
-        .and_then(Iterator::collect)
-        .map_err(|error| at(path, "the certificates", &error))?;
-    if all.is_empty() { Err(format!("{} holds no certificate in PEM form", path.display())) } else { Ok(all) }
-}
-
-fn at(path: &Path, what: &str, error: &dyn std::fmt::Display) -> String {
-    format!("cannot use {what} of {}: {error}", path.display())
 }
 
 /// Accepts every certificate issued by these authorities, for any name; without authorities, every certificate.

@@ -6,31 +6,25 @@
 //! twice. `COMMIT` is sent only after the server has confirmed that every watermark has moved.
 
 use std::collections::HashMap;
-use std::pin::pin;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bytes::{Bytes, BytesMut};
-use futures_util::SinkExt;
 use tokio::time::timeout;
-use tokio_postgres::{Client, Error, Statement, ToStatement};
+use tokio_postgres::{Client, Error, Statement};
 
 use super::connection::{Address, Backoff, Failure, Link};
+use super::copy::copy;
 use super::plan::{Marks, Plan, unknown};
 use super::sift::sift;
 use super::{Config, rows, schema, tables};
-use crate::batch::Row;
 use crate::clock::now_ns;
 use crate::delivery::Delivery;
 use crate::stores::leap::Leap;
 use crate::stores::watermark::Watermark;
 use crate::stores::{Store, StoreError, Written};
 
-/// Bytes of rows sent to the connection at once. While the server reads them the next ones are encoded.
-const COPY_BYTES: usize = 64 * 1024;
-
-/// Watermarks kept in memory; beyond this number all are dropped and read again.
+/// Streams whose watermarks are kept in mind; beyond that all are read anew.
 const MARKS: usize = 100_000;
 
 /// Attempts to write a group whose watermarks another service moves meanwhile.
@@ -338,31 +332,8 @@ async fn commit(client: &Client, statements: &Statements, plan: &Plan<'_>) -> Re
     Ok(Some(quarantined))
 }
 
-/// Copies rows with a COPY statement; `put` encodes each row.
-pub(super) async fn copy<'a>(
-    client: &Client,
-    statement: &(impl ToStatement + ?Sized),
-    rows: impl IntoIterator<Item = Row<'a>>,
-    put: impl Fn(&Row<'_>, &mut BytesMut),
-) -> Result<(), Error> {
-    let mut sink = pin!(client.copy_in::<_, Bytes>(statement).await?);
-    let mut buffer = BytesMut::with_capacity(2 * COPY_BYTES);
-    rows::begin(&mut buffer);
-    for row in rows {
-        put(&row, &mut buffer);
-        if buffer.len() >= COPY_BYTES {
-            sink.send(buffer.split().freeze()).await?;
-            buffer.reserve(2 * COPY_BYTES);
-        }
-    }
-    rows::end(&mut buffer);
-    sink.send(buffer.freeze()).await?;
-    sink.finish().await?;
-    Ok(())
-}
-
-/// True if the server refuses a row's data: it cannot read the data (class 22), the data breaks a constraint (23) or a
-/// server limit (54), or a trigger refuses it (P0). Other errors may be gone the next time.
+/// Whether the server refuses what a row holds: data it cannot read (class 22), that breaks a constraint (23), that is
+/// beyond its limits (54), or that a trigger refuses (P0). Anything else may be gone the next time.
 fn is_refusal(error: &Error) -> bool {
     let code = error.code().map_or("", |code| code.code());
     // 22P04 reports a malformed copy. The copy is encoded here, so no row is to blame.

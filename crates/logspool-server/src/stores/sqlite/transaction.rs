@@ -1,6 +1,5 @@
 //! One transaction of the writer: judges batches, writes records and rollup counts, moves watermarks.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
@@ -98,6 +97,3 @@ fn judged(connection: &Connection, chunk: &Chunk, now_ns: i64) -> rusqlite::Resu
     }
     Ok(verdict)
 }
-
-/// Numbers of records by minute, logger and level.
-pub(super) type Rollup<'a> = HashMap<(i64, &'a str, u16), u64>;

@@ -1,54 +1,18 @@
-//! Answers for people and programs: rows as text, as lines of JSON, or as CSV.
-//!
-//! Text is for a person at a terminal: nothing in a record can act on it (see [`crate::visible`]). Lines of JSON and CSV
-//! are for programs, and keep each value as it is; JSON writes characters that act as `\u` escapes, which mean the same.
-
-mod csv;
-mod histogram;
-mod ndjson;
-mod text;
+//! Writes the rows of an answer in one of the formats.
 
 use std::io::{self, Write};
 
+use super::look::{Format, Look};
+use super::{csv, ndjson, text};
 use crate::query::{Field, Stage};
 use crate::stores::Found;
-
-/// How rows are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
-    /// For a terminal: a line for each record with what is said in it, tracebacks below; a table; bars. Where in a
-    /// program a record comes from (file, line, process, thread) is left out.
-    Text,
-    /// One JSON object a line.
-    Ndjson,
-    /// Comma-separated values (RFC 4180), names in the first line.
-    Csv,
-}
-
-/// Whether text is coloured by level.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Colour {
-    /// With the sequences that terminals know.
-    On,
-    /// Plain.
-    Off,
-}
-
-/// How text looks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Look {
-    /// Whether it is coloured.
-    pub colour: Colour,
-    /// Columns that a histogram may take.
-    pub columns: usize,
-}
 
 /// Writes the rows of one answer.
 pub struct Output<W> {
     to: W,
     shape: Shape,
     field: Field,
-    /// The row that is being written, in one piece.
+    /// The current row, written in one piece.
     line: String,
 }
 
@@ -77,11 +41,11 @@ impl<W: Write> Output<W> {
         output
     }
 
-    /// Writes a row; bars are kept until the end.
+    /// Writes a row. The bars of a histogram are kept until [`Output::finish`].
     ///
     /// # Errors
     ///
-    /// Of the writer.
+    /// The writer failed.
     pub fn row(&mut self, row: &Found<'_>) -> io::Result<()> {
         match &mut self.shape {
             Shape::Text(text) => text.row(row, &self.field, &mut self.line),
@@ -91,16 +55,16 @@ impl<W: Write> Output<W> {
         self.write()
     }
 
-    /// Where it writes to.
+    /// The writer.
     pub fn writer(&mut self) -> &mut W {
         &mut self.to
     }
 
-    /// Writes what is left, and flushes.
+    /// Writes the remaining output and flushes the writer.
     ///
     /// # Errors
     ///
-    /// Of the writer.
+    /// The writer failed.
     pub fn finish(mut self) -> io::Result<W> {
         if let Shape::Text(text) = &mut self.shape {
             text.finish(&mut self.line);

@@ -1,0 +1,25 @@
+//! Failures of commands, with their exit codes.
+
+use std::io;
+
+/// The failure of a command.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The command failed: exit code 1.
+    Failed(String),
+    /// The command line is wrong: exit code 2.
+    Usage(String),
+    /// The reader has closed the pipe; not reported.
+    Unread,
+    /// The command failed and has reported the error: exit code 1.
+    Said,
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::Unread,
+            _ => Self::Failed(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Errors of Forward messages.
+
+use std::fmt;
+
+use crate::decoders::density::MIN_RECORD_BYTES;
+use crate::decoders::inflate::InflateError;
+
+/// Reason why a message cannot be read.
+#[derive(Debug)]
+pub struct ForwardError {
+    /// Position of the error in bytes: in the message, or in its entries if they are packed.
+    pub at: usize,
+    /// The problem at that position.
+    pub problem: Problem,
+}
+
+/// See [`ForwardError`].
+#[derive(Debug)]
+pub enum Problem {
+    /// The message ends within a value.
+    Truncated,
+    /// The bytes are not MessagePack.
+    Malformed,
+    /// Another value was found than this one.
+    Unexpected(&'static str),
+    /// The message is longer than [`Limits::frame`].
+    TooLong(usize),
+    /// An entry has more values than [`Limits::items`].
+    TooMany,
+    /// The records take more memory than [`Limits::repeated`].
+    TooLarge,
+    /// This number of entries in this number of bytes is too dense: see `decoders/density.rs`.
+    TooDense(usize, usize),
+    /// A compressed entry is longer than the buffer, which has this number of bytes.
+    LongEntry(usize),
+    /// The compression is not known to Forward v1.
+    Compression(String),
+    /// The entries cannot be decompressed.
+    Inflate(InflateError),
+}
+
+impl Problem {
+    pub(super) fn at(self, at: usize) -> ForwardError {
+        ForwardError { at, problem: self }
+    }
+}
+
+impl fmt::Display for ForwardError {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = self.at;
+        match &self.problem {
+            Problem::Truncated => write!(to, "the Forward message is cut off at byte {at}"),
+            Problem::Malformed => write!(to, "byte {at} of the Forward message is no MessagePack"),
+            Problem::Unexpected(wanted) => {
+                write!(to, "the Forward message holds something else than {wanted} before byte {at}")
+            }
+            Problem::TooLong(limit) => write!(to, "the Forward message is longer than {limit} bytes"),
+            Problem::TooMany => write!(to, "an entry of the Forward message holds too many values, at byte {at}"),
+            Problem::TooLarge => {
+                to.write_str("the Forward message holds too many records, or its tag is too long to be in each")
+            }
+            Problem::TooDense(entries, bytes) => write!(
+                to,
+                "the Forward message holds {entries} entries in {bytes} bytes, which is more than one for \
+                 {MIN_RECORD_BYTES} bytes"
+            ),
+            Problem::LongEntry(bytes) => {
+                write!(to, "an entry of the Forward message is longer than {bytes} bytes, decompressed")
+            }
+            Problem::Compression(name) => write!(to, "the Forward message is compressed with {name:?}: send gzip"),
+            Problem::Inflate(error) => write!(to, "the entries of the Forward message: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ForwardError {}
