@@ -367,6 +367,7 @@ pub const DEFINITIONS: u64 = MANIFESTS + MANIFEST_BYTES;
 /// Offset of the first ring.
 pub const RINGS: u64 = DEFINITIONS + DEFINITION_BYTES;
 
+#[cfg(not(loom))]
 const _: () = {
     assert!(size_of::<Header>() <= 4096);
     assert!(size_of::<LaneHead>() == 512);
