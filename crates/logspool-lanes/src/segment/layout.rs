@@ -23,8 +23,12 @@
 //! A head of a sink whose service confirms what it got also tells how the records on their way to it are numbered, so
 //! that a recoverer can go on where the process was killed: see [`SinkHead::epoch`]. Segments of before have zeros there.
 //!
+//! Stores that a recoverer reads after the death of the process keep their order: they use `publish`, though nobody
+//! observes them in this process.
+//!
 //! A process has one segment, and one copy of the library uses it: see `copies.rs`.
 
+use logspool_sys::published::Published;
 use logspool_sys::sync::{AtomicU32, AtomicU64, Ordering};
 
 use crate::queue::cursor::{ConsumerCursor, LaneState, NOT_GROWN, ProducerCursor};
@@ -221,24 +225,24 @@ impl SinkHead {
     ///
     /// At no moment does it say that a batch up to there is not written.
     pub fn begin_anew(&self, batch: u64) {
-        self.epoch.store(0, Ordering::Release);
+        self.epoch.publish(0);
         self.note_arrival(batch, 0);
         for word in [&self.writing, &self.offset, &self.overflowed_batch, &self.bytes_written, &self.errors, &self.told]
         {
-            word.store(0, Ordering::Release);
+            word.publish(0);
         }
         for counter in self.accepted.iter().chain(&self.written).chain(self.dropped.iter().flatten()) {
             counter.store(0, Ordering::Relaxed);
         }
-        self.closed.store(0, Ordering::Release);
+        self.closed.publish(0);
     }
 
     /// Notes which stream the sink sends. Call it before a record of it goes anywhere.
     pub fn begin_stream(&self, id: u128, epoch: u64) {
-        self.stream[0].store(id as u64, Ordering::Release);
-        self.stream[1].store((id >> 64) as u64, Ordering::Release);
+        self.stream[0].publish(id as u64);
+        self.stream[1].publish((id >> 64) as u64);
         // Last: it says that the id is there.
-        self.epoch.store(epoch, Ordering::Release);
+        self.epoch.publish(epoch);
     }
 
     /// Notes that all batches up to `batch` have arrived, the last record of them under `number`.
@@ -246,7 +250,7 @@ impl SinkHead {
     /// The pair is written where it does not count yet; the store to `batch` makes it count, and the other one not.
     pub fn note_arrival(&self, batch: u64, number: u64) {
         for (word, value) in self.steps_of_arrival(batch, number) {
-            word.store(value, Ordering::Release);
+            word.publish(value);
         }
     }
 
@@ -363,6 +367,7 @@ pub const DEFINITIONS: u64 = MANIFESTS + MANIFEST_BYTES;
 /// Offset of the first ring.
 pub const RINGS: u64 = DEFINITIONS + DEFINITION_BYTES;
 
+#[cfg(not(loom))]
 const _: () = {
     assert!(size_of::<Header>() <= 4096);
     assert!(size_of::<LaneHead>() == 512);
