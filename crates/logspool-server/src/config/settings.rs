@@ -15,7 +15,7 @@ use crate::address::{HttpAddress, Listen, StoreAddress};
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Where senders connect: `tcp://HOST:PORT`, `udp://HOST:PORT`, `unix:///PATH`, `tls://HOST:PORT`. A stream listener
-    /// takes every protocol; `?protocol=NAME` fixes one (pickle, json, syslog, syslog-octets, forward, http).
+    /// takes every protocol; `?protocol=NAME` fixes one (see [Protocols](#protocols)).
     #[schemars(with = "Vec<String>")]
     pub listen: Vec<Listen>,
     /// Where queries, metrics and HTTP senders connect: `HOST:PORT`; `"off"` for none.
