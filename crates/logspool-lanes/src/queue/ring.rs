@@ -202,8 +202,8 @@ impl ReadPlace {
             let head = read(ring, offset);
             let step = advance(head.len as usize) as u64;
             if (head.len as usize) < HEAD_BYTES || step > to_end || self.position + step > end {
-                // Not a record: the rest of this lane cannot be read. Never happens while the lane's code is
-                // the only writer; the loss shows as a difference of positions.
+                // Not a record: the rest of this lane cannot be read. Never happens while the lane's code is the only
+                // writer. The loss shows as a difference of positions.
                 return self.drop_rest();
             }
             if head.flags & flags::PAD != 0 {
