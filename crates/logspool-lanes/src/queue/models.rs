@@ -55,7 +55,7 @@ impl Lane {
     }
 }
 
-/// Runs a model and checks that it reached the state it is about in at least one interleaving.
+/// Runs a model and checks that at least one interleaving reached the state that the model is about.
 fn model_that_reaches(model: impl Fn(&std::sync::atomic::AtomicBool) + Sync + Send + 'static) {
     let reached = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let seen = reached.clone();

@@ -1,7 +1,7 @@
 //! The reading side of a lane: walk over whole records, without copying.
 //!
-//! The collector reads its own segment, a recoverer the copied rings of a dead process. Every length is
-//! checked for both: one that does not fit ends the walk of that lane instead of running out of the ring.
+//! The collector reads its own segment, a recoverer the copied rings of a dead process. Every length is checked in both
+//! cases: an impossible length ends the walk of that lane before it leaves the ring.
 
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering;
@@ -11,7 +11,7 @@ use logspool_record::{HEAD_BYTES, Head, advance, flags};
 use super::cursor::NOT_GROWN;
 use crate::segment::Segment;
 
-/// The rings of one lane as the reader sees them, up to a published head.
+/// The rings of one lane up to a published head, as the reader sees them.
 #[derive(Debug, Clone, Copy)]
 pub struct LaneReader<'a> {
     first: (*const u8, u64),
@@ -23,21 +23,21 @@ pub struct LaneReader<'a> {
     rings: PhantomData<&'a [u8]>,
 }
 
-/// Copies of the rings of one lane; one that is not needed may be empty.
+/// Copies of the rings of one lane; a ring that is not needed may be empty.
 #[derive(Debug, Clone, Copy)]
 pub struct Rings<'a> {
     /// The first ring.
     pub first: &'a [u8],
-    /// The ring that the lane grew by.
+    /// The second ring, added when the lane grew.
     pub second: &'a [u8],
     /// Position at which the second ring begins.
     pub switch: u64,
 }
 
-/// Positions beyond this are no positions: at 1 GiB a second it takes a hundred years to come here.
+/// Larger numbers are no positions: at 1 GiB a second a lane reaches this one after a hundred years.
 const MAX_POSITION: u64 = 1 << 62;
 
-/// A record still lying in its lane.
+/// A record that is still in its lane.
 #[derive(Debug, Clone, Copy)]
 pub struct Lying<'a> {
     /// Its head.
@@ -47,7 +47,8 @@ pub struct Lying<'a> {
 }
 
 impl<'a> LaneReader<'a> {
-    /// A reader of lane `index` from what is batched to what is published. `None`: there is nothing.
+    /// A reader of lane `index` from the batched position to the published one. `None`: there is no record between
+    /// them.
     pub fn new(segment: &'a Segment, index: usize) -> Option<Self> {
         let lane = segment.lane(index);
         let position = lane.consumer.batched.load(Ordering::Relaxed);
@@ -68,7 +69,7 @@ impl<'a> LaneReader<'a> {
         Some(Self { first, second, switch, position, head, unread: 0, rings: PhantomData })
     }
 
-    /// A reader of copied rings from position `from` to position `to`. `None`: these do not fit each other.
+    /// A reader of copied rings from position `from` to position `to`. `None`: the positions do not fit the rings.
     pub fn over(rings: Rings<'a>, from: u64, to: u64) -> Option<Self> {
         let Rings { first, second, switch } = rings;
         let in_first = to.min(switch).saturating_sub(from);
@@ -90,19 +91,19 @@ impl<'a> LaneReader<'a> {
         })
     }
 
-    /// Bytes given up because they make no record.
+    /// Bytes that were skipped because they are no record.
     #[inline]
     pub fn unread(&self) -> u64 {
         self.unread
     }
 
-    /// Position of the next record, or of filler in front of it.
+    /// Position of the next record, or of the filler before it.
     #[inline]
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// The next record, without passing it. Filler is passed.
+    /// The next record; the reader stays before it. Filler is skipped.
     #[inline]
     pub fn peek(&mut self) -> Option<Lying<'a>> {
         loop {
@@ -129,8 +130,8 @@ impl<'a> LaneReader<'a> {
             let head = unsafe { ring.add(offset as usize).cast::<Head>().read_unaligned() };
             let step = advance(head.len as usize) as u64;
             if (head.len as usize) < HEAD_BYTES || step > to_end || self.position + step > end {
-                // Not a record: the rest of this lane cannot be read. Never happens while the lane's code is
-                // the only writer; the loss shows as a difference of positions.
+                // Not a record: the rest of this lane cannot be read. Never happens while the lane's code is the only
+                // writer. The loss shows as a difference of positions.
                 return self.give_up();
             }
             if head.flags & flags::PAD != 0 {
@@ -138,7 +139,7 @@ impl<'a> LaneReader<'a> {
                 continue;
             }
             let len = head.len as usize - HEAD_BYTES;
-            // SAFETY: as above; `len` was checked against the ring.
+            // SAFETY: as above, and `len` was checked against the ring.
             let values = unsafe { std::slice::from_raw_parts(ring.add(offset as usize + HEAD_BYTES), len) };
             return Some(Lying { head, values });
         }
@@ -151,7 +152,7 @@ impl<'a> LaneReader<'a> {
         None
     }
 
-    /// Passes the record that `peek` showed.
+    /// Moves past the record that `peek` returned.
     #[inline]
     pub fn pass(&mut self, head: Head) {
         self.position += advance(head.len as usize) as u64;
