@@ -1,12 +1,11 @@
-//! What the operating system gives the other layers: atomics and futex, clock, folders, fork, native threads.
+//! Services of the operating system for the other layers: atomics and futex, clock, folders, fork, native threads.
 //!
-//! Stop on the line: below it; every other layer of the core stands on this one.
+//! Stop on the line: below it; every other layer of the core uses this one.
 //!
-//! Invariants: nothing here knows what a record is, and nothing but the C library is used. What a forked child may meet
-//! (a lock of a thread that does not exist there, a mapping that it does not have) is dealt with here, in [`gate`] and
-//! [`generation`].
-//!
-//! Under `--cfg loom` only what the models of the layers above need is compiled: [`sync`], [`barrier`], [`futex`].
+//! Invariants: nothing here knows records, and only the C library is used. A forked child may meet a lock whose thread
+//! does not exist there, or a mapping that it does not have; [`gate`] and [`generation`] handle both.
+//! Under `--cfg loom` only the parts that the models of the layers above need are compiled: [`sync`], [`barrier`],
+//! [`futex`].
 
 #![cfg_attr(loom, allow(dead_code, reason = "under loom there is only what the models need"))]
 
