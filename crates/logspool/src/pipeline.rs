@@ -124,7 +124,7 @@ impl Pipeline {
         outlets.get(Table::Sinks.slot(sink))?.clone().filter(|outlet| outlet.id == sink)
     }
 
-    /// Number of outlets that have records to write.
+    /// Number of outlets that have ever got records.
     pub(crate) fn outlets_at_work(&self) -> usize {
         self.outlets().iter().flatten().filter(|outlet| outlet.head_accepted() > 0).count()
     }
