@@ -15,8 +15,8 @@ use logspool_sys::clock::monotonic_ns;
 use logspool_sys::generation;
 use logspool_sys::nap::nap;
 
-use super::Pipeline;
-use super::life::{drain, existing};
+use super::slot::existing;
+use super::state::Pipeline;
 
 /// How long a push that has compared the turn may take to publish.
 ///
@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_micros(50);
 
 /// Makes every producer take its slow path once, and waits for pushes that are under way. Async-signal-safe.
-pub(super) fn shut(pipeline: &Pipeline, patience: Duration) {
+fn shut(pipeline: &Pipeline, patience: Duration) {
     generation::advance();
     barrier::heavy();
     let end = monotonic_ns() + patience.as_nanos() as u64;
@@ -53,24 +53,6 @@ pub fn settle() {
     }
 }
 
-/// [`drain`] at the very end of the process: from here on the logging calls of all other threads wait for the end.
-///
-/// So no record is accepted after the drain, where no later start would find it. The calling thread may still log.
-/// [`go_on`] releases all threads if the process does not end.
-pub fn end(timeout: Duration) -> u64 {
-    let Some(pipeline) = existing() else { return 0 };
-    shut_until(pipeline, 0, thread_id(), PATIENCE);
-    drain(timeout)
-}
-
-/// Reverts [`end`]. Ids must be defined again after it, see [`super::generation`].
-pub fn go_on() {
-    if let Some(pipeline) = existing() {
-        pipeline.put_aside();
-    }
-    DYING.store(0, Ordering::Release);
-}
-
 /// Id of the process that is about to end (upper half) and of the thread that ends it. Other callers wait while this is
 /// set.
 static DYING: AtomicU64 = AtomicU64::new(0);
@@ -84,6 +66,16 @@ const NOBODY: u32 = 0;
 fn thread_id() -> u32 {
     // SAFETY: gettid has no preconditions.
     unsafe { libc::syscall(libc::SYS_gettid) as u32 }
+}
+
+/// Every push but this thread's waits on its slow way for good.
+pub(super) fn shut_for_good(pipeline: &Pipeline) {
+    shut_until(pipeline, 0, thread_id(), PATIENCE);
+}
+
+/// Takes [`shut_for_good`] back.
+pub(super) fn open() {
+    DYING.store(0, Ordering::Release);
 }
 
 /// Makes every push, of this thread too, wait on its slow path until `until_ns`. Async-signal-safe.

@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 use logspool_lanes::queue::reader::LaneReader;
 use logspool_record::definition::SinkKind;
 
-use super::Pipeline;
-use super::life::{deadline, existing};
+use super::slot::existing;
+use super::state::Pipeline;
+use super::waiting::deadline;
 use crate::writer::{NONE, Outlet};
 
 /// The sinks that a flush waits for.
@@ -92,17 +93,6 @@ impl Flush {
 }
 
 impl Pipeline {
-    /// Whether this is still the pipeline of this process. After a fork between two slices there is nothing to wait
-    /// for.
-    pub(super) fn is_current(&self) -> bool {
-        existing().is_some_and(|pipeline| std::ptr::eq(pipeline, self))
-    }
-
-    /// Whether this is the pipeline of the parent, made before the fork.
-    pub(super) fn is_parents(&self) -> bool {
-        self.process != std::process::id()
-    }
-
     /// Requests a flush. Returns `None` if all queued records are written already.
     pub(super) fn begin_flush(&'static self, awaited: Awaited) -> Option<Flush> {
         if self.is_written(&awaited) {
@@ -125,4 +115,24 @@ impl Pipeline {
                 }
             }
     }
+}
+
+/// Waits until all records queued before the call are written: to one sink, or to all with `None`.
+///
+/// Returns whether this happened within `timeout` (`None` waits for ever). Call it without an interpreter lock.
+pub fn flush(sink: Option<u32>, timeout: Option<Duration>) -> bool {
+    let Some(flush) = Flush::begin(sink) else { return true };
+    let done = flush.wait_until(deadline(timeout));
+    if let Some(timeout) = timeout.filter(|_| !done) {
+        flush.note_late(timeout);
+    }
+    done
+}
+
+/// Waits until all records queued before the call are written to all sinks except services: for callers that must not
+/// wait for a network.
+///
+/// Returns whether this happened within `timeout`. Call it without an interpreter lock.
+pub fn flush_local(timeout: Duration) -> bool {
+    Flush::begin_local().is_none_or(|flush| flush.wait(timeout))
 }

@@ -14,6 +14,8 @@ use logspool_sys::held::Held;
 use logspool_sys::kernel;
 
 use super::options::{Durability, Options};
+use super::relief;
+use super::state::Chosen;
 use crate::copies;
 use crate::keeper;
 use crate::stats::QueuePlace;
@@ -23,15 +25,6 @@ use crate::stats::QueuePlace;
 /// Chosen: the initial size of a process's queue, one grown lane, and a little overflow. With half, a queue would soon
 /// refuse records that one in memory accepts.
 pub const LEAST_FREE_BYTES: u64 = 1024 * 1024;
-
-/// The chosen place, and why a better one was not used.
-#[derive(Debug)]
-pub struct Chosen {
-    /// Where the queue is.
-    pub place: QueuePlace,
-    /// Why it is not at a better place; empty for the best place, and if the user chose it.
-    pub reason: String,
-}
 
 /// Makes the segment of this process. `None` if another copy of this library has one, or if there is not even plain
 /// memory.
@@ -44,7 +37,7 @@ pub(super) fn begin(options: &Options, path: &Path) -> Option<(Segment, Chosen)>
     if options.durability == Durability::Memory {
         return in_memory(String::new());
     }
-    super::relief::relieve(path);
+    relief::relieve(path);
     let in_folder = match in_folder(path, options.queue_dir.is_some(), ring_limit) {
         Ok((segment, place)) => return Some((segment, Chosen { place, reason: String::new() })),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {

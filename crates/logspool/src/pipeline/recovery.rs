@@ -1,83 +1,16 @@
-//! When a process recovers the records of dead ones: at its start, and before its first line in a file.
-//!
-//! Atomics outside `queue` and `stats`: counters of the records recovered by this process, whatever its pipeline.
+//! When a process delivers what dead ones left: at its start, and before its first line in a file.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-use logspool_sys::clock;
-use logspool_sys::folder::Folder;
-
-use super::life::queue_folder;
+use super::opened_anew::deliver_to;
+use super::relatives::count;
+use super::relief;
+use super::settings::{options, queue_folder};
+use super::slot::existing;
 use crate::copies;
-use crate::recover::{self, Deliver, Options, Orphan, Report, Retention, Undeliverable, Want};
+use crate::recover::{self, Options, Orphan, Report, Retention, Undeliverable, Want};
 use crate::sidecar;
-
-static RECORDS: AtomicU64 = AtomicU64::new(0);
-static DISCARDED: AtomicU64 = AtomicU64::new(0);
-
-/// Counts of recovered records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RecoveryCounts {
-    /// Records of dead processes that were appended to their files.
-    pub records: u64,
-    /// Dropped records of dead processes: for terminals and pipes, and for files that this program truncated.
-    pub discarded: u64,
-}
-
-/// Counts of the records that this process has recovered.
-pub fn recovery_counts() -> RecoveryCounts {
-    RecoveryCounts { records: RECORDS.load(Ordering::Relaxed), discarded: DISCARDED.load(Ordering::Relaxed) }
-}
-
-/// Files that this program truncated by opening them (`mode="w"`). A list that only grows, because a forked child may
-/// inherit a lock held by a thread that it does not have.
-static OPENED_ANEW: AtomicPtr<Anew> = AtomicPtr::new(std::ptr::null_mut());
-/// Start time of this program, in nanoseconds since the epoch.
-static BEGUN_NS: OnceLock<i64> = OnceLock::new();
-
-/// Notes the start of this program. Forked children belong to the same program.
-pub fn program_begins() {
-    BEGUN_NS.get_or_init(clock::wall_ns);
-}
-
-/// Notes that this program has truncated a file by opening it. Records that earlier programs left for it belong before
-/// that point, so they are dropped. Records of its own forked children are appended.
-pub fn opened_anew(path: PathBuf) {
-    if was_opened_anew(&path) {
-        return;
-    }
-    let anew = Box::leak(Box::new(Anew { path, before: None }));
-    let mut newest = OPENED_ANEW.load(Ordering::Acquire);
-    loop {
-        // SAFETY: entries are stored below and never freed.
-        anew.before = unsafe { newest.as_ref() };
-        // Release pairs with the Acquire of the loads: a reader that finds an entry sees its contents.
-        match OPENED_ANEW.compare_exchange(newest, anew, Ordering::Release, Ordering::Acquire) {
-            Ok(_) => return,
-            Err(other) => newest = other,
-        }
-    }
-}
-
-struct Anew {
-    path: PathBuf,
-    before: Option<&'static Anew>,
-}
-
-fn was_opened_anew(path: &Path) -> bool {
-    // SAFETY: entries are never freed.
-    let newest = unsafe { OPENED_ANEW.load(Ordering::Acquire).as_ref() };
-    std::iter::successors(newest, |anew| anew.before).any(|anew| anew.path == path)
-}
-
-/// What to do with records that a dead process left for a wanted file.
-fn deliver_to(path: &Path) -> Want {
-    let begun = BEGUN_NS.get().copied().unwrap_or(i64::MIN);
-    if was_opened_anew(path) { Want::DoneAway(begun) } else { Want::Append }
-}
 
 fn run(folder: &Path, want: impl Fn(&Path) -> bool, undeliverable: Undeliverable) -> io::Result<Report> {
     // Closing a file that another copy of the library has locked would drop its lock.
@@ -92,37 +25,12 @@ fn run(folder: &Path, want: impl Fn(&Path) -> bool, undeliverable: Undeliverable
         done => done?,
     };
     // If the shared memory is gone, only the spools are left.
-    let own = super::life::existing().and_then(|pipeline| pipeline.spooler.as_ref()).map(|spooler| &*spooler.home.name);
-    for spools in [super::life::options().spool_dir.as_deref(), by_hand].into_iter().flatten() {
+    let own = existing().and_then(|pipeline| pipeline.spooler.as_ref()).map(|spooler| &*spooler.home.name);
+    for spools in [options().spool_dir.as_deref(), by_hand].into_iter().flatten() {
         report.add(recover::recover_spools(spools, own, |path| want(path) == Want::Append)?);
     }
     count(&report);
     Ok(report)
-}
-
-/// Adds a report to the counters, and prints the number of dropped records.
-fn count(report: &Report) {
-    DISCARDED.fetch_add(report.done_away, Ordering::Relaxed);
-    RECORDS.fetch_add(report.records(), Ordering::Relaxed);
-    let discarded: u64 = report.removed.iter().map(|removed| removed.discarded).sum();
-    if discarded > 0 {
-        DISCARDED.fetch_add(discarded, Ordering::Relaxed);
-        crate::fallback::tell(&format!(
-            "logspool: {discarded} records that a killed process had queued for its terminal or pipe are given up\n"
-        ));
-    }
-}
-
-/// Recovers dead processes of this pid namespace, for any file, until `stop`. Returns whether other processes use the
-/// folder, from which more may come.
-///
-/// # Errors
-///
-/// When the folder cannot be read.
-pub(super) fn deliver_relatives(folder: &Folder, which: Deliver, stop: impl Fn() -> bool) -> io::Result<bool> {
-    let found = recover::deliver_relatives(folder, which, deliver_to, stop)?;
-    count(&found.report);
-    Ok(found.has_others)
 }
 
 /// Delivers the records that dead processes left in `folder`, for any file. `None` is this process's queue folder.
@@ -149,7 +57,7 @@ pub fn recover(folder: Option<&Path>) -> io::Result<Report> {
 /// When the folder cannot be read or is accessible to others; when another copy of this library has the queue of the
 /// process.
 pub fn recover_targets(paths: &[PathBuf]) -> io::Result<Report> {
-    super::relief::relieve(&queue_folder());
+    relief::relieve(&queue_folder());
     run_capped(&queue_folder(), |path| paths.iter().any(|wanted| wanted == path))
 }
 

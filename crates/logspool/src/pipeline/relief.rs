@@ -12,7 +12,7 @@ use logspool_sys::folder::Folder;
 use logspool_sys::nap::nap;
 use logspool_sys::threads::spawn;
 
-use super::recovery;
+use super::relatives;
 use crate::recover::Deliver;
 
 /// Tmpfs is short if less than this fraction of it is free, within these bounds in bytes.
@@ -41,7 +41,7 @@ pub(super) fn relieve(path: &Path) {
     let is_done = done.clone();
     let deliver = move || {
         // After an error the files stay, and `orphans` lists them.
-        let _ = recovery::deliver_relatives(&folder, Deliver::All, || Instant::now() >= end);
+        let _ = relatives::deliver_relatives(&folder, Deliver::All, || Instant::now() >= end);
         // Release pairs with the Acquire below: the room is released when `done` is seen.
         is_done.store(true, Ordering::Release);
     };

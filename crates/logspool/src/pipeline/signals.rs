@@ -16,16 +16,10 @@ use logspool_lanes::segment::layout::LEVEL_CLASSES;
 use logspool_sys::clock::monotonic_ns;
 use logspool_sys::nap::nap;
 
-use super::life::existing;
-use super::spooling::Spooler;
-use super::{Pipeline, crash, door};
-use crate::sidecar;
-
-/// How long the handler waits for pushes under way; one that it interrupted does not end.
-///
-/// Chosen: a thread rarely waits longer for the processor, even on a busy machine, and at the end of a process this
-/// delay goes unnoticed.
-pub(super) const SIGNAL_PATIENCE: Duration = Duration::from_millis(50);
+use super::in_handler::{SIGNAL_PATIENCE, unlink_in_handler};
+use super::slot::existing;
+use super::state::Pipeline;
+use super::{crash, door};
 
 /// Duration of the first wait, and of the moment after it in which the thread runs. Each further one takes twice as
 /// long.
@@ -208,14 +202,4 @@ fn holds_nothing(pipeline: &Pipeline) -> bool {
             let accepted: u64 = sum(&head.accepted);
             accepted == sum(&head.written) + head.dropped.iter().map(sum).sum::<u64>()
         })
-}
-
-/// Removes sidecars, segment and lock file. Their paths were built when the handler was installed or the child began.
-pub(super) fn unlink_in_handler(pipeline: &Pipeline) {
-    if pipeline.spooler.as_ref().is_some_and(Spooler::has_files) {
-        // The next start removes the spools, and sees from the segment that nothing in them is undelivered.
-        return;
-    }
-    sidecar::unlink_async_signal_safe();
-    pipeline.segment.unlink_async_signal_safe();
 }

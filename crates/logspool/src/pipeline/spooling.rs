@@ -1,57 +1,19 @@
-//! The thread that owns the spools of this process. It starts when a sink has kept chunks in overflow files for too
-//! long, and ends when no spool holds any.
-//!
-//! Atomics outside `queue` and `stats`: whether it runs, read by callers of `before_fork` and by the collector.
+//! The thread that owns the spools of this process: begun when a sink has left chunks in overflow files for too long,
+//! gone when no spool holds anything.
 
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use logspool_lanes::segment::Segment;
 use logspool_spool::pointer;
 use logspool_sys::nap::nap;
 use logspool_sys::threads::spawn;
 
-use super::Pipeline;
-use crate::writer::{Bell, SpoolHome, SpoolTurn};
+use super::state::Pipeline;
+use crate::writer::SpoolTurn;
 
 /// How long the thread waits for the bell while spools hold chunks. After a wait it makes the acks of the last second
 /// durable.
 const TURN: Duration = Duration::from_millis(100);
-
-/// Spool state of a pipeline.
-#[derive(Debug)]
-pub(super) struct Spooler {
-    pub(super) home: SpoolHome,
-    pub(super) bell: Arc<Bell>,
-    runs: AtomicBool,
-    /// Asks the thread to leave at the end of the process. For a fork, the pipeline's `leave` does.
-    leave: AtomicBool,
-    /// Set when there may be files.
-    has_files: AtomicBool,
-}
-
-impl Spooler {
-    /// A spooler for `folder`. `None` if the segment does not outlive the process, since spools cannot be recovered
-    /// then.
-    pub(super) fn new(folder: PathBuf, max_bytes: u64, segment: &Arc<Segment>) -> Option<Self> {
-        let name = segment.home()?.1.to_owned();
-        let home = SpoolHome { folder, name, max_bytes, segment: segment.clone() };
-        let no = || AtomicBool::new(false);
-        Some(Self { home, bell: Arc::default(), runs: no(), leave: no(), has_files: no() })
-    }
-
-    /// Whether the thread runs.
-    pub(super) fn runs(&self) -> bool {
-        self.runs.load(Ordering::Acquire)
-    }
-
-    /// Whether spools may exist: then the segment stays until they are removed.
-    pub(super) fn has_files(&self) -> bool {
-        self.has_files.load(Ordering::Acquire)
-    }
-}
 
 impl Pipeline {
     /// Starts the spool thread if it does not run.

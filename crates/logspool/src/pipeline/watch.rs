@@ -1,31 +1,28 @@
-//! The watcher: a thread that delivers the records of dead relatives while this process lives, for any file.
+//! The watcher: a thread that delivers what dead relatives left while this process lives, for any file.
 //!
-//! Relatives are the processes of the same user with the same queue folder. Examples are killed workers of this
-//! program, a child that logged between fork and exec, and other programs.
+//! Relatives are the processes of the same user with the same queue folder: killed workers of this program, a child that
+//! logged between its fork and the execution of another program, other programs.
 //!
-//! Each process with a pipeline has a watcher. In each period the first one that wakes looks for all of them, and notes
-//! this in the folder's access time. So there is no lock whose holder could be stopped or hang, and 200 processes do
-//! not check 200 lock files each. A process that is alone in its folder looks only after a name in the folder changed.
+//! Each process with a pipeline has one, and the first that wakes in each turn looks for all: it notes that in the
+//! folder's time of access. So there is no lock whose holder could be stopped or hang, and 200 processes do not look at
+//! 200 lock files each. A process that is alone in its folder does not look until a name in it changes.
 //!
-//! The watcher leaves for a fork like the other native threads, and comes back even if the process logs no more, since
-//! the child may be killed. The end of the process waits for it at most 50 ms.
-//!
-//! Atomics outside `queue` and `stats`: whether it runs or looks, which forks and the end of the process wait for.
+//! It leaves for a fork as the other native threads do, and is back after it even where the process logs no more: the
+//! child may be the one that is killed. An end of the process waits for it 50 ms at most.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use logspool_sys::clock::{monotonic_ns, wall_ns};
+use logspool_sys::clock::wall_ns;
 use logspool_sys::folder::{CLOCK_TICK_NS, Folder};
-use logspool_sys::nap::nap;
 use logspool_sys::threads::spawn;
 
-use super::life::{options, queue_folder};
 use super::options::Durability;
-use super::{Pipeline, recovery};
+use super::relatives;
+use super::settings::{options, queue_folder};
+use super::state::Pipeline;
 use crate::recover::Deliver;
-use crate::writer::Bell;
 
 /// Time between two looks of one process.
 ///
@@ -36,45 +33,6 @@ pub(super) const TURN: Duration = Duration::from_millis(500);
 /// A look of another process within this time counts, in nanoseconds. It is less than a period, since otherwise two
 /// processes that wake alternately would both skip every second look.
 const LOOKED_NS: i64 = 450_000_000;
-
-/// How long it pauses after a drain: in that time the process ends, or it continues to run.
-const REST_NS: u64 = 2_000_000_000;
-
-/// Watcher state of a pipeline.
-#[derive(Debug, Default)]
-pub(super) struct Watcher {
-    bell: Bell,
-    runs: AtomicBool,
-    /// Whether a look is under way.
-    looks: AtomicBool,
-    rests_until_ns: AtomicU64,
-}
-
-impl Watcher {
-    /// Whether the thread runs.
-    pub(super) fn runs(&self) -> bool {
-        self.runs.load(Ordering::Acquire)
-    }
-
-    /// Wakes the thread, so that it sees the request to leave.
-    pub(super) fn wake(&self) {
-        self.bell.ring();
-    }
-
-    /// Starts no more looks at the end of the process, so that no sidecar is opened after the last one was closed.
-    /// Waits until `deadline` for a look under way. Other processes do what it left undone.
-    pub(super) fn rest(&self, deadline: Instant) {
-        // SeqCst, as in `look`: either the look sees this store, or this thread sees the look.
-        self.rests_until_ns.store(monotonic_ns() + REST_NS, Ordering::SeqCst);
-        while self.looks.load(Ordering::SeqCst) && Instant::now() < deadline {
-            nap(Duration::from_micros(100));
-        }
-    }
-
-    fn rests(&self) -> bool {
-        monotonic_ns() < self.rests_until_ns.load(Ordering::SeqCst)
-    }
-}
 
 /// Result of the last look.
 #[derive(Default)]
@@ -140,7 +98,7 @@ impl Pipeline {
             return Ok(());
         }
         folder.touch()?;
-        let has_others = recovery::deliver_relatives(&folder, Deliver::Due, stop)?;
+        let has_others = relatives::deliver_relatives(&folder, Deliver::Due, stop)?;
         *seen = Seen { looked_ns: now, modified_ns: times.modified, has_others };
         Ok(())
     }

@@ -246,7 +246,7 @@ mod tests {
         outlet.has_no_thread();
         assert!(outlet.wants_thread());
         assert!(!outlet.wants_thread());
-        // Lets `run` return when everything is written.
+        // Lets `run` return once everything is written.
         outlet.close_when_written(7);
         assert!(!outlet.answer(7));
         outlet.run(|| ());
