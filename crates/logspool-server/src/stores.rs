@@ -1,4 +1,4 @@
-//! Stores: they keep records and answer queries.
+//! Where records are kept and found again.
 
 pub mod file;
 mod leap;

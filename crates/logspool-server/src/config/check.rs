@@ -1,5 +1,5 @@
-//! Checks for values that are valid alone, but cannot work together or probably mean something else. Opens nothing, but
-//! looks at paths.
+//! Values of a configuration that are understood one by one, but cannot work together or mean something else than was
+//! meant. Nothing is opened; paths are looked at.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -9,11 +9,11 @@ use crate::address::{HttpAddress, Listen, Place, StoreAddress};
 use crate::stores::private::Readers;
 
 impl Config {
-    /// Checks for values that cannot work or are not allowed.
+    /// Looks for what cannot work, or must not.
     ///
     /// # Errors
     ///
-    /// The problem and how to fix it.
+    /// Each with its mend.
     pub fn check(&self) -> Result<(), String> {
         if self.listen.is_empty() && self.http == HttpAddress::Off {
             return Err("there is nothing to listen on: give `listen` or `http`".to_owned());
@@ -33,7 +33,7 @@ impl Config {
                 return Err(format!("limits.{name} is {value}: at least {least}"));
             }
         }
-        // PostgreSQL takes 0 as no limit, and refuses more than some weeks.
+        // PostgreSQL takes 0 for no limit, and refuses more than some weeks.
         if !(1..=86_400).contains(&self.limits.query_seconds) {
             return Err(format!("limits.query_seconds is {}: from 1 to 86400, a day", self.limits.query_seconds));
         }
@@ -78,7 +78,7 @@ impl Config {
         }
     }
 
-    /// True if a listener authenticates its clients.
+    /// Whether a listener asks who connects.
     fn is_guarded(&self, listen: &Listen) -> bool {
         let asks_for_certificates = self.tls.as_ref().is_some_and(|tls| tls.client_authorities.is_some());
         let asks_for_tokens = listen.is_only_http() && !self.access.token_sha256.is_empty();
@@ -87,7 +87,7 @@ impl Config {
     }
 }
 
-/// Checks the parts of a configuration. An error has the value and how to fix it.
+/// Looks for them; each is named with its value and the mend.
 fn check(config: &Config) -> Result<(), String> {
     check_listeners(config)?;
     check_stores(config)?;
@@ -116,7 +116,7 @@ fn check_listeners(config: &Config) -> Result<(), String> {
     Ok(())
 }
 
-/// True if the two addresses cannot both be bound.
+/// Whether one place leaves no room for the other.
 fn is_same_place(one: &Place, other: &Place) -> bool {
     match (one, other) {
         (Place::Unix(one), Place::Unix(other)) => resolved(one) == resolved(other),
@@ -127,7 +127,7 @@ fn is_same_place(one: &Place, other: &Place) -> bool {
 }
 
 fn is_same_port(one: SocketAddr, other: SocketAddr) -> bool {
-    // Port 0 is a different free port each time.
+    // Port 0 is another one each time.
     one.port() == other.port()
         && one.port() != 0
         && (one.ip() == other.ip() || one.ip().is_unspecified() || other.ip().is_unspecified())
@@ -167,7 +167,7 @@ fn is_same_store(one: &StoreAddress, other: &StoreAddress) -> bool {
     }
 }
 
-/// The path without links and dots. If it does not exist, links are not resolved.
+/// The path without links and dots; of one that is not there yet as far as that goes.
 fn resolved(path: &Path) -> PathBuf {
     let full = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     full.canonicalize().unwrap_or_else(|_| full.components().collect())
@@ -205,7 +205,7 @@ fn check_retention(config: &Config) -> Result<(), String> {
 
 fn check_hosts(config: &Config) -> Result<(), String> {
     for host in &config.access.hosts {
-        // Remove the parts of a URL before and after the name.
+        // What a URL has before and after the name.
         let (_, rest) = host.split_once("://").unwrap_or(("", host));
         let name = rest.split(['/', ':']).next().unwrap_or_default();
         if name.is_empty() && host.parse::<std::net::IpAddr>().is_err() {

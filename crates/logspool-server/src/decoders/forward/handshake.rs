@@ -169,9 +169,9 @@ impl<'a> Ping<'a> {
 /// The client's side.
 #[derive(Clone, Copy)]
 pub struct Client<'a> {
-    /// Host name sent to clients.
+    /// How it calls itself.
     pub hostname: &'a str,
-    /// The shared key.
+    /// What both sides know.
     pub shared_key: &'a str,
     /// Name and password; empty if the server does not ask for them.
     pub user: (&'a str, &'a str),

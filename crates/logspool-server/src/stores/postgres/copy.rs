@@ -9,10 +9,10 @@ use tokio_postgres::{Client, Error, ToStatement};
 use super::rows;
 use crate::batch::Row;
 
-/// Bytes of rows sent to the connection at once. While the server reads them the next ones are encoded.
+/// Bytes of rows handed to the connection at once: what is encoded while the server reads what came before.
 const COPY_BYTES: usize = 64 * 1024;
 
-/// Copies rows with a COPY statement; `put` encodes each row.
+/// Copies rows to where a statement says, in the form that `put` gives them.
 pub(super) async fn copy<'a>(
     client: &Client,
     statement: &(impl ToStatement + ?Sized),
