@@ -26,15 +26,15 @@ const WAITING: usize = 64;
 /// display.
 const WAITING_BYTES: usize = 256 * 1024;
 
-/// What the intake, the thread and the followers share.
+/// State shared by the intake, the thread and the followers.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     pub groups: Groups,
-    /// How many follow.
+    /// Number of followers.
     pub followers: AtomicUsize,
     /// Bytes of the batches that wait for the thread.
     pub waiting: AtomicUsize,
-    /// Records that did not reach the thread, and so nobody who followed then.
+    /// Records that did not reach the thread, so that all current followers missed them.
     pub skipped: AtomicU64,
     /// Comparisons of a record with a filter.
     pub compared: AtomicU64,

@@ -40,7 +40,7 @@ pub struct Tails {
     thread: OnceLock<SyncSender<Arc<Batch>>>,
 }
 
-/// What one follower gets. Dropped, it follows no more.
+/// The records of one follower. Dropping it ends the following.
 #[derive(Debug)]
 pub struct Tail {
     shared: Arc<Shared>,
