@@ -266,7 +266,7 @@ impl Writer {
     fn run(mut self) {
         self.check();
         self.metrics.note_problems(self.store.problems());
-        // Nobody may be waiting for the first check.
+        // The receiver may be gone.
         self.first_check.take().map(|to| to.send(()));
         let mut has_written = false;
         loop {

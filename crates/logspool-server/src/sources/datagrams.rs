@@ -1,4 +1,5 @@
-//! Datagrams: each is a record of its own. A sender cannot be made to wait, so what finds no room is dropped and counted.
+//! Receives datagrams; each is a record of its own. There is no backpressure for senders, so datagrams that find no
+//! room are dropped and counted.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -16,32 +17,32 @@ use crate::origin::Origin;
 use crate::peer::Peer;
 use crate::stop::{ended, sleep_until};
 
-/// Bytes that the kernel keeps for the socket while the service is busy; it may allow less (net.core.rmem_max).
+/// Bytes that the kernel buffers for the socket while the service is busy; it may allow less (net.core.rmem_max).
 const KERNEL_BYTES: usize = 8 << 20;
 
-/// The longest datagram.
+/// Maximum size of a datagram in bytes.
 const DATAGRAM_BYTES: usize = 64 * 1024;
 
-/// Datagrams read before what they held is handed over.
+/// Datagrams read before their records are handed over.
 const BURST_DATAGRAMS: usize = 256;
 
-/// All senders of datagrams share as one: the address of a datagram can be forged.
+/// All senders of datagrams share as one origin, because the address of a datagram can be forged.
 const SENDERS: Origin = Origin::V4(Ipv4Addr::UNSPECIFIED);
 
 /// An open socket for datagrams.
 #[derive(Debug)]
 pub struct Datagrams {
-    /// As it was asked for, with the port that was given where 0 was asked.
+    /// The configured address, with the actual port if port 0 was configured.
     pub address: Listen,
     socket: UdpSocket,
 }
 
 impl Datagrams {
-    /// Opens it.
+    /// Opens the socket.
     ///
     /// # Errors
     ///
-    /// What was tried and why it cannot be.
+    /// The address and the reason of the failure.
     pub fn open(address: &Listen, at: SocketAddr) -> Result<Self, String> {
         let socket = bind(at).map_err(|error| format!("cannot listen at {address}: {error}"))?;
         let at = socket.local_addr().map_err(|error| format!("cannot listen at {address}: {error}"))?;
@@ -55,7 +56,7 @@ impl Datagrams {
         loop {
             tokio::select! {
                 ready = self.socket.readable() => if ready.is_err() { break },
-                // Parts of messages whose others have not come are given up then.
+                // Drop chunked messages that have expired.
                 () = sleep_until(readers.chunks.next_expiry().map(Into::into)) => {}
                 () = ended(&mut stop) => break,
             }
@@ -63,19 +64,19 @@ impl Datagrams {
         }
         let end = stop.borrow().map(tokio::time::Instant::into_std);
         let is_in_time = || end.is_some_and(|end| Instant::now() < end);
-        // What the kernel still holds; some may go on to send.
+        // Datagrams that the kernel still holds; senders may send more meanwhile.
         while readers.read_burst(&self.socket, self.address.protocol) > 0 && is_in_time() {}
         readers.chunks.end();
         readers.count_given_up();
     }
 }
 
-/// A reader for each protocol that has come.
+/// A reader for each protocol received until now.
 struct Readers<'a> {
     shared: &'a Shared,
     all: Vec<(Protocol, Reader<'a>)>,
     chunks: GelfChunks,
-    /// Messages that were given up because parts were missing, and are counted.
+    /// Dropped messages with missing chunks that are in the metrics already.
     given_up: u64,
     buffer: Vec<u8>,
 }
@@ -91,7 +92,7 @@ impl<'a> Readers<'a> {
         }
     }
 
-    /// Reads what has come, and hands it over; returns how many datagrams.
+    /// Reads the datagrams that have arrived, and hands over their records. Returns the number of datagrams.
     fn read_burst(&mut self, socket: &UdpSocket, protocol: Option<Protocol>) -> usize {
         for (_, reader) in &mut self.all {
             reader.arrive();
@@ -122,7 +123,7 @@ impl<'a> Readers<'a> {
         count
     }
 
-    /// Counts what was given up since it was counted last.
+    /// Counts the messages dropped since the last call.
     fn count_given_up(&mut self) {
         let all = self.chunks.given_up();
         let new = usize::try_from(all - self.given_up).unwrap_or(usize::MAX);
@@ -135,7 +136,7 @@ impl<'a> Readers<'a> {
 
 fn read(datagram: &[u8], from: SocketAddr, protocol: Protocol, reader: &mut Reader<'_>, chunks: &mut GelfChunks) {
     match protocol {
-        // `DatagramHandler` sends what `SocketHandler` does, the length too.
+        // `DatagramHandler` sends the same format as `SocketHandler`, including the length.
         Protocol::Pickle => match datagram.split_first_chunk::<4>() {
             Some((length, frame)) if u32::from_be_bytes(*length) as usize == frame.len() => reader.read(frame),
             _ => reader.reject(datagram, "the length in its first four bytes is not that of the rest"),
@@ -152,7 +153,7 @@ fn read(datagram: &[u8], from: SocketAddr, protocol: Protocol, reader: &mut Read
     }
 }
 
-/// What a datagram holds, by its first byte. Chunks and compressed messages are GELF.
+/// The protocol of a datagram, from its first byte. Chunks and compressed messages are GELF.
 fn protocol_of(datagram: &[u8]) -> Protocol {
     match datagram.first() {
         Some(0) => Protocol::Pickle,
@@ -163,7 +164,7 @@ fn protocol_of(datagram: &[u8]) -> Protocol {
 
 fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
     let socket = socket2::Socket::new(socket2::Domain::for_address(address), socket2::Type::DGRAM, None)?;
-    // As much as the kernel allows.
+    // The kernel may allow less.
     drop(socket.set_recv_buffer_size(KERNEL_BYTES));
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;

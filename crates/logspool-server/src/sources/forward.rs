@@ -1,10 +1,11 @@
-//! A connection that speaks Fluent Forward: chunks come, acks go when every store has committed.
+//! A connection with Fluent Forward: it receives chunks, and sends an ack when every store has committed the chunk.
 //!
-//! Chunks are read on while earlier ones are being stored, and acks go in the order in which the chunks came. A late ack
-//! is what makes the sender wait. A chunk that is refused (see `stores::watermark`) gets no ack: the connection is closed.
+//! More chunks are read while earlier ones are being stored. Acks are sent in the order of the chunks. Late acks slow
+//! down the sender. A refused chunk (see `stores::watermark`) gets no ack: the connection is closed.
 //!
-//! Room for records is reserved before they are decoded. A message for whose records there is not enough room at once is
-//! handed over in parts, each as soon as it has room, and acknowledged when all of them are committed (`message.rs`).
+//! Room for records is reserved before they are decoded. If there is not enough room for all records of a message, it
+//! is handed over in parts, each as soon as it has room. It is acknowledged when all parts are committed
+//! (`message.rs`).
 
 mod chunks;
 mod message;
@@ -27,13 +28,14 @@ use crate::decoders::forward::{self, Frame, Scanner};
 use crate::delivery::Outcome;
 use crate::peer::Peer;
 
-/// Chunks of a connection that wait for their commit. More are not read: a sender has far fewer in flight.
+/// Maximum number of chunks of a connection that wait for their commit. When it is reached the service stops reading. A
+/// sender has far fewer in flight.
 const WAITING_CHUNKS: usize = 256;
 
-/// Bytes of a message of the handshake.
+/// Maximum size of a handshake message in bytes.
 const PING_BYTES: usize = 64 * 1024;
 
-/// Serves a connection of which `first` has come.
+/// Serves a connection. `first` are the bytes received before.
 pub async fn serve<S>(stream: S, first: BytesMut, peer: &Peer, asks_for_key: bool, shared: &Shared) -> End
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -53,7 +55,7 @@ where
     let acking = tokio::spawn(acknowledge(acks, write, shared.limits.frame_time()));
     let mut chunks = Chunks { streams: Vec::new(), limits };
     let ended = chunks.read(&mut input, peer, shared, &waiting).await;
-    // With the rights to a large frame that a peer has left in the middle: the acks may take long.
+    // Free the room of a large frame that the peer has not finished, because the acks may take long.
     drop(input);
     drop(waiting);
     match (acking.await, ended) {
@@ -62,7 +64,8 @@ where
     }
 }
 
-/// Sends acks in the order of the chunks, each when its chunk is committed. A peer that takes none is not waited for.
+/// Sends acks in the order of the chunks, each when its chunk is committed. Ends when the peer does not read them in
+/// time.
 async fn acknowledge<W: AsyncWrite + Unpin>(
     mut waiting: mpsc::Receiver<Waiting>,
     mut to: W,
@@ -71,7 +74,7 @@ async fn acknowledge<W: AsyncWrite + Unpin>(
     while let Some((ack, outcome)) = waiting.recv().await {
         match outcome.await {
             Ok(Outcome::Committed) => {}
-            // Also where a store has ended without a word.
+            // Also if a store has ended without an outcome.
             _ => return Err(End::Refused),
         }
         let Some(ack) = ack else { continue };
@@ -81,7 +84,7 @@ async fn acknowledge<W: AsyncWrite + Unpin>(
         });
         written.await.map_err(|_| End::Deaf)??;
     }
-    // The sender may have more to say, but nobody reads it any more.
+    // The sender may still send, but its data is no longer read.
     drop(timeout(most, to.shutdown()).await);
     Ok(())
 }
@@ -125,7 +128,7 @@ impl Chunks {
     }
 }
 
-/// The handshake of a server that asks for a key.
+/// The server side of a handshake with a shared key.
 async fn shake_hands<R, W>(input: &mut Input<R>, write: &mut W, key: &Key) -> Result<(), End>
 where
     R: AsyncRead + Unpin,

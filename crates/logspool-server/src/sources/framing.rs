@@ -1,16 +1,16 @@
-//! Where a frame of a stream ends.
+//! Finds the ends of frames in a stream.
 //!
-//! The first byte of a connection tells its protocol, which then holds. A [`Framer`] looks at each byte of a frame
-//! once, however small the pieces are in which it comes.
+//! The first byte of a connection decides its protocol. A [`Framer`] looks at each byte of a frame once, however small
+//! the pieces are in which it arrives.
 
 use std::fmt;
 
-/// What a connection speaks.
+/// The protocol of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Protocol {
     /// Four bytes of length, then a pickle: `logging.handlers.SocketHandler`.
     Pickle,
-    /// JSON values that end in LF or NUL, GELF among them.
+    /// JSON values that end in LF or NUL, including GELF.
     Json,
     /// Syslog that ends in NUL or LF.
     Syslog,
@@ -23,7 +23,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// All, by the names that addresses and metrics have for them.
+    /// All protocols, with their names in addresses and metrics.
     pub const NAMES: [(&str, Self); 6] = [
         ("pickle", Self::Pickle),
         ("json", Self::Json),
@@ -33,24 +33,24 @@ impl Protocol {
         ("http", Self::Http),
     ];
 
-    /// Its name.
+    /// The name of the protocol.
     pub fn name(self) -> &'static str {
         Self::NAMES.iter().find(|(_, protocol)| *protocol == self).map_or("", |(name, _)| name)
     }
 
-    /// Tells it by the first byte of a connection.
+    /// The protocol for the first byte of a connection.
     ///
     /// # Errors
     ///
-    /// No protocol begins like this.
+    /// No protocol begins with this byte.
     pub fn of_first(byte: u8) -> Result<Self, FrameError> {
         match byte {
-            // The length of a frame that is not too long begins with a zero.
+            // The length of a frame within the limit begins with a zero byte.
             0 => Ok(Self::Pickle),
             b'{' => Ok(Self::Json),
             b'<' => Ok(Self::Syslog),
             b'1'..=b'9' => Ok(Self::OctetCounted),
-            // An array of MessagePack.
+            // A MessagePack array.
             0x92..=0x94 | 0xDC | 0xDD => Ok(Self::Forward),
             b'A'..=b'Z' => Ok(Self::Http),
             0x16 => Err(FrameError::Tls),
@@ -59,18 +59,18 @@ impl Protocol {
     }
 }
 
-/// Why a stream cannot be read on.
+/// Reason why a stream cannot be read any further.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FrameError {
     /// A frame is longer than the limit, in bytes.
     TooLong(usize),
     /// No protocol begins with this byte.
     Unknown(u8),
-    /// The peer speaks TLS where none is expected.
+    /// The peer speaks TLS to a listener without TLS.
     Tls,
-    /// A length that is not a number from 1.
+    /// A length is not a positive number.
     Length,
-    /// MessagePack is expected and something else came.
+    /// The bytes are not MessagePack.
     Forward,
 }
 
@@ -89,7 +89,7 @@ impl fmt::Display for FrameError {
 impl std::error::Error for FrameError {}
 
 impl FrameError {
-    /// Its kind, for metrics.
+    /// The kind of the error, for metrics.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::TooLong(_) => "too_long",
@@ -101,19 +101,19 @@ impl FrameError {
     }
 }
 
-/// What stands at the beginning of the bytes that came.
+/// The first frame in the received bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// A frame from `from` to `to`; the next one begins at `next`. An empty one is none: nothing to decode.
+    /// A frame at `from..to`; the next frame begins at `next`. An empty range has nothing to decode.
     Frame {
-        /// Its first byte.
+        /// Position of its first byte.
         from: usize,
-        /// The byte behind it.
+        /// Position after its last byte.
         to: usize,
-        /// The first byte of the next.
+        /// Position of the next frame.
         next: usize,
     },
-    /// More has to come.
+    /// The frame is not complete yet.
     Incomplete,
 }
 
@@ -136,7 +136,7 @@ enum State {
     OctetCounted,
 }
 
-/// Where a JSON value has been read to.
+/// Progress in a JSON value.
 #[derive(Debug, Default, Clone, Copy)]
 struct Json {
     scanned: usize,
@@ -146,8 +146,8 @@ struct Json {
 }
 
 impl Framer {
-    /// For one connection, with the greatest length of a frame in bytes. `None`: Forward and HTTP
-    /// have frames of their own.
+    /// Creates a framer for one connection. `limit` is the maximum length of a frame in bytes. `None`: Forward and HTTP
+    /// have their own framing.
     pub fn new(protocol: Protocol, limit: usize) -> Option<Self> {
         let state = match protocol {
             Protocol::Pickle => State::Pickle,
@@ -159,11 +159,11 @@ impl Framer {
         Some(Self { limit, state })
     }
 
-    /// What stands at the beginning of `bytes`: all that has come and is not yet taken.
+    /// Finds the first frame in `bytes`, which are all received bytes that have not been taken yet.
     ///
     /// # Errors
     ///
-    /// The stream cannot be read on.
+    /// The stream cannot be read any further.
     pub fn step(&mut self, bytes: &[u8]) -> Result<Step, FrameError> {
         let step = match &mut self.state {
             State::Pickle => return pickle(bytes, self.limit),
@@ -178,12 +178,12 @@ impl Framer {
         if length > self.limit { Err(FrameError::TooLong(self.limit)) } else { Ok(step) }
     }
 
-    /// Whether silence would end the frame that is open: syslog whose lines end in LF does not tell otherwise.
+    /// True if the frame in `bytes` is complete when the peer pauses. This applies to syslog lines that end in LF.
     pub fn ends_in_silence(&self, bytes: &[u8]) -> bool {
         matches!(self.state, State::Syslog { first_end, .. } if first_end != Some(0)) && bytes.ends_with(b"\n")
     }
 
-    /// What the bytes hold when nothing follows for a while, or ever: `None` where a frame is still open.
+    /// The frame in the bytes when nothing follows for a while, or ever. `None`: the frame is incomplete.
     pub fn rest(&mut self, bytes: &[u8], ended: Ended) -> Option<Step> {
         let all = Step::Frame { from: 0, to: bytes.len(), next: bytes.len() };
         match &mut self.state {
@@ -202,7 +202,7 @@ impl Framer {
     }
 }
 
-/// What has ended.
+/// The end that [`Framer::rest`] is asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
     /// The peer has been silent for a moment.
@@ -217,7 +217,7 @@ fn pickle(bytes: &[u8], limit: usize) -> Result<Step, FrameError> {
     if length > limit {
         return Err(FrameError::TooLong(limit));
     }
-    // No pickle is empty. A peer that sends zeros would make a record of each four bytes.
+    // A pickle is never empty. A peer that sends zeros would create a record for every four bytes.
     if length == 0 {
         return Err(FrameError::Length);
     }
@@ -227,13 +227,13 @@ fn pickle(bytes: &[u8], limit: usize) -> Result<Step, FrameError> {
 
 fn octet_counted(bytes: &[u8], limit: usize) -> Result<Step, FrameError> {
     let digits = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    // Nine digits are more than any limit.
+    // Nine digits exceed any limit.
     if digits > 9 {
         return Err(FrameError::TooLong(limit));
     }
     let length = match bytes.get(digits) {
         None => return Ok(Step::Incomplete),
-        // What some senders put behind a message.
+        // Some senders add a line feed after a message.
         Some(b'\n') if digits == 0 => return Ok(Step::Frame { from: 0, to: 0, next: 1 }),
         Some(b' ') if digits > 0 => {
             bytes[..digits].iter().fold(0, |length, digit| length * 10 + usize::from(digit - b'0'))
@@ -252,8 +252,8 @@ fn octet_counted(bytes: &[u8], limit: usize) -> Result<Step, FrameError> {
     Ok(if bytes.len() < to { Step::Incomplete } else { Step::Frame { from, to, next: to } })
 }
 
-/// Ends at NUL alone where the first frame did, else also at a LF before the next `<`: a NUL among lines is only a byte
-/// that some program has written.
+/// Finds the end of a syslog message. If the first frame ended with NUL, only NUL ends a frame. Otherwise a LF before
+/// the next `<` also does, and a NUL between lines ends only its own frame.
 fn syslog(bytes: &[u8], scanned: &mut usize, first_end: &mut Option<u8>) -> Step {
     let mut at = *scanned;
     while let Some(ahead) = memchr::memchr2(0, b'\n', &bytes[at..]) {
@@ -286,7 +286,7 @@ impl Json {
     fn step(&mut self, bytes: &[u8]) -> Step {
         while let Some(byte) = bytes.get(self.scanned) {
             match (byte, self.in_text) {
-                // Never inside a value, not even in its text: whatever this is, it ends here, and the next has a chance.
+                // Never valid inside a value, not even in text. End the frame here, so that the next one can be read.
                 (0, _) | (b'\n', true) => return self.end(),
                 (_, true) if self.escaped => self.escaped = false,
                 (b'\\', true) => self.escaped = true,
@@ -312,7 +312,7 @@ impl Json {
 mod tests {
     use super::*;
 
-    /// The frames of a stream that comes in pieces of so many bytes.
+    /// The frames of a stream that arrives in pieces of `piece` bytes.
     fn frames(protocol: Protocol, stream: &[u8], piece: usize) -> (Vec<Vec<u8>>, Vec<u8>) {
         let mut framer = Framer::new(protocol, 64).unwrap();
         let (mut frames, mut waiting) = (Vec::new(), Vec::new());

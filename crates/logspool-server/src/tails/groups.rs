@@ -202,7 +202,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 impl Groups {
-    /// Stops the thread before its next batch.
+    /// Blocks the thread at its next batch.
     pub fn hold(&self) -> impl Drop + '_ {
         struct Held<'a>(#[allow(dead_code, reason = "it is held")] MutexGuard<'a, Joined>);
         impl Drop for Held<'_> {

@@ -1,4 +1,4 @@
-//! The streams that one connection sends, and their chunks on the way to the stores.
+//! The streams that one connection sends, and the positions of their chunks.
 
 use tokio::sync::oneshot;
 
@@ -7,13 +7,13 @@ use crate::delivery::{Chunk, Outcome, Place};
 use crate::fence::Fence;
 use crate::sources::shared::{End, Shared};
 
-/// Streams that one connection may send. logspool's own client sends one.
+/// Maximum number of streams per connection. logspool's own client sends one.
 const STREAMS: usize = 64;
 
-/// A part of a stream, and the right to send it.
+/// A part of a stream, and the fence that permits this connection to send it.
 pub(super) type Numbered = (Chunk, Fence);
 
-/// The outcome of a part of a message, and the ack that may go then; only the last part has one.
+/// The ack of a part of a message, and the part's outcome. Only the last part has an ack.
 pub(super) type Waiting = (Option<Vec<u8>>, oneshot::Receiver<Outcome>);
 
 /// Reads the chunks of one connection.
@@ -24,7 +24,7 @@ pub(super) struct Chunks {
 }
 
 impl Chunks {
-    /// Where a chunk stands on this connection.
+    /// Sets the position of a chunk in its stream as seen by this connection.
     pub fn place(&mut self, mut chunk: Chunk, shared: &Shared) -> Result<Numbered, End> {
         if let Some((_, fence)) = self.streams.iter().find(|(stream, _)| *stream == chunk.stream) {
             chunk.place = Place::Following;
