@@ -1,6 +1,6 @@
 //! A snapshot as OpenMetrics 1.0 text, for a scrape or a text file collector.
 //!
-//! Names: one prefix, base units, `_total` on counters; label values are bounded (levels, reasons, sinks).
+//! Names have one prefix, base units, and `_total` on counters. Label values are bounded (levels, reasons, sinks).
 
 mod page;
 mod pools;
@@ -19,8 +19,8 @@ fn total(per_level: &[u64]) -> f64 {
     per_level.iter().sum::<u64>() as f64
 }
 
-/// The page: of logging once there was a record, and of thread pools. `build` are the labels of `logspool_build_info`,
-/// such as version and python.
+/// The page: metrics of logging if there is a snapshot, and of thread pools. `build` holds the labels of
+/// `logspool_build_info`, such as version and python.
 pub fn text(snapshot: Option<&Snapshot>, pools: &[PoolReading], build: &[(&str, &str)]) -> String {
     let mut page = Page::new();
     page.family("build", "info", "What is running.");

@@ -6,7 +6,7 @@ use logspool_sys::histogram::HistogramCounts;
 
 use crate::stats::SinkSnapshot;
 
-/// A page that grows.
+/// A page under construction.
 pub(super) struct Page {
     text: String,
 }
@@ -23,13 +23,13 @@ impl Page {
         self.text
     }
 
-    /// Begins a family.
+    /// Begins a metric family.
     pub(super) fn family(&mut self, name: &str, kind: &str, help: &str) {
         // Writing to a String cannot fail.
         let _ = writeln!(self.text, "# TYPE logspool_{name} {kind}\n# HELP logspool_{name} {help}");
     }
 
-    /// Adds a sample to the family begun last.
+    /// Adds a sample to the family that was begun last.
     pub(super) fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl std::fmt::Display) {
         let _ = write!(self.text, "logspool_{name}");
         for (index, (label, content)) in labels.iter().enumerate() {
