@@ -34,7 +34,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use logspool_record::definition::Compression;
 
 use super::calendar::Precision;
-use crate::sidecar::Origin;
+use crate::sink::Origin;
 pub use thread::{come_back, end, forget, leave};
 
 /// Naming scheme of the backups of a file.

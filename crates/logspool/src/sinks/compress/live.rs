@@ -10,6 +10,7 @@ use logspool_sys::nap::nap;
 
 use super::Task;
 use crate::sidecar::{Identity, SharedFile};
+use crate::sink::SharedLog;
 
 /// How long one try waits for others, and the pause between two tries.
 const TRY: Duration = Duration::from_millis(5);
