@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use logspool_sys::nap::nap;
 
-use super::Task;
+use super::task::Task;
 use crate::sidecar::{Identity, SharedFile};
 use crate::sink::SharedLog;
 
