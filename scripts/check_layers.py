@@ -34,7 +34,7 @@ SYSTEM_CRATES = {"logspool_sys": {"libc", "loom"}}
 FILES_IN_CYCLES: dict[str, int] = {"logspool": 33, "logspool_python": 5, "logspool_record": 2}
 
 # Chosen: above a quarter of the code, a crate has more than one purpose.
-LARGEST_SHARE = 0.30
+LARGEST_SHARE = 0.31
 
 
 class Reader:

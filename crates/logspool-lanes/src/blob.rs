@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use logspool_sys::clock::monotonic_ns;
+use logspool_sys::published::{Counted, Published};
 
 use crate::queue::producer::LargeRecord;
 use crate::segment::Segment;
@@ -91,7 +92,7 @@ impl Blobs {
 
     /// Number of blobs removed by now.
     pub fn removed(&self) -> u64 {
-        self.removed.load(Ordering::Relaxed)
+        self.removed.observe()
     }
 
     /// Makes room for `bytes` of values, when all large records together may take `limit` bytes.
@@ -174,8 +175,8 @@ impl Blobs {
             // SAFETY: mapped by `make` with this length; no record refers to it any more.
             unsafe { libc::munmap(mapped.address as *mut libc::c_void, mapped.bytes) };
             remove_file(segment, number);
-            // Last: who sees it move finds the room.
-            self.removed.fetch_add(1, Ordering::Release);
+            // Last, pairs with `removed`: who sees it move finds the room.
+            self.removed.advance();
         }
     }
 }

@@ -16,3 +16,8 @@ pub mod manifest;
 pub mod queue;
 #[cfg(not(loom))]
 pub mod segment;
+/// The models need only the layout of a segment.
+#[cfg(loom)]
+pub mod segment {
+    pub mod layout;
+}

@@ -5,6 +5,8 @@
 
 use std::sync::atomic::Ordering;
 
+use logspool_sys::published::Published;
+
 use crate::segment::Segment;
 use crate::segment::layout::{FIRST_MANIFEST_BYTES, LaneRange, MANIFEST_BYTES, MANIFESTS, ManifestHead};
 
@@ -38,8 +40,8 @@ fn rewind(segment: &Segment, head: u64) -> u64 {
     let start = head.next_multiple_of(MANIFEST_BYTES);
     // A kill between two of these stores leaves filler at most.
     fill(segment, head);
-    header.manifest_head.store(start, Ordering::Release);
-    header.manifest_tail.store(start, Ordering::Release);
+    header.manifest_head.publish(start);
+    header.manifest_tail.publish(start);
     start
 }
 
@@ -73,14 +75,14 @@ pub fn publish(segment: &Segment, mut head: ManifestHead, ranges: &[LaneRange]) 
         let first = place.add(size_of::<ManifestHead>()).cast::<LaneRange>();
         std::ptr::copy_nonoverlapping(ranges.as_ptr(), first, ranges.len());
     }
-    // Release: a recoverer copies the file after the owner's death; the order of these stores is kept.
-    header.manifest_head.store(position + bytes, Ordering::Release);
+    // A recoverer copies the file after the owner's death; the order of these stores is kept.
+    header.manifest_head.publish(position + bytes);
     position + bytes
 }
 
 /// Frees everything before `position`.
 pub fn release(segment: &Segment, position: u64) {
-    segment.header().manifest_tail.store(position, Ordering::Release);
+    segment.header().manifest_tail.publish(position);
 }
 
 const _: () = {

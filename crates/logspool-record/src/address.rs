@@ -16,7 +16,7 @@ pub enum ServiceAddress {
     },
     /// `tls://host:port`
     Tls {
-        /// Host name or IP address.
+        /// Name or number of the host.
         host: String,
         /// The port.
         port: u16,

@@ -1,10 +1,9 @@
-//! The collector: empties the lanes, makes batches in one order, has them formatted, hands them to the outlets.
+//! The collector: empties the lanes, makes ordered batches, formats their records, and hands the chunks to the outlets.
 //!
-//! Stop on the line: between *queue* and *writer*. It makes no system call that can block and takes no
-//! lock that is held across I/O. A batch is the records up to a cut in time: the clock is read before the
-//! lanes' heads, so whatever was published by then with an earlier stamp is in. The order inside a batch is a
-//! pure function of (stamp, lane incarnation, position).
-//! Lane space is free again when every outlet has written or spilled the batch.
+//! Stop on the line: between *queue* and *writer*. It makes no system call that can block, and takes no lock that is
+//! held across I/O. A batch contains the records up to a cut in time. The clock is read before the lanes' heads, so
+//! every record published by then with an earlier stamp is included. The order inside a batch is a pure function of
+//! (stamp, lane incarnation, position). Lane space is free again when every outlet has written or spilled the batch.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -29,20 +28,20 @@ use crate::writer::{Capacity, NONE, Outlet};
 
 /// Raw bytes of one batch.
 ///
-/// Chosen: a quarter of a full lane, so that formatting, writing and logging overlap; half costs more
-/// hand-overs, double keeps the lane full for longer.
+/// Chosen: a quarter of a full lane, so that formatting, writing and logging overlap. Half costs more hand-overs;
+/// double keeps the lane full for longer.
 const BATCH_BYTES: u64 = 64 * 1024;
 
 /// Raw bytes below which a batch is small.
 ///
-/// Chosen: some hundred records, for which one wake-up and one write cost little against formatting them. A program
-/// of 10,000 records a second used twice as much processor time when each handful was collected at once.
+/// Chosen: some hundred records, for which one wake-up and one write cost little compared with formatting. A program of
+/// 10,000 records a second used twice as much processor time when each handful was collected at once.
 const FEW_BYTES: u64 = 8 * 1024;
 
-/// Shortest time between two lines about refused records.
+/// Shortest time between two messages about refused records.
 const TELL_INTERVAL_NS: u64 = 1_000_000_000;
 
-/// A batch whose lane space is not free yet.
+/// A batch whose lane space is not released yet.
 #[derive(Debug)]
 struct InFlight {
     batch: u64,
@@ -51,27 +50,27 @@ struct InFlight {
     blobs: Vec<u64>,
 }
 
-/// A flush that waits for the lanes to be batched up to the heads that it found.
+/// A flush in its first phase: it waits until the lanes are batched up to the heads that it found.
 #[derive(Debug)]
 struct Pass {
     ticket: u64,
     heads: Vec<(usize, u64)>,
 }
 
-/// What one turn did.
+/// Result of one turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
-    /// Enough records were batched that more are likely to be there already.
+    /// A batch of normal size was made; more records are probably waiting.
     Worked,
-    /// A few records were batched: a pause gathers more for the next batch.
+    /// A small batch was made; a pause gathers more records for the next one.
     Few,
     /// There was nothing to batch.
     Idle,
-    /// There is something, but no outlet can take it now.
+    /// Records may be waiting, but the outlets cannot take a batch now.
     Held,
 }
 
-/// The collector's own state; it outlives its thread, which leaves for the moment of a fork.
+/// State of the collector. It outlives the thread, which leaves for a fork.
 pub struct Collector {
     segment: Arc<Segment>,
     calibrator: Calibrator,
@@ -120,20 +119,20 @@ impl Collector {
         self.pass.is_some() || !self.tickets.is_empty()
     }
 
-    /// Newest flush that this collector has begun to answer.
+    /// Newest flush ticket that this collector has begun to answer.
     pub fn seen_ticket(&self) -> u64 {
         self.seen_ticket
     }
 
-    /// Calls that wait until their record is durable, and that this collector has seen to.
+    /// Number of calls waiting for durability that this collector has handled.
     pub fn seen_calls(&self) -> u64 {
         self.seen_calls
     }
 
-    /// One turn: reclaim, calibrate, batch, answer flushes.
+    /// One turn: releases lane space, calibrates the clock, makes a batch, answers flushes.
     pub fn turn(&mut self, pipeline: &Pipeline) -> Turn {
         self.segment.header().heartbeat.fetch_add(1, Ordering::Relaxed);
-        // Before the lanes are looked at: what a call waits for was pushed before.
+        // Read before the lanes: a waiting call pushed its record before it was counted.
         let calls = pipeline.durable_calls();
         let capacity = self.capacity(pipeline);
         self.reclaim(pipeline);
@@ -161,7 +160,7 @@ impl Collector {
         turn
     }
 
-    /// Frees the lane space of batches that every outlet has passed.
+    /// Releases the lane space of batches that every outlet has written or spilled.
     fn reclaim(&mut self, pipeline: &Pipeline) {
         if self.in_flight.is_empty() {
             return;
@@ -182,7 +181,7 @@ impl Collector {
     }
 
     fn calibrate(&mut self) {
-        // A point that cannot be kept is not used either: a recoverer must make the same times of the stamps.
+        // A point that cannot be stored must not be used either, since a recoverer must compute the same times.
         if self.segment.has_room_for_point()
             && let Some(point) = self.calibrator.check()
         {
@@ -194,7 +193,8 @@ impl Collector {
         }
     }
 
-    /// What the outlets can take. A sink that is saturated holds the line only when no other sink is at work.
+    /// Combined capacity of the outlets. A saturated sink holds back the others only if fewer than two sinks ever got
+    /// records.
     fn capacity(&mut self, pipeline: &Pipeline) -> Capacity {
         let now = clock::monotonic_ns();
         let (mut busy, mut saturated, mut free) = (false, false, false);
@@ -216,11 +216,11 @@ impl Collector {
         }
     }
 
-    /// Makes one batch, if there is anything to batch.
+    /// Makes one batch, if any records are waiting.
     fn batch(&mut self, pipeline: &Pipeline) -> Turn {
         let segment = self.segment.clone();
         let _guard = pipeline.batching();
-        // Read before the heads: see the file head.
+        // Read before the heads: see the module documentation.
         let cut = clock::ticks();
         let lanes = segment.header().lanes.load(Ordering::Acquire) as usize;
         let mut shares: Vec<Share<'_>> = Vec::new();
@@ -237,7 +237,7 @@ impl Collector {
         let mut tally = Tally::default();
         in_order(&mut shares, cut, |lane, lying| {
             self.take(pipeline, lane, lying, &mut tally);
-            // Up to the cut, or until the batch is large enough.
+            // Take records up to the cut, or until the batch is large enough.
             if tally.bytes >= BATCH_BYTES { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         let ranges: Vec<LaneRange> = shares
@@ -278,12 +278,12 @@ impl Collector {
         if pipeline.pending_sync().is_some() {
             tally.reach(lane, open.sinks);
         }
-        // With the large one that it refers to: a chunk is not much longer than its longest record.
+        // Counts the large record that it refers to, so that a chunk is not much longer than its longest record.
         tally.bytes += u64::from(head.len) + taken.blob_bytes as u64;
         tally.blobs.extend(taken.blob);
     }
 
-    /// Adds one line about records refused since the last such line, at most once a second.
+    /// Adds a message about the records refused since the last such message, at most once a second.
     fn tell_refusals(&mut self, pipeline: &Pipeline) {
         let refusals = pipeline.refusals();
         let now = clock::monotonic_ns();
@@ -347,7 +347,7 @@ impl Collector {
         for outlet in self.filling.outlets().filter(|outlet| outlet.wants_thread()) {
             pipeline.start_writer(outlet.clone());
         }
-        // Acquire loads of the heads come after the ticket was seen: what was pushed before the request is in.
+        // The heads are read with Acquire after the ticket was seen, so records pushed before the request are included.
         let lanes = self.segment.header().lanes.load(Ordering::Acquire) as usize;
         let heads = (0..lanes).map(|lane| (lane, self.segment.lane(lane).producer.published())).collect();
         self.pass = Some(Pass { ticket, heads });
@@ -367,7 +367,7 @@ impl Collector {
                 outlet.set_notify(true);
                 is_answered |= outlet.answer_after(ticket, batch);
             }
-            // Once for all sinks: waking callers is a system call.
+            // Once for all sinks, since waking callers is a system call.
             if is_answered {
                 progress::note();
             }
@@ -378,7 +378,8 @@ impl Collector {
         if self.tickets.is_empty() {
             return;
         }
-        // Each front is read once: a ticket must not be answered for all by a front that was not told to its outlet.
+        // Each front is read once. Otherwise a later value could answer the ticket for all sinks before its
+        // outlet was answered.
         let mut oldest = NONE;
         for outlet in self.filling.outlets() {
             let front = outlet.front_batch();
@@ -403,12 +404,12 @@ impl Collector {
     }
 }
 
-/// The outlets as the collector knows them, and the chunk of the current batch for each.
+/// The outlets known to the collector, and the chunk of the current batch for each.
 #[derive(Debug, Default)]
 struct Filling {
     known: Vec<Option<Arc<Outlet>>>,
     chunks: Vec<Option<Chunk>>,
-    /// Whether a message of the line's own is being added, and the sinks whose chunks have one.
+    /// Whether a message about dropped records is being added, and the sinks whose chunks contain one.
     is_telling: bool,
     told: Vec<u32>,
 }
@@ -423,7 +424,7 @@ impl Filling {
         self.chunks.resize_with(self.known.len().max(self.chunks.len()), || None);
     }
 
-    /// The chunk that the current batch fills for a sink. `None`: there is no such sink.
+    /// The chunk of the current batch for a sink. `None` if there is no such sink.
     fn chunk(&mut self, pipeline: &Pipeline, sink: u32) -> Option<&mut Chunk> {
         let slot = Table::Sinks.slot(sink);
         let is_it = |outlet: &Option<Arc<Outlet>>| outlet.as_ref().is_some_and(|outlet| outlet.id == sink);
@@ -443,11 +444,11 @@ impl Filling {
     }
 }
 
-/// Definitions and large records of the process itself.
+/// Definitions and large records of this process.
 pub struct Source<'a> {
-    /// Has the definitions.
+    /// Segment with the definitions.
     pub segment: &'a Segment,
-    /// Has the large records.
+    /// Pipeline with the large records.
     pub pipeline: &'a Pipeline,
 }
 
@@ -461,11 +462,11 @@ impl Definitions for Source<'_> {
     }
 }
 
-/// The chunks of the batch being made.
+/// The chunks of the batch that is being made.
 struct Open<'a> {
     filling: &'a mut Filling,
     pipeline: &'a Pipeline,
-    /// Those that were asked for.
+    /// Sinks whose chunks were requested.
     sinks: Sinks,
 }
 
@@ -477,7 +478,7 @@ impl Chunks for Open<'_> {
     }
 }
 
-/// What a batch adds up to.
+/// Counts of a batch.
 #[derive(Debug, Default)]
 struct Tally {
     bytes: u64,
@@ -486,7 +487,8 @@ struct Tally {
     late: u64,
     point: u32,
     blobs: Vec<u64>,
-    /// Per lane: its records, and the sinks that they go to. Kept where calls wait for them.
+    /// For each lane, the number of its records and the sinks that they go to. Filled only if calls wait for
+    /// durability.
     reached: Vec<(u32, Sinks)>,
 }
 

@@ -1,6 +1,6 @@
 //! A snapshot as OpenMetrics 1.0 text, for a scrape or a text file collector.
 //!
-//! Names: one prefix, base units, `_total` on counters; label values are bounded (levels, reasons, sinks).
+//! Names have one prefix, base units, and `_total` on counters. Label values are bounded (levels, reasons, sinks).
 
 use std::fmt::Write;
 
@@ -13,19 +13,19 @@ use crate::stats::{DROP_REASONS, LEVEL_NAMES, REFUSAL_REASONS, SinkSnapshot, Sna
 /// Content type of [`text`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// A page that grows.
+/// A page under construction.
 pub(crate) struct Page {
     text: String,
 }
 
 impl Page {
-    /// Begins a family.
+    /// Begins a metric family.
     pub(crate) fn family(&mut self, name: &str, kind: &str, help: &str) {
         // Writing to a String cannot fail.
         let _ = writeln!(self.text, "# TYPE logspool_{name} {kind}\n# HELP logspool_{name} {help}");
     }
 
-    /// Adds a sample to the family begun last.
+    /// Adds a sample to the family that was begun last.
     pub(crate) fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl std::fmt::Display) {
         let _ = write!(self.text, "logspool_{name}");
         for (index, (label, content)) in labels.iter().enumerate() {
@@ -57,8 +57,8 @@ fn total(per_level: &[u64]) -> f64 {
     per_level.iter().sum::<u64>() as f64
 }
 
-/// The page: of logging once there was a record, and of thread pools. `build` are the labels of `logspool_build_info`,
-/// such as version and python.
+/// The page: metrics of logging if there is a snapshot, and of thread pools. `build` holds the labels of
+/// `logspool_build_info`, such as version and python.
 pub fn text(snapshot: Option<&Snapshot>, pools: &[PoolReading], build: &[(&str, &str)]) -> String {
     let mut page = Page { text: String::with_capacity(4096) };
     page.family("build", "info", "What is running.");

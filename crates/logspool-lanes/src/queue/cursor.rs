@@ -1,14 +1,14 @@
 //! The positions of one lane and the orderings that make it a queue.
 //!
-//! A single-producer single-consumer byte ring (Lamport 1983, with cached limits as in FastForward-style queues), grown
-//! at most once by a second ring. Positions are bytes since the lane was made; they never wrap and never restart.
-//! Position `p` is in the first ring if `p < switch`, otherwise in the second, each time at `(p - start of the ring) &
-//! (bytes of the ring - 1)`.
+//! A single-producer single-consumer byte ring (Lamport 1983, with cached limits as in FastForward-style
+//! queues), grown at most once by a second ring. Positions are bytes since the lane was made; they never
+//! wrap and never restart. Position `p` lies in the first ring while `p < switch`, in the second from
+//! there on, at `(p - start of the ring) & (bytes of the ring - 1)`.
 //!
 //! | ordering | pairs with | makes visible | model |
 //! |---|---|---|---|
-//! | `publish_order` `head` store | `observe_order` `head` load | the record's bytes, and `switch` if it was set | `popped_is_whole`, `growth_is_seen` |
-//! | `release_order` `tail` store | `reuse_order` `tail` load | that the reader is done with the bytes | `space_is_not_reused_early` |
+//! | `publish_order` `head` store | `observe_order` `head` load | the record's bytes, and `switch` if it was set | `popped_is_whole`, `growth_is_seen`, `records_of_a_ring_that_wraps_are_whole_and_in_order` |
+//! | `release_order` `tail` store | `reuse_order` `tail` load | that the reader is done with the bytes | `space_is_not_reused_early`, `records_of_a_ring_that_wraps_are_whole_and_in_order` |
 //! | `hand_over_order` `state` store | `claim_order` `state` exchange | the leaving thread's `head` | `next_owner_continues` |
 //! | `close_order` `busy` store | `await_order` `busy` load | the `head` of the last record of a window | `no_record_comes_behind_a_shut_door` |
 //!

@@ -13,8 +13,10 @@ use logspool_sys::clock;
 use logspool_sys::generation;
 use logspool_sys::kernel;
 use logspool_sys::nap::nap;
+use logspool_sys::published::Entered;
 
 use super::cursor::NOT_GROWN;
+use super::ring::{NoPush, WritePlace};
 use crate::segment::Segment;
 use crate::segment::layout::LaneHead;
 
@@ -51,10 +53,7 @@ pub struct Producer {
     lane: *const LaneHead,
     sleeping: *const AtomicU32,
     ring: *mut u8,
-    start: u64,
-    bytes: u64,
-    head: u64,
-    limit: u64,
+    place: WritePlace,
     wake_at: u64,
     shared: bool,
     /// Every id of this segment is larger.
@@ -96,10 +95,7 @@ impl Producer {
             lane,
             sleeping: &segment.header().sleeping,
             ring: std::ptr::null_mut(),
-            start: 0,
-            bytes: 0,
-            head: lane.producer.head.load(Ordering::Relaxed),
-            limit: 0,
+            place: WritePlace { head: lane.producer.head.load(Ordering::Relaxed), ..WritePlace::default() },
             wake_at: 0,
             shared,
             first_id: segment.first_id(),
@@ -122,32 +118,26 @@ impl Producer {
     /// Selects the ring for the next record.
     fn look_up_ring(&mut self, segment: &Segment) {
         let Some(lane) = self.lane() else { return };
-        let switch = lane.producer.switch();
-        let (start, offset, bytes) = if switch == NOT_GROWN {
-            (0, lane.first_offset.load(Ordering::Relaxed), lane.first_bytes.load(Ordering::Relaxed))
-        } else {
-            (switch, lane.second_offset.load(Ordering::Relaxed), lane.second_bytes.load(Ordering::Relaxed))
-        };
-        self.start = start;
+        let (place, offset) = WritePlace::look_up(lane, self.place.head);
         self.ring = segment.at(offset);
-        self.bytes = bytes;
-        self.refresh();
-        self.wake_at = self.head + self.bytes / 2;
+        self.wake_at = place.head + place.bytes / 2;
+        self.place = place;
     }
 
     /// Reads the collector's position. Returns the free bytes; 0 in a forked child.
     #[inline]
     pub fn refresh(&mut self) -> u64 {
-        let Some(lane) = self.lane() else { return 0 };
-        let tail = lane.consumer.released().max(self.start);
-        self.limit = tail + self.bytes;
-        self.limit - self.head
+        if self.process != generation::process() {
+            return 0;
+        }
+        // SAFETY: this process made the segment, which stays mapped for as long as it lives.
+        self.place.refresh(unsafe { &*self.lane })
     }
 
     /// Position after the last record that was pushed.
     #[inline]
     pub fn position(&self) -> u64 {
-        self.head
+        self.place.head
     }
 
     /// Whether this producer may still be used.
@@ -169,47 +159,41 @@ impl Producer {
             if lane.producer.shared_lock.load(Ordering::Relaxed) != 0 {
                 return Some(Obstacle::Contended);
             }
-            self.head = lane.producer.head.load(Ordering::Relaxed);
+            self.place.head = lane.producer.head.load(Ordering::Relaxed);
         } else if lane.producer.is_busy() {
             return Some(Obstacle::Reentrant);
         }
         self.refresh();
-        let (skipped, reserved) = self.overhead(needed, level);
-        (self.head + skipped + needed + reserved > self.limit).then_some(Obstacle::Full)
+        (!self.place.has_room(needed, self.reserved(level))).then_some(Obstacle::Full)
     }
 
-    /// Bytes of filler before a record of `needed` bytes, and bytes that its level must leave free.
+    /// Bytes that a record of this level must leave free.
     #[inline]
-    fn overhead(&self, needed: u64, level: u16) -> (u64, u64) {
-        let to_end = self.bytes - ((self.head - self.start) & (self.bytes - 1));
-        let skipped = if needed > to_end { to_end } else { 0 };
-        let reserved = if level >= ERROR { 0 } else { self.bytes / RESERVED_SHARE };
-        (skipped, reserved)
+    fn reserved(&self, level: u16) -> u64 {
+        if level >= ERROR { 0 } else { self.place.bytes / RESERVED_SHARE }
     }
 
     /// Whether the lane still has only its first ring.
     pub fn can_grow(&self) -> bool {
-        self.start == 0 && self.lane().is_some_and(|lane| lane.producer.switch() == NOT_GROWN)
+        self.place.start == 0 && self.lane().is_some_and(|lane| lane.producer.switch() == NOT_GROWN)
     }
 
     /// Continues in a second ring of `bytes` at `offset`.
     pub fn grow(&mut self, segment: &Segment, offset: u64, bytes: u64) {
         let Some(lane) = self.lane() else { return };
-        lane.second_offset.store(offset, Ordering::Relaxed);
-        lane.second_bytes.store(bytes, Ordering::Relaxed);
-        lane.producer.grow_at(self.head);
+        self.place.grow(lane, offset, bytes);
         self.look_up_ring(segment);
     }
 
     /// Most bytes of a record that goes into the ring.
     #[inline]
     pub fn max_inline(&self) -> u64 {
-        self.bytes / INLINE_SHARE
+        self.place.bytes / INLINE_SHARE
     }
 
     /// Bytes of the ring.
     pub fn ring_bytes(&self) -> u64 {
-        self.bytes
+        self.place.bytes
     }
 
     /// Gives the next push a place for its values.
@@ -251,7 +235,7 @@ impl Producer {
             self.stale_ids = true;
             return Err(Obstacle::StaleIds);
         }
-        if advance(HEAD_BYTES + value_bytes) as u64 > self.bytes / INLINE_SHARE {
+        if advance(HEAD_BYTES + value_bytes) as u64 > self.place.bytes / INLINE_SHARE {
             return self.push_large(head, value_bytes, fill);
         }
         self.push_inline(head, value_bytes, fill)
@@ -286,17 +270,17 @@ impl Producer {
             return Err(Obstacle::Reentrant);
         }
         if self.shared {
-            if lane.producer.shared_lock.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            if !lane.producer.shared_lock.try_enter() {
                 return Err(Obstacle::Contended);
             }
-            self.head = lane.producer.head.load(Ordering::Relaxed);
-            self.refresh();
+            self.place.head = lane.producer.head.load(Ordering::Relaxed);
+            self.place.refresh(lane);
         }
         let pushed = self.push_here(lane, &mut head, value_bytes, fill);
         if self.shared {
-            lane.producer.shared_lock.store(0, Ordering::Release);
+            lane.producer.shared_lock.leave();
         }
-        if pushed.is_ok() && (head.level >= ERROR || self.head >= self.wake_at) {
+        if pushed.is_ok() && (head.level >= ERROR || self.place.head >= self.wake_at) {
             self.wake(head.level);
         }
         pushed
@@ -312,48 +296,39 @@ impl Producer {
     ) -> Result<(), Obstacle> {
         let record_bytes = HEAD_BYTES + value_bytes;
         let needed = advance(record_bytes) as u64;
-        let offset = (self.head - self.start) & (self.bytes - 1);
-        let (skipped, reserved) = self.overhead(needed, head.level);
-        if self.head + skipped + needed + reserved > self.limit {
-            self.refresh();
-            if self.head + skipped + needed + reserved > self.limit {
-                return Err(Obstacle::Full);
+        let (turn, turn_word, ring, reserved) = (self.turn, self.turn_word, self.ring, self.reserved(head.level));
+        let is_current = || turn == turn_word.load(Ordering::Relaxed);
+        let pushed = self.place.push(lane, needed, reserved, is_current, |slot| {
+            head.len = record_bytes as u32;
+            head.ticks = clock::ticks();
+            // SAFETY: `slot` has `needed` free bytes inside the ring at `record`, and room for a head at `filler`.
+            unsafe {
+                if let Some((offset, bytes)) = slot.filler {
+                    let filler = Head { len: bytes as u32, flags: flags::PAD, ..*head };
+                    ring.add(offset as usize).cast::<Head>().write(filler);
+                }
+                let place = ring.add(slot.record as usize);
+                place.cast::<Head>().write(*head);
+                fill(place.add(HEAD_BYTES));
             }
-        }
-        // The window: a signal handler that logs on this thread must see it, and a thread that ends this turn waits
-        // until it is closed.
-        if !lane.producer.open_window(|| self.is_current()) {
-            return Err(Obstacle::Turn);
-        }
-        head.len = record_bytes as u32;
-        head.ticks = clock::ticks();
-        // SAFETY: `limit` guarantees that `skipped + needed` bytes from `head` on are free. They are inside the ring:
-        // `offset + needed <= bytes` without a skip, otherwise the record starts at the ring's beginning.
-        unsafe {
-            if skipped >= HEAD_BYTES as u64 {
-                let filler = Head { len: skipped as u32, flags: flags::PAD, ..*head };
-                self.ring.add(offset as usize).cast::<Head>().write(filler);
-            }
-            let place = if skipped == 0 { self.ring.add(offset as usize) } else { self.ring };
-            place.cast::<Head>().write(*head);
-            fill(place.add(HEAD_BYTES));
-        }
-        self.head += skipped + needed;
-        lane.producer.publish(self.head);
-        lane.producer.close_window();
-        Ok(())
+        });
+        pushed.map_err(|refused| match refused {
+            NoPush::Full => Obstacle::Full,
+            NoPush::Shut => Obstacle::Turn,
+        })
     }
 
     /// Wakes the collector if it sleeps and this lane is half full or the record is an error.
     #[cold]
     fn wake(&mut self, level: u16) {
-        if self.head >= self.wake_at {
+        if self.place.head >= self.wake_at {
             self.refresh();
-            let used = self.bytes - (self.limit - self.head);
+            let used = self.place.bytes - (self.place.limit - self.place.head);
             // Chosen: check again after another eighth, so that a burst does not load the collector's cache line for
             // every record.
-            self.wake_at = self.head + if used >= self.bytes / 2 { self.bytes / 8 } else { self.bytes / 2 - used };
-            if used < self.bytes / 2 && level < ERROR {
+            self.wake_at = self.place.head
+                + if used >= self.place.bytes / 2 { self.place.bytes / 8 } else { self.place.bytes / 2 - used };
+            if used < self.place.bytes / 2 && level < ERROR {
                 return;
             }
         }

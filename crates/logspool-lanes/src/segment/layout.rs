@@ -1,30 +1,34 @@
-//! Layout version 1 of a segment: the place of each part and the meaning of each word.
+//! Layout version 1 of a segment: where everything lies and what each word means.
 //!
 //! ```text
 //! 0        Header         4 KiB   identity, clock, counters, options that a recoverer needs
 //! 4 KiB    points        16 KiB   calibration points, a ring of the newest 512
 //! 20 KiB   lanes        128 KiB   256 lane heads of 512 bytes
 //! 148 KiB  sinks         64 KiB   128 checkpoints and counters of 512 bytes
-//! 212 KiB  indexes       84 KiB   8,192 sites, 2,048 routes, 256 formats, 128 sinks: offsets of definitions
+//! 212 KiB  indexes       84 KiB   8,192 sites, 2,048 routes, 256 formats, 128 sinks: where the definition lies
 //! ...      manifests    256 KiB   byte ring of batch manifests
 //! ...      definitions    2 MiB
-//! ...      rings     the rest     the first ones belong to the shared lanes
+//! ...      rings     the rest     those of the shared lanes first
 //! ```
 //!
-//! The file is sparse. A new segment has memory for the first page of each table and for two rings, some 100 KiB.
-//! Further pages get memory as tables fill, and further rings as lanes need them (`pages.rs`).
+//! The file is sparse. A new segment has memory for the first page of each table and for two rings, some 100 KiB;
+//! the rest is allocated page by page as tables fill, and ring by ring (`pages.rs`).
 //!
-//! Every reference is an offset from the start of the segment, never a pointer. The lower half of an index word is the
-//! offset of a definition, 0 for none. The upper half is the generation of its id: after the last reference to a route
-//! or sink is gone, its slot is used again under another id. A definition is its length and the bytes it may take, both
-//! `u32`, then the bytes. Numbers are in native byte order: a segment never leaves its host.
+//! Every reference is an offset from the start of the segment, never a pointer.
+//! A word of an index is the offset of a definition in its lower half (0: none) and the generation of its id in the
+//! upper one: places of routes and sinks are used again once nothing refers to the old ones, under another id.
+//! A definition is its length and the bytes it may take, both `u32`, then the bytes.
+//! Numbers are in native byte order: a segment never leaves its host.
 //!
-//! Some services confirm the records that they received. The head of such a sink also holds how the records in flight
-//! are numbered, so that a recoverer can continue where the process was killed: see [`SinkHead::epoch`]. Older segments
-//! have zeros there.
+//! A head of a sink whose service confirms what it got also tells how the records on their way to it are numbered, so
+//! that a recoverer can go on where the process was killed: see [`SinkHead::epoch`]. Segments of before have zeros there.
+//!
+//! Stores that a recoverer reads after the death of the process keep their order: they use `publish`, though nobody
+//! observes them in this process.
 //!
 //! A process has one segment, and one copy of the library uses it: see `copies.rs`.
 
+use logspool_sys::published::Published;
 use logspool_sys::sync::{AtomicU32, AtomicU64, Ordering};
 
 use crate::queue::cursor::{ConsumerCursor, LaneState, NOT_GROWN, ProducerCursor};
@@ -223,24 +227,24 @@ impl SinkHead {
     ///
     /// At no moment does the head report a batch up to `batch` as unwritten.
     pub fn begin_anew(&self, batch: u64) {
-        self.epoch.store(0, Ordering::Release);
+        self.epoch.publish(0);
         self.note_arrival(batch, 0);
         for word in [&self.writing, &self.offset, &self.overflowed_batch, &self.bytes_written, &self.errors, &self.told]
         {
-            word.store(0, Ordering::Release);
+            word.publish(0);
         }
         for counter in self.accepted.iter().chain(&self.written).chain(self.dropped.iter().flatten()) {
             counter.store(0, Ordering::Relaxed);
         }
-        self.closed.store(0, Ordering::Release);
+        self.closed.publish(0);
     }
 
     /// Records which stream the sink sends. Call it before a record of the stream goes anywhere.
     pub fn begin_stream(&self, id: u128, epoch: u64) {
-        self.stream[0].store(id as u64, Ordering::Release);
-        self.stream[1].store((id >> 64) as u64, Ordering::Release);
+        self.stream[0].publish(id as u64);
+        self.stream[1].publish((id >> 64) as u64);
         // Last: a nonzero epoch means that the id is complete.
-        self.epoch.store(epoch, Ordering::Release);
+        self.epoch.publish(epoch);
     }
 
     /// Records that all batches up to `batch` have arrived, the last record of them under `number`.
@@ -249,7 +253,7 @@ impl SinkHead {
     /// invalid.
     pub fn note_arrival(&self, batch: u64, number: u64) {
         for (word, value) in self.steps_of_arrival(batch, number) {
-            word.store(value, Ordering::Release);
+            word.publish(value);
         }
     }
 
@@ -366,6 +370,7 @@ pub const DEFINITIONS: u64 = MANIFESTS + MANIFEST_BYTES;
 /// Offset of the first ring.
 pub const RINGS: u64 = DEFINITIONS + DEFINITION_BYTES;
 
+#[cfg(not(loom))]
 const _: () = {
     assert!(size_of::<Header>() <= 4096);
     assert!(size_of::<LaneHead>() == 512);

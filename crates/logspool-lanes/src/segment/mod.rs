@@ -28,6 +28,7 @@ use logspool_sys::clock::{self, Point};
 use logspool_sys::folder::Folder;
 use logspool_sys::identity::ProcessIdentity;
 use logspool_sys::kernel;
+use logspool_sys::published::Published;
 use pages::{DEFINITION_STEP, Pages};
 pub use pages::{PAGE, punch};
 pub use rings::SHARED_LANES;
@@ -201,8 +202,8 @@ impl Segment {
         header.next_seq.store(1, Ordering::Relaxed);
         header.collector.store(std::process::id(), Ordering::Relaxed);
         self.push_point(clock::first_point());
-        // Release: whoever sees the magic sees a finished header.
-        header.magic.store(layout::MAGIC, Ordering::Release);
+        // Last: whoever sees the magic sees a finished header.
+        header.magic.publish(layout::MAGIC);
     }
 
     /// The first page.
@@ -284,8 +285,8 @@ impl Segment {
             return None;
         };
         LARGEST_ID.fetch_max(id, Ordering::Relaxed);
-        // Release pairs with the Acquire in `definition`: whoever sees the offset sees the bytes.
-        self.index_word(table, id).store(offset | table.generation(id) << 32, Ordering::Release);
+        // Pairs with `observe` in `definition`: whoever sees the offset sees the bytes.
+        self.index_word(table, id).publish(offset | table.generation(id) << 32);
         Some(id)
     }
 
@@ -313,9 +314,9 @@ impl Segment {
             if !in_reach {
                 return None;
             }
-            // Release pairs with the Acquire in `definition`.
-            match counter.compare_exchange_weak(id, id + 1, Ordering::Release, Ordering::Relaxed) {
-                Ok(_) => return Some(id),
+            // Pairs with `observe` in `definition`.
+            match counter.publish_over(id, id + 1) {
+                Ok(()) => return Some(id),
                 Err(now) => id = now,
             }
         }
@@ -360,8 +361,8 @@ impl Segment {
         before();
         LARGEST_ID.fetch_max(id, Ordering::Relaxed);
         let word = offset | table.generation(id) << 32;
-        // Release as in `define`.
-        let freed = self.index_word(table, id).swap(word, Ordering::AcqRel) & OFFSET_MASK;
+        // Publishes as `define` does, and shows the bytes of the definition before.
+        let freed = self.index_word(table, id).exchange(word) & OFFSET_MASK;
         // SAFETY: the offset of a definition points to its two half words.
         let bytes = unsafe { self.at(freed).cast::<u64>().read() } >> 32;
         self.lock_spare().push((freed, bytes));
@@ -418,12 +419,12 @@ impl Segment {
 
     /// The items of a definition's tuple. `None`: there is no such id.
     pub fn definition(&self, table: Table, id: u32) -> Option<Values<'_>> {
-        // Acquire pairs with the Release in `take_id`: slots beyond the counter may have no memory.
-        if table.slot(id) >= self.counter(table).load(Ordering::Acquire) as usize {
+        // Pairs with `publish_over` in `take_id`: there may be no memory beyond.
+        if table.slot(id) >= self.counter(table).observe() as usize {
             return None;
         }
-        // Acquire pairs with the Release in `define`.
-        let word = self.index_word(table, id).load(Ordering::Acquire);
+        // Pairs with `publish` in `define` and `exchange` in `redefine`.
+        let word = self.index_word(table, id).observe();
         if word & OFFSET_MASK == 0 || word >> 32 != table.generation(id) {
             return None;
         }
@@ -454,13 +455,13 @@ impl Segment {
         let slot = index as usize % layout::MAX_POINTS;
         // SAFETY: inside the fixed part; only the collector (or the maker) appends.
         unsafe { self.at(layout::POINTS).cast::<Point>().add(slot).write(point) };
-        // Release pairs with the Acquire in `last_point`.
-        count.store(index + 1, Ordering::Release);
+        // Pairs with `observe` in `last_point`.
+        count.publish(index + 1);
     }
 
     /// The newest calibration point.
     pub fn last_point(&self) -> Point {
-        let index = self.header().points.load(Ordering::Acquire) - 1;
+        let index = self.header().points.observe() - 1;
         // SAFETY: below the published count; a segment is made with its first point.
         unsafe { self.at(layout::POINTS).cast::<Point>().add(index as usize % layout::MAX_POINTS).read() }
     }

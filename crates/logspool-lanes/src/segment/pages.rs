@@ -8,8 +8,12 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
+#[cfg(test)]
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
+
+use logspool_sys::published::{Counted, Published};
 
 use super::layout;
 
@@ -62,8 +66,8 @@ impl Pages {
     /// Whether all pages of a range of the fixed part have memory.
     #[inline]
     pub fn has(&self, offset: u64, bytes: u64) -> bool {
-        // Acquire pairs with the Release in `take`: whoever sees the bit may use the page.
-        pages(offset, bytes).all(|page| self.words[page / 64].load(Ordering::Acquire) & 1 << (page % 64) != 0)
+        // Pairs with `add_bits` in `take`: whoever sees the bit may use the page.
+        pages(offset, bytes).all(|page| self.words[page / 64].observe() & 1 << (page % 64) != 0)
     }
 
     /// Gives memory to the pages of a range of the fixed part that have none.
@@ -82,7 +86,7 @@ impl Pages {
             let place = page as u64 * PAGE;
             if !self.has(place, PAGE) {
                 self.allocate(file, place, PAGE)?;
-                self.words[page / 64].fetch_or(1 << (page % 64), Ordering::Release);
+                self.words[page / 64].add_bits(1 << (page % 64));
             }
         }
         Ok(())

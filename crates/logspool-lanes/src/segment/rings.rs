@@ -9,6 +9,8 @@ use std::sync::atomic::Ordering;
 
 use super::layout::{self, LaneHead};
 use super::{FIRST_RING_BYTES, Segment, give_back, punch};
+use logspool_sys::published::Published;
+
 use crate::queue::cursor::state;
 
 /// Lanes that threads share after all other lanes are taken.
@@ -75,14 +77,14 @@ impl Segment {
                 self.lane(index).give_ring(offset, FIRST_RING_BYTES);
             }
         }
-        self.header().lanes.store(SHARED_LANES as u32, Ordering::Release);
+        self.header().lanes.publish(SHARED_LANES as u32);
         self.open_shared_lane(0);
     }
 
     /// Makes sure that shared lane `index` can be used. `false`: it has no ring, or there is no memory for it.
     pub fn open_shared_lane(&self, index: usize) -> bool {
         let lane = self.lane(index);
-        let is_open = || lane.state.word.load(Ordering::Acquire) == state::SHARED;
+        let is_open = || lane.state.word.observe() == state::SHARED;
         if is_open() {
             return true;
         }
@@ -93,7 +95,7 @@ impl Segment {
             if offset == 0 || !self.allocate_ring(offset, FIRST_RING_BYTES) {
                 return false;
             }
-            lane.state.word.store(state::SHARED, Ordering::Release);
+            lane.state.word.publish(state::SHARED);
         }
         true
     }
@@ -110,9 +112,7 @@ impl Segment {
             return None;
         }
         let offset = self.take_ring(FIRST_RING_BYTES)?;
-        while let Err(now) =
-            lanes.compare_exchange_weak(index as u32, index as u32 + 1, Ordering::AcqRel, Ordering::Relaxed)
-        {
+        while let Err(now) = lanes.publish_over(index as u32, index as u32 + 1) {
             index = now as usize;
             if !has_head(index) {
                 self.give_ring_back(offset, FIRST_RING_BYTES);
