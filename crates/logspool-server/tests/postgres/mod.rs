@@ -204,7 +204,7 @@ impl Server {
         format!("postgres://logspool@/{database}?host={}&port={}", self.folder.display(), self.port)
     }
 
-    /// Where it listens.
+    /// Address on which it listens.
     pub fn socket(&self) -> PathBuf {
         self.folder.join(format!(".s.PGSQL.{}", self.port))
     }
