@@ -1,4 +1,4 @@
-//! Mode `Sync` with a spool: a call whose output stalls, or whose service is away, returns when its record is on disk.
+//! Mode `Sync` with a spool: if the output stalls or the service is away, a call returns when its record is on disk.
 
 mod line;
 mod service;

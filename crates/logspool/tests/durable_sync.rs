@@ -18,7 +18,7 @@ fn sink_of(sink: u32) -> SinkSnapshot {
     pipeline::snapshot().unwrap().sinks.into_iter().find(|found| found.id == sink as usize).unwrap()
 }
 
-/// Calls so far that returned before their record was durable.
+/// Number of calls that returned before their record was durable.
 fn not_durable() -> u64 {
     pipeline::snapshot().unwrap().not_durable.iter().sum()
 }

@@ -1,4 +1,4 @@
-//! A process that goes on after its end was tried: what it logs then lies in files that a later start finds.
+//! A process continues after its end was tried: its later records are in files that a later start finds.
 
 mod line;
 
@@ -27,7 +27,7 @@ fn what_is_logged_behind_an_end_that_did_not_come_lies_in_a_segment_again() {
     assert!(has_segment(), "the process goes on");
     assert_eq!(0, pipeline::end(DEADLINE));
     assert!(!has_segment());
-    // By the thread that ends the process.
+    // Logged by the thread that ends the process.
     assert!(log(route, 20, "between"));
     pipeline::go_on();
 

@@ -1,5 +1,5 @@
-//! A file that hangs while a program delivers what a dead one left for it: who begins with another file, or only looks, is
-//! not held up.
+//! A file hangs while a program delivers the records of a dead one to it. Threads that begin with another file, or only
+//! list orphans, are not delayed.
 
 mod orphan;
 
@@ -20,7 +20,7 @@ fn child_process() {
 static HAS_HUNG: AtomicBool = AtomicBool::new(false);
 static GOES_ON: AtomicBool = AtomicBool::new(false);
 
-/// Holds up the first thread that is about to append, until it may go on.
+/// Delays the first thread that is about to append, until it is released.
 fn hang_once(step: Step, bytes: usize) -> usize {
     if step == Step::Intended && bytes == 0 && !HAS_HUNG.swap(true, Ordering::Relaxed) {
         while !GOES_ON.load(Ordering::Relaxed) {
@@ -32,7 +32,7 @@ fn hang_once(step: Step, bytes: usize) -> usize {
 
 const LIVE: &str = "of the live one";
 
-/// What a file holds in front of the line of the live program, which is its last.
+/// The contents of a file before the line of the live program, which is its last.
 fn before_live(path: &Path) -> Option<String> {
     let text = std::fs::read_to_string(path).ok()?;
     text.strip_suffix("\n")?.strip_suffix(LIVE).map(str::to_owned)

@@ -1,5 +1,5 @@
-//! What a recovery cannot read at the moment (no descriptor is left, a disk fails) is no damage: it stays, and the next
-//! recovery delivers it.
+//! Transient read errors during a recovery (no descriptor left, a failing disk) are no damage: the files stay, and the
+//! next recovery delivers the records.
 
 mod orphan;
 
@@ -15,7 +15,7 @@ fn child_process() {
     orphan::child_main();
 }
 
-/// An orphan with a file of some kind, and that file.
+/// An orphan with a file of this kind, and the path of that file.
 fn orphan_with(kind: &str) -> (Scene, PathBuf) {
     for _ in 0..100 {
         let scene = Scene::new();
@@ -36,7 +36,7 @@ fn aside(path: &Path) -> PathBuf {
     path.with_file_name("aside")
 }
 
-/// Puts something in the place of a file that cannot be read.
+/// Replaces a file by a folder, which cannot be read.
 fn spoil(path: &Path) {
     std::fs::rename(path, aside(path)).unwrap();
     std::fs::create_dir(path).unwrap();
@@ -53,13 +53,13 @@ fn assert_that_it_stays(report: &Report) {
     assert!(error.contains("cannot be read now"), "{error}");
 }
 
-/// An orphan that was recovered while a file of some kind could not be read, and that file.
+/// An orphan that was recovered while a file of this kind was unreadable, and the path of that file.
 fn recovered_without(kind: &str, spoil: impl Fn(&Path)) -> (Scene, PathBuf) {
     for _ in 0..100 {
         let (scene, path) = orphan_with(kind);
         spoil(&path);
         let report = scene.recover();
-        // The kill may come when what the file holds has been put elsewhere already, or is not in it yet.
+        // At the kill the records of the file may have moved elsewhere already, or may not be in it yet.
         if report.records() < 400 {
             assert_that_it_stays(&report);
             return (scene, path);
@@ -86,7 +86,7 @@ fn a_large_record_that_cannot_be_read_now_comes_with_the_next_recovery() {
 }
 
 thread_local! {
-    /// Spoiled once the recovery of this thread has found its entries.
+    /// File to spoil after the recovery of this thread has indexed its entries.
     static SPOILED_LATER: RefCell<Option<PathBuf>> = const { RefCell::new(None) };
 }
 

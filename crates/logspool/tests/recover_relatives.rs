@@ -1,4 +1,4 @@
-//! What a process that lives delivers for dead ones, and what it leaves alone.
+//! Deliveries of a living process for dead ones, and the files that it leaves alone.
 
 mod orphan;
 
@@ -37,7 +37,7 @@ fn lock_times(scene: &Scene) -> (Folder, String, Times) {
 #[test]
 fn what_cannot_be_delivered_is_tried_again_after_pauses_that_grow() {
     let (scene, witnessed) = dead_process();
-    // In the way of the file.
+    // A folder in place of the file, so that it cannot be opened.
     std::fs::create_dir(&scene.target).unwrap();
 
     let failed = deliver(&scene, Deliver::Due).report;
@@ -51,7 +51,7 @@ fn what_cannot_be_delivered_is_tried_again_after_pauses_that_grow() {
 
     std::fs::remove_dir(&scene.target).unwrap();
     let (folder, lock, times) = lock_times(&scene);
-    // The time has come.
+    // Moves the stored times into the past, so that the next try is due.
     let past = |ns: i64| ns - 10_000_000_000;
     folder.set_times(&lock, Times { modified: past(times.modified), accessed: past(times.accessed) }).unwrap();
     let delivered = deliver(&scene, Deliver::Due).report;

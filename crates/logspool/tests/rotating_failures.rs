@@ -1,4 +1,4 @@
-//! Rollovers that fail half-way: nothing is lost, nothing doubled, and they heal by themselves.
+//! Rollovers that fail half-way: no record is lost or duplicated, and a later rollover recovers.
 
 mod feeding;
 
@@ -28,16 +28,16 @@ fn timed(path: &Path, rules: RotationRules) -> SinkDefinition {
     SinkDefinition { kind: timed_kind(path.to_str().unwrap(), "D", 2, 86_400, rules), descriptor: Descriptor::Open }
 }
 
-/// A user whom the permissions of files concern.
+/// A user without root's privileges, to whom file permissions apply.
 const NOBODY: u32 = 65_534;
 
-/// Makes this thread use files as another user does; the others stay who they are.
+/// Makes this thread access files as another user; other threads are not affected.
 fn act_as(user: u32) {
     // SAFETY: setfsuid has no preconditions.
     unsafe { libc::setfsuid(user) };
 }
 
-/// Whoever runs the tests, in this thread somebody whom the permissions of `folder`, his own, concern.
+/// Makes this thread a user to whom the permissions of `folder` apply, as its owner.
 fn become_ordinary(folder: &Path) {
     // SAFETY: geteuid has no preconditions.
     if unsafe { libc::geteuid() } == 0 {
@@ -103,7 +103,7 @@ fn backups_that_have_moved_do_not_move_again_when_a_later_step_is_retried() {
     let path = folder.path().join("app.log");
     let mut sink = sinks::open(&sized(&path, 4)).unwrap();
     let mut feed = Feed::new([(0, "current\n"), (0, "next\n")]);
-    // Early rules rotate the empty file as well: begin behind that.
+    // Early rules also rotate the empty file, so start with a file that is not empty.
     fs::write(&path, "-\n").unwrap();
     fails_to_write(&mut feed, sink.as_mut());
     assert_eq!("three\n", fs::read_to_string(backup(4)).unwrap());

@@ -1,4 +1,4 @@
-//! What the pipeline of a process image consists of, and questions that its fields answer alone.
+//! Fields of a process image's pipeline, with the methods that need no other module.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -22,7 +22,7 @@ use crate::overflow::Budget;
 use crate::stats::QueuePlace;
 use crate::writer::{Outlet, Syncs};
 
-/// Where the queue is, and why not at a better place.
+/// The chosen place of the queue, and why a better one was not used.
 #[derive(Debug)]
 pub(super) struct Chosen {
     /// Where the queue is.
@@ -96,7 +96,7 @@ impl Pipeline {
         outlets.get(Table::Sinks.slot(sink))?.clone().filter(|outlet| outlet.id == sink)
     }
 
-    /// Number of outlets that have records to write.
+    /// Number of outlets that have ever got records.
     pub(crate) fn outlets_at_work(&self) -> usize {
         self.outlets().iter().flatten().filter(|outlet| outlet.head_accepted() > 0).count()
     }

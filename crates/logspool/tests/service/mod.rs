@@ -1,7 +1,8 @@
-//! A receiver of Fluent Forward that does to its senders what networks and services do, and keeps what it got.
+//! A receiver of Fluent Forward that simulates faults of networks and services, and keeps the records that it gets.
 //!
-//! It judges chunks by the rule of logspool's service: what is stored is known again, also as the beginning of a chunk; one
-//! that does not follow is a mistake of its sender, who here has lost nothing.
+//! It checks chunks by the rule of logspool's service. A stored chunk is recognised again, also as the beginning of a
+//! longer one. A chunk that does not follow the stored ones is an error of its sender, since no sender here has lost
+//! records.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -12,26 +13,26 @@ use std::time::{Duration, Instant};
 
 use logspool_record::msgpack::{Item, Missing, Reader, push_map, push_text};
 
-/// What is done with a chunk that came whole.
+/// How to handle a chunk that arrived completely.
 #[allow(dead_code, reason = "not every test program needs each of them")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// It is kept and acked.
+    /// Keep it and ack it.
     Ack,
-    /// It is kept, and acked when [`Service::release`] is called.
+    /// Keep it, and ack it when [`Service::release`] is called.
     Hold,
-    /// It is kept, and the connection is cut before the ack.
+    /// Keep it, and cut the connection before the ack.
     KeepAndCut,
-    /// Not even read: the connection is cut after so many bytes.
+    /// Cut the connection after this many bytes, without reading the chunk.
     CutAt(usize),
 }
 
-/// One chunk as it came.
+/// A chunk that arrived.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arrival {
     /// Number of its connection.
     pub connection: usize,
-    /// Its id.
+    /// Id of the chunk.
     pub id: String,
     /// Bytes of the whole message.
     pub bytes: usize,
@@ -55,7 +56,7 @@ struct State {
 
 /// See the module documentation.
 pub struct Service {
-    /// Where it listens.
+    /// Address on which it listens.
     pub address: String,
     state: Arc<(Mutex<State>, Condvar)>,
     listening: Option<std::thread::JoinHandle<()>>,
@@ -91,7 +92,7 @@ enum Listener {
 
 #[allow(dead_code, reason = "each test program takes what it needs")]
 impl Service {
-    /// One that listens at `address`; `tcp://127.0.0.1:0` takes any free port.
+    /// Starts a service at `address`; `tcp://127.0.0.1:0` takes any free port.
     pub fn start(address: &str) -> Self {
         let mut service = Self { address: address.to_owned(), state: Arc::default(), listening: None };
         service.lock().answer = Some(Answer::Ack);
@@ -103,7 +104,7 @@ impl Service {
         self.state.0.lock().unwrap()
     }
 
-    /// Listens, also again after [`stop`](Self::stop): what it kept it still has.
+    /// Listens, also again after [`stop`](Self::stop). Kept records stay.
     pub fn listen(&mut self) {
         self.lock().stopped = false;
         let listener = match self.address.strip_prefix("unix://") {
@@ -137,10 +138,10 @@ impl Service {
         }));
     }
 
-    /// Ends all connections and listens no more.
+    /// Closes all connections and stops listening.
     pub fn stop(&mut self) {
         self.lock().stopped = true;
-        // Wakes the listener, which sees that it is to end.
+        // Wakes the listener, which sees that it must end.
         match self.address.strip_prefix("unix://") {
             Some(path) => drop(UnixStream::connect(path)),
             None => drop(TcpStream::connect(self.address.strip_prefix("tcp://").unwrap())),
@@ -154,12 +155,12 @@ impl Service {
         self.lock().connections.iter().for_each(|wire| wire.cut());
     }
 
-    /// What to do with chunks from here on.
+    /// Sets how to handle chunks from here on.
     pub fn set(&self, answer: Answer) {
         self.lock().answer = Some(answer);
     }
 
-    /// Acks what is held, newest first, and goes on with acks.
+    /// Acks the held chunks, newest first, and acks all later ones.
     pub fn release(&self) {
         let mut state = self.lock();
         state.answer = Some(Answer::Ack);
@@ -168,7 +169,7 @@ impl Service {
         }
     }
 
-    /// Waits until `is_so` holds of what arrived.
+    /// Waits until `is_so` is true for the arrived chunks.
     pub fn wait(&self, what: &str, is_so: impl Fn(&[Arrival]) -> bool) {
         let deadline = Instant::now() + Duration::from_secs(30);
         let mut state = self.lock();
@@ -178,7 +179,7 @@ impl Service {
         }
     }
 
-    /// Waits until a stream has ended; its name.
+    /// Waits until a stream has ended, and returns its name.
     pub fn wait_for_end(&self) -> String {
         let deadline = Instant::now() + Duration::from_secs(30);
         let mut state = self.lock();
@@ -191,22 +192,22 @@ impl Service {
         }
     }
 
-    /// Streams that came.
+    /// Number of streams that arrived.
     pub fn streams(&self) -> usize {
         self.lock().watermarks.len()
     }
 
-    /// Every chunk in the order in which they came.
+    /// All chunks in order of arrival.
     pub fn arrivals(&self) -> Vec<Arrival> {
         self.lock().arrivals.clone()
     }
 
-    /// The entries that are kept, one after the other.
+    /// The kept entries, concatenated.
     pub fn entries(&self) -> Vec<u8> {
         self.lock().entries.concat()
     }
 
-    /// The messages of the records that are kept. Nothing a sender did may have been a mistake.
+    /// The messages of the kept records. Fails if a sender made an error.
     pub fn messages(&self) -> Vec<String> {
         let state = self.lock();
         assert_eq!(Vec::<String>::new(), state.mistakes);
@@ -292,7 +293,7 @@ fn serve(state: &(Mutex<State>, Condvar), connection: usize, mut wire: Box<dyn W
 }
 
 impl State {
-    /// Keeps what is new of a chunk. Returns its id.
+    /// Keeps the new entries of a chunk. Returns the chunk's id.
     fn keep(&mut self, connection: usize, chunks: usize, message: &[u8]) -> String {
         let mut reader = Reader::new(message);
         assert_eq!(Ok(Item::Array(3)), reader.item());
@@ -311,7 +312,7 @@ impl State {
         }
         self.arrivals.push(Arrival { connection, id: id.clone(), bytes: message.len(), gzipped });
         let same = self.bytes_of.entry(id.clone()).or_insert_with(|| message.to_vec());
-        // What a process had to tell of refused records comes from a recoverer without their number.
+        // A recoverer sends a message about refused records without their number.
         let told = b"records dropped: ";
         if same != message && !message.windows(told.len()).any(|part| part == told) {
             self.mistakes.push(format!("{id} came with other bytes"));
