@@ -63,8 +63,8 @@ fn a_record_with_the_ids_of_the_parent_is_refused_and_counted() {
     assert!(log(route, 20, "of the parent"));
 
     in_child(|| {
-        // First from the thread that has a lane of the parent, then from a thread without a lane, then from both with a
-        // lane of the child.
+        // First from the thread that has a lane of the parent, then from a thread without one. Then from both again,
+        // with a lane of the child.
         assert!(!log(route, 20, "lost"));
         std::thread::scope(|scope| scope.spawn(|| assert!(!log(route, 20, "lost"))).join().unwrap());
         assert!(!log(route, 40, "lost"));

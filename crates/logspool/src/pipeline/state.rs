@@ -50,7 +50,7 @@ pub struct Pipeline {
     /// Set by a caller that saw the collector make no turn for `STARVED_PATIENCE`.
     pub(super) standstill: AtomicBool,
     pub(super) refusals: AtomicU64,
-    /// Set when the queued ERROR records were shown on standard error at the end of the process.
+    /// Set when the queued errors were shown on standard error at the end of the process.
     pub(super) fallen_back: AtomicBool,
     /// Whether the segment had files and they were removed.
     pub(super) removed: AtomicBool,
@@ -125,12 +125,12 @@ impl Pipeline {
         self.refusals.load(Ordering::Relaxed)
     }
 
-    /// Shows the ERROR records and above that an outlet could not write in time on standard error.
+    /// Shows on standard error the records of ERROR and above that an outlet could not write in time.
     pub(crate) fn fall_back_queued(&self, outlet: &Outlet) {
         outlet.show_queued(|chunk| self.fall_back(outlet, chunk));
     }
 
-    /// Shows the ERROR records and above of a chunk that cannot be written on standard error.
+    /// Shows on standard error the records of ERROR and above of a chunk that cannot be written.
     pub(crate) fn fall_back(&self, outlet: &Outlet, chunk: &Chunk) {
         if settings::options().fallback == Fallback::Stderr {
             crate::fallback::emit(outlet, chunk);

@@ -7,7 +7,7 @@
 //! this in the folder's access time. So there is no lock whose holder could be stopped or hang, and 200 processes do
 //! not check 200 lock files each. A process that is alone in its folder looks only after a name in the folder changed.
 //!
-//! The watcher leaves for a fork like the other native threads, and comes back even if the process logs no more, since
+//! The watcher leaves for a fork like the other native threads. It comes back even if the process logs no more, since
 //! the child may be killed. The end of the process waits for it at most 50 ms.
 
 use std::io;
