@@ -75,7 +75,7 @@ impl MessageTemplate {
     /// # Errors
     ///
     /// [`Malformed`] when values are missing, left over, or of a type that the directive does not take. The text is
-    /// still written, with [`MARKER`] at each such place.
+    /// still written, with the marker `<?>` at each such place.
     pub fn render(&self, values: &mut Values<'_>, out: &mut Vec<u8>) -> Result<(), Malformed> {
         let Some(parsed) = &self.parsed else {
             out.extend_from_slice(self.source.as_bytes());

@@ -7,7 +7,7 @@ use super::steady::SteadyCache;
 
 /// Why a record did not become a correct line.
 ///
-/// Except for [`TooLong`](Self::TooLong) the line is still written, with [`MARKER`](super::malformed::MARKER) where
+/// Except for [`TooLong`](Self::TooLong) the line is still written, with the marker `<?>` where
 /// something is missing: a gap in the log would show less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RenderError {

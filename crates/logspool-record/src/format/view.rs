@@ -217,7 +217,7 @@ impl<'a> OpenRecord<'a> {
     ///
     /// # Errors
     ///
-    /// [`Malformed`] when there is no message or the arguments do not fit; the text then contains [`MARKER`].
+    /// [`Malformed`] when there is no message or the arguments do not fit; the text then contains the marker `<?>`.
     #[inline]
     pub fn push_message(&self, out: &mut Vec<u8>) -> Result<(), Malformed> {
         if let Some(message) = self.message {

@@ -23,8 +23,11 @@ pub const SYSLOG: Protocol = Protocol {
         open: || Box::new(Messages),
     }),
     door: Door::Records,
-    speech: Speech::Frames(Frames { framer, read, space: Space::Trimmed }),
+    speech: Speech::Frames(FRAMES),
 };
+
+/// The messages, which frames of other protocols hold too.
+pub(super) const FRAMES: Frames = Frames { framer, read, space: Space::Trimmed };
 
 fn framer(limit: usize) -> Box<dyn Framer> {
     Box::new(Lines { limit, scanned: 0, first_end: None })

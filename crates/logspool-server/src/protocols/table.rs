@@ -1,13 +1,19 @@
 //! The table of protocols, and how one is found: by its name, or by the first bytes of a connection or datagram.
 
-use super::{forward, http, json, octet_counted, pickle, syslog};
 use crate::nearest::nearest;
 use crate::protocol::{FirstBytes, Protocol, contains};
 use crate::sources::framing::FrameError;
 
 /// Every protocol. A new one is a file in this folder and a line here.
-pub const ALL: &[&Protocol] =
-    &[&pickle::PICKLE, &json::JSON, &syslog::SYSLOG, &octet_counted::OCTET_COUNTED, &forward::FORWARD, &http::HTTP];
+#[rustfmt::skip]
+pub const ALL: &[&Protocol] = &[
+    &super::pickle::PICKLE,
+    &super::json::JSON,
+    &super::syslog::SYSLOG,
+    &super::octet_counted::OCTET_COUNTED,
+    &super::forward::FORWARD,
+    &super::http::HTTP,
+];
 
 /// The first byte of a TLS connection.
 const TLS: u8 = 0x16;
@@ -157,7 +163,7 @@ mod tests {
 
     #[test]
     fn an_unknown_name_is_refused_with_the_nearest() {
-        assert_eq!(Ok(&pickle::PICKLE), named("pickle"));
+        assert_eq!(Ok(&super::super::pickle::PICKLE), named("pickle"));
         assert!(named("sylog").unwrap_err().contains("did you mean syslog?"));
         assert!(!named("smoke").unwrap_err().contains("did you mean"));
     }

@@ -15,10 +15,8 @@ pub const WAITING: usize = 256;
 /// A batch that waits for its commit.
 #[derive(Debug)]
 pub struct Waiting {
-    /// The answer if it is committed; `None` for none.
+    /// The answer if it is committed; `None` for none. If it is not, the connection is closed.
     pub ack: Option<Vec<u8>>,
-    /// The answer if it is not. The connection is closed after it in any case.
-    pub refusal: Option<Vec<u8>>,
     /// Says what has become of it.
     pub outcome: oneshot::Receiver<Outcome>,
 }
@@ -30,20 +28,18 @@ pub async fn acknowledge<W: AsyncWrite + Unpin>(
     mut to: W,
     most: Duration,
 ) -> Result<(), End> {
-    while let Some(Waiting { ack, refusal, outcome }) = waiting.recv().await {
-        // A store that has ended without a word refuses, too.
-        let is_committed = matches!(outcome.await, Ok(Outcome::Committed));
-        let Some(answer) = (if is_committed { ack } else { refusal }) else {
-            if is_committed { continue } else { return Err(End::Refused) }
-        };
+    while let Some(Waiting { ack, outcome }) = waiting.recv().await {
+        match outcome.await {
+            Ok(Outcome::Committed) => {}
+            // Also if a store has ended without a word.
+            _ => return Err(End::Refused),
+        }
+        let Some(ack) = ack else { continue };
         let written = timeout(most, async {
-            to.write_all(&answer).await?;
+            to.write_all(&ack).await?;
             to.flush().await
         });
         written.await.map_err(|_| End::Deaf)??;
-        if !is_committed {
-            return Err(End::Refused);
-        }
     }
     // The sender may still send, but its data is no longer read.
     drop(timeout(most, to.shutdown()).await);

@@ -196,7 +196,7 @@ impl Delivery<'_> {
         let room = intake.fit(room, &batch).await;
         let outcome = intake.submit(batch, numbered, room);
         let ack = if has == Has::Ended { self.ack.take() } else { None };
-        self.waiting.send(Waiting { ack, refusal: None, outcome }).await.map_err(|_| End::Refused)
+        self.waiting.send(Waiting { ack, outcome }).await.map_err(|_| End::Refused)
     }
 }
 
