@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use logspool_lanes::segment::layout::LEVEL_CLASSES;
 use logspool_sys::histogram::{Histogram, HistogramCounts};
 
-use crate::stats::{self, PerLevel};
+use crate::per_level::{PerLevel, read};
 
 /// Upper bounds of a write's duration in seconds; one more bucket holds longer writes.
 ///
@@ -91,7 +91,7 @@ impl SinkMeters {
         SinkReading {
             write_seconds: self.write_seconds.counts(&WRITE_SECONDS),
             sync_seconds: self.sync_seconds.counts(&WRITE_SECONDS),
-            not_durable: stats::read(&self.not_durable),
+            not_durable: read(&self.not_durable),
             batch_records: self.batch_records.counts(&BATCH_RECORDS),
             errors: std::array::from_fn(|class| self.errors[class].load(Ordering::Relaxed)),
             last_write_seconds: self.last_write_ns.load(Ordering::Relaxed) as f64 / 1e9,

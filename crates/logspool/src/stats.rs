@@ -3,9 +3,11 @@
 //! Per level `offered = accepted + refused{reason}`; per sink and level `accepted_for_sink = written + queued + spooled
 //! + dropped{reason} + uncertain`. The counters are in the segment, so that a recoverer can continue them.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use logspool_lanes::segment::layout::{DROPS, LEVEL_CLASSES, REFUSALS, SinkHead};
+
+pub use crate::per_level::{PerLevel, add, read};
 
 /// Why a sink dropped records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,21 +34,6 @@ pub const DROP_REASONS: [&str; DROPS] =
 pub const REFUSAL_REASONS: [&str; REFUSALS + 1] = ["queue_full", "reentrant", "no_lane", "no_blob", "stale_ids"];
 /// Names of the level classes.
 pub const LEVEL_NAMES: [&str; LEVEL_CLASSES] = ["NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"];
-
-/// One number per level class.
-pub type PerLevel = [u64; LEVEL_CLASSES];
-
-/// Reads counters.
-pub fn read(counters: &[AtomicU64; LEVEL_CLASSES]) -> PerLevel {
-    std::array::from_fn(|class| counters[class].load(Ordering::Relaxed))
-}
-
-/// Adds `more` to `total`.
-pub fn add(total: &mut PerLevel, more: PerLevel) {
-    for (total, more) in total.iter_mut().zip(more) {
-        *total += more;
-    }
-}
 
 /// Outcome of the records of one sink.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Mode `Interval`: no call waits. Written records are synced soon, and no more often than configured.
+//! Mode `Interval`: no call waits; written records are synced soon, and not more often than configured.
 
 mod line;
 

@@ -35,9 +35,9 @@ fn calls_of_these_levels_wait_and_others_do_not() {
         assert_eq!(100 + index, lines(&path));
         assert!(syncs_of(sink) >= index as u64, "{} syncs", syncs_of(sink));
     }
-    // A writer that was still awake may have synced earlier records without a request.
+    // A writer that was still awake may have synced the records before by itself.
     assert!(syncs_of(sink) <= 6, "{} syncs", syncs_of(sink));
-    // In the same test: a waiting call also makes the sinks of other threads sync.
+    // In the same test: a call that waits makes the sinks of other threads sync too.
     a_durable_flush_syncs_what_it_is_for();
 }
 

@@ -1,4 +1,4 @@
-//! A process continues after its end was tried: its later records are in files that a later start finds.
+//! A process that continues after it tried to end: a later start finds the records that it logs then.
 
 mod line;
 
@@ -8,7 +8,7 @@ use std::time::Instant;
 use line::{DEADLINE, begin, file_sink, log, native_threads, route_to};
 use logspool::pipeline::{self, Options};
 
-/// Whether the process has a segment that a later start finds.
+/// Whether a later start would find a segment of this process.
 fn has_segment() -> bool {
     let folder = PathBuf::from(format!("/dev/shm/logspool-test-{}", std::process::id()));
     let names = folder.read_dir().map(|entries| entries.flatten().map(|entry| entry.file_name()).collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! A flush that is requested while another thread forks and the native threads have left.
+//! A flush that is requested while another thread forks: no native thread runs at that moment.
 
 mod line;
 

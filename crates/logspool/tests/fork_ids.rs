@@ -1,4 +1,4 @@
-//! A forked child that logs with ids of its parent, which are invalid in its own queue.
+//! A forked child that logs with the ids of its parent: in its own queue they are invalid.
 
 mod line;
 
@@ -14,8 +14,8 @@ use logspool_record::{Head, tag};
 /// Runs `work` in a forked child; a panic in it fails the test.
 fn in_child(work: impl FnOnce()) {
     pipeline::before_fork();
-    // SAFETY: the child takes only locks that no other thread of this program holds. Its own test's thread is the only
-    // one left, since the native threads have left.
+    // SAFETY: no other thread of this program holds a lock that the child takes: only the test's thread exists, because
+    // the native threads have stopped.
     let child = unsafe { libc::fork() };
     if child == 0 {
         pipeline::after_fork_in_child();
@@ -26,7 +26,7 @@ fn in_child(work: impl FnOnce()) {
     }
     pipeline::after_fork_in_parent();
     let mut status = -1;
-    // SAFETY: the pid is of our child, and `status` is a local.
+    // SAFETY: `child` is a child of this process and `status` a local.
     unsafe { libc::waitpid(child, &mut status, 0) };
     assert_eq!(0, status);
 }
@@ -39,7 +39,7 @@ fn push(site: u32, route: u32) -> Room {
     let head = Head { len: 0, site, route, level: 20, flags: 0, ticks: 0 };
     let mut waited = Duration::ZERO;
     loop {
-        // SAFETY: `push` reserves room for one byte.
+        // SAFETY: `push` reserves the one byte.
         let pushed = pipeline::push(head, 1, |place| unsafe { place.write(tag::NONE) });
         if pushed == Push::Accepted {
             return Room::Retry;
@@ -63,14 +63,14 @@ fn a_record_with_the_ids_of_the_parent_is_refused_and_counted() {
     assert!(log(route, 20, "of the parent"));
 
     in_child(|| {
-        // First from the thread that has a lane of the parent, then from a thread without one. Then from both again,
-        // with a lane of the child.
+        // First by the thread that has a lane of the parent, then by a thread without a lane, then by both with a lane
+        // of the child.
         assert!(!log(route, 20, "lost"));
         std::thread::scope(|scope| scope.spawn(|| assert!(!log(route, 20, "lost"))).join().unwrap());
         assert!(!log(route, 40, "lost"));
         assert_eq!(3, refused_for_stale_ids());
 
-        // The child has no sink of the parent, so no route can lead to one.
+        // A sink id of the parent is invalid here, so no route can use it.
         let format = pipeline::define_format(&FormatSpec::text(Style::Percent, "%(message)s")).unwrap();
         let targets = vec![Target { sink, format, min_level: 0 }];
         assert_eq!(None, pipeline::define_route(&RouteDefinition { logger: "a".into(), targets }));

@@ -1,5 +1,5 @@
-//! A program with one thread forks before the first record, or long after the last: no native thread is alive during
-//! the fork.
+//! A program with one thread forks before its first record, or long after its last: no native thread lives at that
+//! moment.
 
 mod line;
 
@@ -21,7 +21,7 @@ fn await_threads(what: &str, is_so: impl Fn(usize) -> bool) {
 fn fork_thrice() {
     for _ in 0..3 {
         pipeline::before_fork();
-        // On a busy machine a thread that has left takes a moment longer to disappear.
+        // A thread that has stopped still takes a moment to disappear on a busy machine.
         await_threads("a writer stays", |count| count == 0);
         pipeline::after_fork_in_parent();
         await_threads("nobody sees when the pipe is closed", |count| count > 0);

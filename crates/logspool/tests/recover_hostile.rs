@@ -1,5 +1,5 @@
-//! A real orphan with changed bytes and truncated files, thousands of times. Recovery never panics and never takes much
-//! memory. It delivers no record twice by itself, and reports a reason for all files that it keeps.
+//! A real orphan with changed bytes and cut files, thousands of times. Recovery never panics, never takes much memory,
+//! delivers nothing twice by itself, and reports a reason for every file that it keeps.
 //!
 //! `LOGSPOOL_FUZZ` sets the number of rounds, `LOGSPOOL_SEED` repeats a run.
 
@@ -27,7 +27,7 @@ struct Specimen {
 }
 
 impl Specimen {
-    /// Takes an orphan with files of each kind. On a busy machine all records may be in overflow files before the kill.
+    /// An orphan with files of each kind. On a busy machine all records may be in overflow files before the kill.
     fn take() -> Self {
         let holds = |specimen: &Self, kind: &str| specimen.files.keys().any(|name| name.contains(kind));
         (0..100)
@@ -94,7 +94,7 @@ impl Specimen {
     }
 }
 
-/// Offset in a meaningful part of the segment, for most of the rounds.
+/// An offset in the segment: in most rounds one with a meaning.
 fn place(dice: &mut Dice, length: usize) -> usize {
     let (start, bytes) = match dice.below(12) {
         0 => (0, size_of::<Header>() as u64),
@@ -173,7 +173,7 @@ fn a_changed_orphan_never_harms_its_recoverer() {
         let report = specimen.recover();
         kept += u32::from(!report.kept.is_empty());
         lines += report.records();
-        // A position or checkpoint that was changed to another valid one goes unnoticed, since there are no checksums
+        // A position or checkpoint that was changed to another plausible one cannot be noticed: there are no checksums
         // here.
         unnoticed += u32::from(report.kept.is_empty() && report.records() < 400);
         let again = specimen.recover();
@@ -186,30 +186,30 @@ fn a_changed_orphan_never_harms_its_recoverer() {
     assert!(peak_memory() < 512 << 20);
 }
 
-/// With `LOGSPOOL_FAULTS=full` up to 64 Ki of these, otherwise some three hundred, evenly spread.
+/// All offsets with `LOGSPOOL_FAULTS=full` up to 64 Ki, otherwise some three hundred of them, evenly spread.
 fn some(all: Vec<usize>) -> impl Iterator<Item = usize> {
     let full = std::env::var("LOGSPOOL_FAULTS").is_ok_and(|faults| faults == "full");
     let step = (all.len() / if full { 1 << 16 } else { 300 }).max(1);
     all.into_iter().step_by(step)
 }
 
-/// Positions in blocks that are not all zero, since most of a segment was never used.
+/// Offsets in blocks that contain data: most of a segment was never used.
 fn used(bytes: &[u8]) -> Vec<usize> {
     let is_used = |at: &usize| bytes[at & !63..].iter().take(64).any(|byte| *byte != 0);
     (0..bytes.len()).filter(is_used).collect()
 }
 
-/// Outcomes for changed orphans.
+/// The outcomes of recoveries of changed orphans.
 #[derive(Debug, Default)]
 struct Outcomes {
     tried: u32,
-    /// Every line is there.
+    /// Every line was delivered.
     whole: u32,
     /// One line is missing or changed.
     one_hit: u32,
-    /// More is missing; files are kept with a reason.
+    /// More than one line is missing; recovery kept files and reports the reason.
     explained: u32,
-    /// More is missing without a reason: a position was changed to another valid one.
+    /// More than one line is missing without a report: a position was changed to another plausible one.
     unnoticed: u32,
 }
 
@@ -247,8 +247,7 @@ fn one_changed_byte_anywhere_costs_what_it_hits() {
             outcomes.count(&specimen, name, &changed, *length);
         }
         println!("{kind}: {} changed bytes of {all}: {outcomes:?}", outcomes.tried);
-        // There are no checksums here, so a head or a position may be hit. A changed byte of a line costs only that
-        // line.
+        // There are no checksums here: a head or a position may be hit. A byte of a line costs that line.
         let few = outcomes.tried / if kind == ".seg" { 4 } else { 20 };
         assert!(outcomes.unnoticed <= few, "{kind}: {outcomes:?}");
     }
@@ -268,7 +267,7 @@ fn a_file_cut_at_any_length_never_harms_its_recoverer() {
     }
 }
 
-/// Replaces a format of a dead process by another of its formats.
+/// Replaces the definition of format `format` of a dead process by the one of format `other`.
 fn exchange_format(scene: &Scene, format: u32, other: u32) {
     let name = scene.names().into_iter().find(|name| name.ends_with(".seg")).unwrap();
     let segment = std::fs::OpenOptions::new().read(true).write(true).open(scene.queue.path().join(name)).unwrap();

@@ -1,4 +1,4 @@
-//! Backups compressed to `.gz` or `.zst`: their names, number and owners, and kills at any moment.
+//! Backups that become `.gz` or `.zst`: their names, their number, their owner, and kills at any moment.
 //!
 //! `LOGSPOOL_KILLS` sets the rounds, `LOGSPOOL_SEED` repeats a run.
 
@@ -34,7 +34,7 @@ fn sized(path: &Path, how: Compression, max_bytes: u64, backup_count: u32) -> Bo
     sinks::open(&SinkDefinition { kind, descriptor: Descriptor::Open }).unwrap()
 }
 
-/// Writes a line with this time in seconds since the epoch.
+/// Writes a line that was logged `seconds` after the epoch.
 fn write(sink: &mut dyn Sink, line: &str, seconds: i64) {
     let mark = Mark { end: line.len() as u32, level: 20, class: 0, seconds };
     let lines = Lines { bytes: line.as_bytes(), marks: &[mark], before: 0 };
@@ -55,11 +55,12 @@ fn is_done(folder: &Path) -> bool {
 }
 
 fn await_compressed(folder: &Path) {
-    // The compressing thread has the lowest priority: while the machine compiles, it gets a fiftieth of a core.
+    // The compressing process has the lowest priority: on a machine that compiles meanwhile it gets a fiftieth of a
+    // core.
     await_within(Duration::from_secs(300), "every backup is compressed", || is_done(folder));
 }
 
-/// The next start of a program with that file: it writes one line and handles the files of dead processes.
+/// The next start of a program with that file: writes one line, and compresses the backups that killed processes left.
 fn open_anew(scene: &Scene, how: Compression) {
     let mut sink = sized(&scene.target, how, 1 << 40, 5_000);
     write(sink.as_mut(), "opener\n", 0);
@@ -232,7 +233,7 @@ fn every_line_is_there_once_in_compressed_files_of_several_killed_processes() {
         kills += 4;
         let report = scene.recover();
         assert_eq!((0, 0), (report.kept.len(), report.torn_lines), "round {round}: {report:?}");
-        // A file with its final name is whole at any time: `text_of` reads each of them.
+        // A backup with its final name is complete at any time: `text_of` reads each.
         text_of(&rotated(&scene.target));
         open_anew(&scene, how);
 

@@ -1,4 +1,4 @@
-//! Rotation by size: cases that the differential test against Python's logging does not reach.
+//! Rotation by size: cases that the differential test against stock logging does not reach.
 
 mod feeding;
 // This file uses only a part of it.

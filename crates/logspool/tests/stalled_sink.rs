@@ -1,4 +1,4 @@
-//! A sink that accepts no records: a FIFO without a reader.
+//! A sink that does not take its records: a FIFO without a reader.
 
 mod line;
 

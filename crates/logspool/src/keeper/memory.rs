@@ -14,7 +14,8 @@ use logspool_sys::handover;
 use logspool_sys::held::Held;
 use logspool_sys::nap::nap;
 
-use super::{HANDOVER, LOOKED_AFTER, PAUSES, WATCHED, become_independent};
+use super::independent::{HANDOVER, WATCHED, become_independent};
+use super::{LOOKED_AFTER, PAUSES};
 use crate::recover::{self, Options, Reason, Report};
 
 /// Longest pause between two tries to deliver to an output that accepts nothing.

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use logspool_sys::handover::Handover;
 
-use super::{HANDOVER, WATCHED};
+use super::independent::{HANDOVER, WATCHED};
 
 /// Bytes of stack for each of the two processes. Chosen: their calls need a few hundred bytes.
 const STACK_BYTES: usize = 32 * 1024;

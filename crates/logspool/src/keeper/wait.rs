@@ -15,7 +15,7 @@ use logspool_sys::clock;
 use logspool_sys::folder::{self, Folder, Times};
 use logspool_sys::identity::ProcessIdentity;
 
-use super::check;
+use super::independent::check;
 use crate::recover::{self, Options, Reason, Report, Undeliverable};
 
 /// Pause between two looks for the lock, in milliseconds. Chosen: records of such a program are delivered within 200.

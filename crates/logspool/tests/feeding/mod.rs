@@ -1,4 +1,4 @@
-//! Feeds a sink as its writer does: one chunk, continued where the last write ended.
+//! Feeds a sink as its writer does: one chunk, continued after the last write.
 
 use logspool::sink::{Lines, Mark, Sink, SinkError};
 use logspool_record::definition::{RotationRules, SinkKind, Zone};
@@ -36,7 +36,7 @@ impl Feed {
         feed
     }
 
-    /// Calls `write` once.
+    /// Writes once. Returns the bytes that the sink took.
     pub fn step(&mut self, sink: &mut dyn Sink) -> Result<usize, SinkError> {
         let first = self.marks.partition_point(|mark| mark.end as usize <= self.written);
         let lines = Lines { bytes: &self.bytes[self.written..], marks: &self.marks[first..], before: self.written };
@@ -47,7 +47,7 @@ impl Feed {
         Ok(count)
     }
 
-    /// Whether everything is written.
+    /// Whether the whole chunk is written.
     pub fn is_done(&self) -> bool {
         self.written == self.bytes.len()
     }

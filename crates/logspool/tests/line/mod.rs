@@ -1,4 +1,4 @@
-//! One pipeline per test process, with the steps that all behaviour tests share.
+//! One pipeline per test process, and the steps that most behaviour tests need.
 
 use std::path::{Path, PathBuf};
 use std::sync::Once;
@@ -10,10 +10,10 @@ use logspool_record::definition::{Descriptor, RouteDefinition, SinkDefinition, S
 use logspool_record::format::{FormatSpec, Style};
 use logspool_record::{Head, tag};
 
-/// A deadline far longer than any healthy run.
+/// A deadline that no healthy run comes near.
 pub const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Gives the process its queue folder. The options of the first call apply.
+/// Gives the process its queue folder; the options of the first call apply.
 pub fn begin(options: Options) {
     static BEGUN: Once = Once::new();
     BEGUN.call_once(|| {
@@ -27,13 +27,13 @@ pub fn begin(options: Options) {
     });
 }
 
-/// The counts of a sink now. Checks that each record is counted.
+/// The counters of a sink now. Fails if a record is not counted.
 #[allow(dead_code, reason = "not every test program counts")]
 pub fn counted(sink: u32) -> SinkCounts {
     counted_in(&pipeline::snapshot().unwrap(), sink)
 }
 
-/// The counts of a sink in a snapshot. Checks that each record is counted.
+/// The counters of a sink in a snapshot. Fails if a record is not counted.
 #[allow(dead_code, reason = "not every test program counts")]
 pub fn counted_in(snapshot: &Snapshot, sink: u32) -> SinkCounts {
     let counts = snapshot.sinks.iter().find(|known| known.id == sink as usize).unwrap().counts.clone();
@@ -45,7 +45,7 @@ pub fn counted_in(snapshot: &Snapshot, sink: u32) -> SinkCounts {
     counts
 }
 
-/// Sum over all levels.
+/// The sum over all levels.
 #[allow(dead_code, reason = "not every test program counts")]
 pub fn sum(counts: PerLevel) -> u64 {
     counts.iter().sum()
@@ -58,17 +58,17 @@ pub fn file_sink(path: &Path) -> u32 {
     pipeline::open_sink(&SinkDefinition { kind, descriptor: Descriptor::Open }).unwrap()
 }
 
-/// A FIFO without a reader. The returned descriptor keeps it open, and can read it later.
+/// A FIFO without a reader. The returned file keeps it open, and can read it.
 #[allow(dead_code, reason = "not every test program has an output that stalls")]
 pub fn make_fifo(path: &Path) -> std::fs::File {
     let name = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
     // SAFETY: a valid C string.
     assert_eq!(0, unsafe { libc::mkfifo(name.as_ptr(), 0o600) });
-    // Opened for both directions: opening and writing then wait instead of failing without a reader.
+    // Opened for both directions: without a reader, opening and writing then block instead of failing.
     std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap()
 }
 
-/// A sink that writes through a duplicate of an open file's descriptor, as a Python handler does.
+/// A sink that writes through a duplicate of an open file's descriptor, as for a handler of Python.
 #[allow(dead_code, reason = "not every test program has two handlers")]
 pub fn duplicate_sink(path: &Path, file: &std::fs::File) -> u32 {
     let kind = SinkKind::File { path: path.to_str().unwrap().to_owned() };
@@ -76,7 +76,7 @@ pub fn duplicate_sink(path: &Path, file: &std::fs::File) -> u32 {
     pipeline::open_sink(&SinkDefinition { kind, descriptor }).unwrap()
 }
 
-/// A sink that writes to an unnamed stream of the program, as a Python handler does.
+/// A sink that writes to a stream of the program without a name, as for a handler of Python.
 #[allow(dead_code, reason = "not every test program has a stream")]
 pub fn lent_sink(writer: &std::fs::File) -> u32 {
     let number = std::os::fd::AsRawFd::as_raw_fd(writer);
@@ -89,7 +89,7 @@ pub fn lent_sink(writer: &std::fs::File) -> u32 {
 pub fn native_threads() -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
     let names = tasks.map(|task| std::fs::read_to_string(task.path().join("comm")).unwrap_or_default());
-    // A thread name has at most 15 bytes. The name of the test's own thread is that of the test.
+    // The kernel cuts such a name to 15 bytes. The test's own thread has the name of the test.
     names.filter(|name| name.starts_with("logspool")).count()
 }
 
@@ -99,7 +99,7 @@ pub fn route_to(name: &str, sink: u32) -> u32 {
     route_to_format(name, sink, &FormatSpec::text(Style::Percent, "%(message)s"))
 }
 
-/// A route from logger `name` to one sink, in a format.
+/// A route from logger `name` to one sink, in a given format.
 pub fn route_to_format(name: &str, sink: u32, format: &FormatSpec) -> u32 {
     let format = pipeline::define_format(format).unwrap();
     let targets = vec![Target { sink, format, min_level: 0 }];
@@ -118,7 +118,7 @@ pub fn log_around(route: u32, level: u16, message: &str, inside: impl Fn()) -> b
     loop {
         let pushed = pipeline::push(head, 5 + message.len(), |place| {
             inside();
-            // SAFETY: `push` reserves room for five bytes and the message.
+            // SAFETY: `push` reserves five bytes and the bytes of the message.
             unsafe {
                 place.write(tag::MESSAGE);
                 place.add(1).cast::<u32>().write_unaligned(message.len() as u32);

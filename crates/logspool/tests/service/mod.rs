@@ -1,8 +1,7 @@
-//! A receiver of Fluent Forward that simulates faults of networks and services, and keeps the records that it gets.
+//! A receiver of Fluent Forward that fails as networks and services do, and stores the entries that it received.
 //!
-//! It checks chunks by the rule of logspool's service. A stored chunk is recognised again, also as the beginning of a
-//! longer one. A chunk that does not follow the stored ones is an error of its sender, since no sender here has lost
-//! records.
+//! It judges chunks by the rule of logspool's service. A stored chunk is recognised, even as the beginning of a longer
+//! one. A chunk that does not follow the last one is a mistake of the sender, because no sender here has lost records.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -13,30 +12,30 @@ use std::time::{Duration, Instant};
 
 use logspool_record::msgpack::{Item, Missing, Reader, push_map, push_text};
 
-/// How to handle a chunk that arrived completely.
+/// Treatment of a chunk that arrived completely.
 #[allow(dead_code, reason = "not every test program needs each of them")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// Keep it and ack it.
+    /// It is stored and acked.
     Ack,
-    /// Keep it, and ack it when [`Service::release`] is called.
+    /// It is stored, and acked when [`Service::release`] is called.
     Hold,
-    /// Keep it, and cut the connection before the ack.
+    /// It is stored, and the connection is cut before the ack.
     KeepAndCut,
-    /// Cut the connection after this many bytes, without reading the chunk.
+    /// It is not read: the connection is cut after this number of bytes.
     CutAt(usize),
 }
 
-/// A chunk that arrived.
+/// One chunk as it arrived.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arrival {
-    /// Number of its connection.
+    /// Number of the connection.
     pub connection: usize,
     /// Id of the chunk.
     pub id: String,
     /// Bytes of the whole message.
     pub bytes: usize,
-    /// Whether its entries were gzipped.
+    /// Whether the entries were gzipped.
     pub gzipped: bool,
 }
 
@@ -56,7 +55,7 @@ struct State {
 
 /// See the module documentation.
 pub struct Service {
-    /// Address on which it listens.
+    /// The address it listens at.
     pub address: String,
     state: Arc<(Mutex<State>, Condvar)>,
     listening: Option<std::thread::JoinHandle<()>>,
@@ -104,7 +103,7 @@ impl Service {
         self.state.0.lock().unwrap()
     }
 
-    /// Listens, also again after [`stop`](Self::stop). Kept records stay.
+    /// Listens, also after [`stop`](Self::stop): it still has the stored entries.
     pub fn listen(&mut self) {
         self.lock().stopped = false;
         let listener = match self.address.strip_prefix("unix://") {
@@ -138,10 +137,10 @@ impl Service {
         }));
     }
 
-    /// Closes all connections and stops listening.
+    /// Ends all connections and stops listening.
     pub fn stop(&mut self) {
         self.lock().stopped = true;
-        // Wakes the listener, which sees that it must end.
+        // Wakes the listener, which then stops.
         match self.address.strip_prefix("unix://") {
             Some(path) => drop(UnixStream::connect(path)),
             None => drop(TcpStream::connect(self.address.strip_prefix("tcp://").unwrap())),
@@ -155,12 +154,12 @@ impl Service {
         self.lock().connections.iter().for_each(|wire| wire.cut());
     }
 
-    /// Sets how to handle chunks from here on.
+    /// Sets the treatment of chunks from now on.
     pub fn set(&self, answer: Answer) {
         self.lock().answer = Some(answer);
     }
 
-    /// Acks the held chunks, newest first, and acks all later ones.
+    /// Acks the held chunks, newest first, and acks every further chunk.
     pub fn release(&self) {
         let mut state = self.lock();
         state.answer = Some(Answer::Ack);
@@ -169,7 +168,7 @@ impl Service {
         }
     }
 
-    /// Waits until `is_so` is true for the arrived chunks.
+    /// Waits until `is_so` is true for the arrivals.
     pub fn wait(&self, what: &str, is_so: impl Fn(&[Arrival]) -> bool) {
         let deadline = Instant::now() + Duration::from_secs(30);
         let mut state = self.lock();
@@ -179,7 +178,7 @@ impl Service {
         }
     }
 
-    /// Waits until a stream has ended, and returns its name.
+    /// Waits until a stream has ended; returns its name.
     pub fn wait_for_end(&self) -> String {
         let deadline = Instant::now() + Duration::from_secs(30);
         let mut state = self.lock();
@@ -197,17 +196,17 @@ impl Service {
         self.lock().watermarks.len()
     }
 
-    /// All chunks in order of arrival.
+    /// Every chunk in the order of arrival.
     pub fn arrivals(&self) -> Vec<Arrival> {
         self.lock().arrivals.clone()
     }
 
-    /// The kept entries, concatenated.
+    /// The stored entries, joined.
     pub fn entries(&self) -> Vec<u8> {
         self.lock().entries.concat()
     }
 
-    /// The messages of the kept records. Fails if a sender made an error.
+    /// The messages of the stored records. Fails if a sender made a mistake.
     pub fn messages(&self) -> Vec<String> {
         let state = self.lock();
         assert_eq!(Vec::<String>::new(), state.mistakes);
@@ -293,7 +292,7 @@ fn serve(state: &(Mutex<State>, Condvar), connection: usize, mut wire: Box<dyn W
 }
 
 impl State {
-    /// Keeps the new entries of a chunk. Returns the chunk's id.
+    /// Stores the new entries of a chunk. Returns its id.
     fn keep(&mut self, connection: usize, chunks: usize, message: &[u8]) -> String {
         let mut reader = Reader::new(message);
         assert_eq!(Ok(Item::Array(3)), reader.item());
@@ -312,7 +311,7 @@ impl State {
         }
         self.arrivals.push(Arrival { connection, id: id.clone(), bytes: message.len(), gzipped });
         let same = self.bytes_of.entry(id.clone()).or_insert_with(|| message.to_vec());
-        // A recoverer sends a message about refused records without their number.
+        // A recoverer sends a process's message about refused records without their number.
         let told = b"records dropped: ";
         if same != message && !message.windows(told.len()).any(|part| part == told) {
             self.mistakes.push(format!("{id} came with other bytes"));

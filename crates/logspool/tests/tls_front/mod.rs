@@ -13,7 +13,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, ServerConnection};
 
-/// How long one direction may be silent before the other is checked.
+/// Time for which one side may be silent before the other is read.
 const TURN: Duration = Duration::from_millis(1);
 
 /// A certificate authority.
@@ -51,7 +51,7 @@ impl Authority {
     }
 }
 
-/// A server configuration: the presented certificate, and the authority of client certificates that it asks for.
+/// Configuration of a front that presents `shown`, and requires client certificates of `clients` if given.
 pub fn config(shown: &Issued, clients: Option<&Authority>) -> Arc<ServerConfig> {
     let provider = Arc::new(ring::default_provider());
     let builder = ServerConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions().unwrap();
@@ -69,23 +69,23 @@ pub fn config(shown: &Issued, clients: Option<&Authority>) -> Arc<ServerConfig> 
     Arc::new(builder.with_single_cert(vec![certificate], key).unwrap())
 }
 
-/// A listener that terminates TLS and passes on the plain bytes.
+/// A listener that terminates TLS and forwards the decrypted bytes.
 pub struct Front {
-    /// Address on which it listens.
+    /// The address it listens at.
     pub place: SocketAddr,
     shown: Shown,
 }
 
-/// `None`: the front passes on all bytes unchanged.
+/// The configuration for new connections; with `None` bytes are forwarded without TLS.
 type Shown = Arc<Mutex<Option<Arc<ServerConfig>>>>;
 
 impl Front {
-    /// Starts a front for a service at `tcp://...`.
+    /// Starts a front for the service at `tcp://...`, at any free port.
     pub fn start(config: Arc<ServerConfig>, service: &str) -> Self {
         Self::start_at(([127, 0, 0, 1], 0).into(), config, service)
     }
 
-    /// The same at a given address.
+    /// As [`start`](Self::start), at a given address.
     pub fn start_at(place: SocketAddr, config: Arc<ServerConfig>, service: &str) -> Self {
         let to: SocketAddr = service.strip_prefix("tcp://").unwrap().parse().unwrap();
         let listener = TcpListener::bind(place).unwrap();
@@ -104,7 +104,7 @@ impl Front {
         Self { place, shown }
     }
 
-    /// Sets the configuration for the next connections; `None` passes on all bytes unchanged.
+    /// Sets the configuration for the next connections; with `None` they are forwarded without TLS.
     pub fn show(&self, config: Option<Arc<ServerConfig>>) {
         *self.shown.lock().unwrap() = config;
     }
