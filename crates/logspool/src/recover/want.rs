@@ -1,4 +1,4 @@
-//! What the caller of a recovery wants done with what dead processes left.
+//! The choices of a recovery's caller: what to do with the records of dead processes.
 
 /// What to do with the records for one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
