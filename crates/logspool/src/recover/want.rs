@@ -7,7 +7,7 @@ pub enum Want {
     Leave,
     /// Append them to the file.
     Append,
-    /// Pass them to the [`Adopter`]; without an adopter, leave them.
+    /// Pass them to the [`Adopter`](super::Adopter); without an adopter, leave them.
     Take,
     /// Drop them if the segment was created before this time (nanoseconds since the epoch): the file was truncated
     /// then, so older records would be gone. Append the records of a later segment.
