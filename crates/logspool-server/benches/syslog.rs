@@ -10,7 +10,8 @@ use std::time::Instant;
 use logspool_server::delivery::Delivery;
 use logspool_server::metrics::Metrics;
 use logspool_server::peer::Peer;
-use logspool_server::sources::framing::{Framer, Protocol, Step};
+use logspool_server::protocols::syslog::SYSLOG;
+use logspool_server::sources::framing::Step;
 use logspool_server::sources::reading::Reader;
 use logspool_server::stores::Store;
 use logspool_server::stores::file::FileStore;
@@ -55,8 +56,8 @@ fn main() {
 /// The lines as a connection reads them: one batch per piece.
 fn deliveries(stream: &[u8]) -> Vec<Arc<Delivery>> {
     let metrics = Metrics::default();
-    let mut framer = Framer::new(Protocol::Syslog, LIMIT).expect("syslog has frames");
-    let mut reader = Reader::new(Protocol::Syslog, Peer::Local(0), &metrics);
+    let mut framer = (SYSLOG.frames().expect("syslog has frames").framer)(LIMIT);
+    let mut reader = Reader::new(&SYSLOG, Peer::Local(0), &metrics);
     let (mut made, mut waiting) = (Vec::new(), Vec::new());
     for piece in stream.chunks(PIECE_BYTES) {
         waiting.extend_from_slice(piece);

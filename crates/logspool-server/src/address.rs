@@ -7,7 +7,10 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer};
 
-use crate::sources::framing::Protocol;
+use crate::protocol::Protocol;
+use crate::protocols;
+use crate::protocols::forward::FORWARD;
+use crate::protocols::http::HTTP;
 use crate::stores::postgres;
 
 /// The address of a listener.
@@ -16,7 +19,7 @@ pub struct Listen {
     /// The place to listen at.
     pub at: Place,
     /// The only protocol accepted there; `None`: any protocol, detected by its first bytes.
-    pub protocol: Option<Protocol>,
+    pub protocol: Option<&'static Protocol>,
 }
 
 /// A place to listen at.
@@ -55,12 +58,12 @@ impl Listen {
 
     /// True if it accepts only HTTP.
     pub fn is_only_http(&self) -> bool {
-        self.protocol == Some(Protocol::Http)
+        self.protocol == Some(&HTTP)
     }
 
     /// True if it accepts only Forward.
     pub fn is_only_forward(&self) -> bool {
-        self.protocol == Some(Protocol::Forward)
+        self.protocol == Some(&FORWARD)
     }
 }
 
@@ -73,7 +76,7 @@ impl fmt::Display for Listen {
             Place::Unix(path) => write!(to, "unix://{}", path.display())?,
         }
         match self.protocol {
-            Some(protocol) => write!(to, "?protocol={}", protocol.name()),
+            Some(protocol) => write!(to, "?protocol={}", protocol.name),
             None => Ok(()),
         }
     }
@@ -99,22 +102,14 @@ impl FromStr for Listen {
         };
         let protocol = match query.map(|query| query.strip_prefix("protocol=").ok_or(query)) {
             None => None,
-            Some(Ok(name)) => Some(protocol(name)?),
+            Some(Ok(name)) => Some(protocols::named(name)?),
             Some(Err(query)) => return Err(format!("{text:?}: {query:?} is not known: ?protocol=NAME is")),
         };
-        if let (Place::Udp(_), Some(Protocol::Http | Protocol::Forward | Protocol::OctetCounted)) = (&at, protocol) {
+        if let (Place::Udp(_), Some(Protocol { datagrams: None, .. })) = (&at, protocol) {
             return Err(format!("{text:?}: that protocol does not come in datagrams"));
         }
         Ok(Self { at, protocol })
     }
-}
-
-fn protocol(name: &str) -> Result<Protocol, String> {
-    let known = Protocol::NAMES.iter().find(|(known, _)| *known == name).map(|(_, protocol)| *protocol);
-    known.ok_or_else(|| {
-        let names: Vec<_> = Protocol::NAMES.iter().map(|(name, _)| *name).collect();
-        format!("the protocol {name:?} is not known: {}", names.join(", "))
-    })
 }
 
 fn socket(text: &str) -> Result<SocketAddr, String> {

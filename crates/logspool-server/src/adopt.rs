@@ -34,8 +34,8 @@ use crate::decoders::forward::{self, ChunkId};
 use crate::delivery::{self, Chunk, Outcome};
 use crate::intake::Intake;
 use crate::peer::Peer;
+use crate::protocols::forward::FORWARD;
 use crate::record::Record;
-use crate::sources::framing::Protocol;
 use crate::sources::input::FRAMES;
 use crate::sources::reading::Reader;
 use crate::value::Value;
@@ -230,7 +230,7 @@ impl Look {
 
     /// The records as a batch.
     fn batch(&self, taken: &Taken<'_>) -> Batch {
-        let mut reader = Reader::new(Protocol::Forward, local(), &self.intake.metrics);
+        let mut reader = Reader::new(&FORWARD, local(), &self.intake.metrics);
         let is_entry = service_address(taken.place).is_some();
         let limits = forward::Limits { frame: self.record_bytes, ..forward::Limits::default() };
         for (bytes, mark) in taken.records() {
@@ -305,7 +305,7 @@ fn service_address(place: &Path) -> Option<ServiceAddress> {
 /// True if data that a client sends to this address arrives at this listener. Names except `localhost` are not looked
 /// up. In doubt the records are sent, and arrive by the network.
 fn leads_to(address: &ServiceAddress, listener: &Listen) -> bool {
-    if listener.protocol.is_some_and(|protocol| protocol != Protocol::Forward) {
+    if listener.protocol.is_some_and(|protocol| *protocol != FORWARD) {
         return false;
     }
     let at_port = |host: &str, port: u16, at: &SocketAddr| {

@@ -17,6 +17,7 @@ use crate::descriptors;
 use crate::http;
 use crate::intake::{Intake, Writers};
 use crate::metrics::Metrics;
+use crate::protocols;
 use crate::sources::admission::Admission;
 use crate::sources::datagrams::Datagrams;
 use crate::sources::key::Key;
@@ -79,6 +80,7 @@ impl Service {
         // Open the stores last: a service that cannot listen leaves no files on disk.
         let opened = stores::open(&config)?;
         let metrics = Arc::new(Metrics::default());
+        protocols::ALL.iter().for_each(|protocol| drop(metrics.frames(protocol.name)));
         let (intake, mut writers) = Intake::start(opened.stores, config.limits.waiting_bytes, metrics)
             .map_err(|error| format!("cannot start a thread for a store: {error}"))?;
         writers.checked().await;

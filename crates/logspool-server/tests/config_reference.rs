@@ -6,6 +6,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use logspool_server::config::Config;
+use logspool_server::protocols;
 use schemars::schema_for;
 use serde_json::Value;
 
@@ -17,7 +18,7 @@ Every key may be left out; the options of the command line go before it.
 `logspool check-config FILE` says whether a file can be used.
 On SIGHUP the service reads the file again: certificates, tokens and names hold from then on, the rest after a new start.
 
-This page is made from the source (`crates/logspool-server/src/config.rs`).
+This page is made from the source (`crates/logspool-server/src/config/` and `protocols/`).
 ";
 
 #[test]
@@ -66,6 +67,14 @@ fn page() -> String {
         if let Some(inner) = resolved(&schema, property) {
             table(&mut page, &format!("`[{name}]`"), inner, &schema);
         }
+    }
+    page.push_str(
+        "\n## Protocols\n\nThe first bytes of a connection or datagram tell its protocol; `?protocol=NAME` in an address \
+         of `listen` fixes one.\n\n| name | senders | datagrams |\n|---|---|---|\n",
+    );
+    for protocol in protocols::ALL {
+        let datagrams = if protocol.datagrams.is_some() { "yes" } else { "no" };
+        writeln!(page, "| `{}` | {} | {datagrams} |", protocol.name, protocol.senders).unwrap();
     }
     page
 }

@@ -1,4 +1,4 @@
-//! What does a record cost: the push alone, and the whole way to a line in a file?
+//! Measures the cost of a record: the push alone, and the whole way to a line in a file.
 //!
 //! `cargo bench -p logspool --bench line`. Prints the median and the spread of seven rounds, and counts the
 //! lines at the end.

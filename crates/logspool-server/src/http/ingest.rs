@@ -20,7 +20,9 @@ use crate::decoders::{form, json_list};
 use crate::delivery::Outcome;
 use crate::origin::Origin;
 use crate::peer::Peer;
-use crate::sources::framing::{Ended, FrameError, Framer, Protocol, Step};
+use crate::protocols::http::HTTP;
+use crate::protocols::json::{FRAMES, JSON};
+use crate::sources::framing::{Ended, FrameError, Step};
 use crate::sources::reading::Reader;
 
 /// A smaller body is decoded within a millisecond or two, even if it is compressed.
@@ -78,7 +80,7 @@ pub(super) fn decode<T>(sent: &Sent, decode: impl FnOnce() -> T) -> T {
 
 /// Returns the records, the number of objects that could not be read, and the number of records about those.
 fn read(body: &[u8], peer: Peer, context: &Context) -> Result<(Batch, usize, usize), Problem> {
-    let mut reader = Reader::new(Protocol::Json, peer, &context.intake.metrics);
+    let mut reader = Reader::new(&JSON, peer, &context.intake.metrics);
     if body.trim_ascii_start().starts_with(b"[") {
         read_list(body, &context.limits, &mut reader)?;
     } else {
@@ -93,7 +95,7 @@ fn read(body: &[u8], peer: Peer, context: &Context) -> Result<(Batch, usize, usi
 }
 
 fn read_lines(body: &[u8], limits: &Limits, reader: &mut Reader<'_>) -> Result<(), Problem> {
-    let Some(mut framer) = Framer::new(Protocol::Json, limits.frame_bytes) else { return Ok(()) };
+    let mut framer = (FRAMES.framer)(limits.frame_bytes);
     let too_large = |error: FrameError| Problem(StatusCode::PAYLOAD_TOO_LARGE, error.to_string());
     let mut at = 0;
     while let Step::Frame { from, to, next } = framer.step(&body[at..]).map_err(too_large)? {
@@ -157,7 +159,7 @@ pub(super) async fn form(
     let (form, otherwise) =
         query.map_or((sent.plain(), StatusCode::BAD_REQUEST), |query| (query.as_bytes(), StatusCode::NOT_FOUND));
     let origin = peer.origin();
-    let mut reader = Reader::new(Protocol::Http, peer, &context.intake.metrics);
+    let mut reader = Reader::new(&HTTP, peer, &context.intake.metrics);
     reader.count_frame();
     reader.push(&form::read(form).map_err(|error| Problem(otherwise, error.to_string()))?);
     // No time limit: `HTTPHandler` ignores the answer, and a refused record would be lost.

@@ -22,8 +22,8 @@ use super::problem::{Problem, Why};
 use crate::batch::Batch;
 use crate::decoders::otlp::{self, Encoding, Rejected, Unread};
 use crate::peer::Peer;
+use crate::protocols::http::HTTP;
 use crate::record::Record;
-use crate::sources::framing::Protocol;
 use crate::sources::reading::Reader;
 
 /// Maximum number of unreadable records of a request that become records about the error. The others are only counted.
@@ -53,7 +53,7 @@ pub(super) async fn logs(
 }
 
 fn read(encoding: Encoding, body: &[u8], peer: Peer, context: &Context) -> Result<(Batch, Rejected), Problem> {
-    let mut reader = Reader::new(Protocol::Http, peer, &context.intake.metrics);
+    let mut reader = Reader::new(&HTTP, peer, &context.intake.metrics);
     reader.count_frame();
     let (mut taken, mut rejected) = (0_u64, Rejected::default());
     let each = |record: Result<Record<'_>, Unread<'_>>| match record {

@@ -15,7 +15,6 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::framing::Protocol;
 use crate::origin::Origin;
 use crate::share::{Refusal, may_take_more};
 
@@ -88,16 +87,6 @@ pub enum Door {
     Http,
     /// One protocol other than HTTP: there is no reserve for it.
     Records,
-}
-
-impl From<Option<Protocol>> for Door {
-    fn from(protocol: Option<Protocol>) -> Self {
-        match protocol {
-            None => Self::Any,
-            Some(Protocol::Http) => Self::Http,
-            Some(_) => Self::Records,
-        }
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -189,8 +178,8 @@ impl Slot {
     /// # Errors
     ///
     /// The reason why the general pool has no slot.
-    pub fn settle(&mut self, protocol: Protocol) -> Result<(), Refusal> {
-        if !self.is_reserved() || protocol == Protocol::Http {
+    pub fn settle(&mut self, door: Door) -> Result<(), Refusal> {
+        if !self.is_reserved() || door == Door::Http {
             return Ok(());
         }
         let mut pools = self.admission.pools();
@@ -297,10 +286,10 @@ mod tests {
         let mut sends = admission.admit(origin(1), Door::Any).unwrap();
         assert_eq!(RESERVED_HEADER_TIME, sends.header_time(usual));
 
-        assert_eq!(Ok(()), asks.settle(Protocol::Http));
-        assert_eq!("too_many_of_peer", sends.settle(Protocol::Pickle).unwrap_err().reason());
+        assert_eq!(Ok(()), asks.settle(Door::Http));
+        assert_eq!("too_many_of_peer", sends.settle(Door::Records).unwrap_err().reason());
         senders.pop();
-        assert_eq!(Ok(()), sends.settle(Protocol::Pickle));
+        assert_eq!(Ok(()), sends.settle(Door::Records));
         assert!(asks.is_reserved() && !sends.is_reserved());
     }
 }

@@ -5,8 +5,10 @@ use crate::config::SharedKey;
 /// The key that senders need.
 #[derive(Clone)]
 pub struct Key {
-    pub(super) hostname: String,
-    pub(super) shared_key: String,
+    /// How the service calls itself.
+    pub hostname: String,
+    /// The key.
+    pub shared_key: String,
 }
 
 impl std::fmt::Debug for Key {

@@ -19,7 +19,8 @@ use super::streams;
 use super::tls;
 use crate::address::{HttpAddress, Listen, Place};
 use crate::peer::Peer;
-use crate::sources::framing::Protocol;
+use crate::protocol::Protocol;
+use crate::protocols::http::HTTP;
 use crate::stop::{ended, sleep_until};
 use crate::warnings;
 
@@ -97,7 +98,7 @@ impl Listener {
         match address {
             HttpAddress::Off => Ok(None),
             HttpAddress::On(at) => {
-                Self::open(&Listen { at: Place::Tcp(at), protocol: Some(Protocol::Http) }, None).await.map(Some)
+                Self::open(&Listen { at: Place::Tcp(at), protocol: Some(&HTTP) }, None).await.map(Some)
             }
         }
     }
@@ -105,7 +106,7 @@ impl Listener {
     /// Serves every connection that `admission` admits until the service ends. Then waits until their data is read.
     pub async fn serve(self, shared: Arc<Shared>, admission: Arc<Admission>) {
         let Self { address, socket } = self;
-        let (protocol, door) = (address.protocol, Door::from(address.protocol));
+        let (protocol, door) = (address.protocol, address.protocol.map_or(Door::Any, |protocol| protocol.door));
         let mut connections = JoinSet::new();
         let mut stop = shared.stop.clone();
         // When the service ends: the deadline for accepting queued connections.
@@ -200,7 +201,7 @@ impl Socket {
 }
 
 impl Stream {
-    async fn serve(self, peer: Peer, protocol: Option<Protocol>, slot: Slot, shared: Arc<Shared>) {
+    async fn serve(self, peer: Peer, protocol: Option<&'static Protocol>, slot: Slot, shared: Arc<Shared>) {
         match self {
             Self::Tcp(stream, None) => streams::serve(stream, peer, protocol, slot, shared).await,
             Self::Unix(stream) => streams::serve(stream, peer, protocol, slot, shared).await,

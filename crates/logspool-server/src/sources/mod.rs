@@ -1,8 +1,10 @@
 //! Sources: listeners, connections and datagrams. They pass frames to the decoders and records to the intake.
 
+pub mod acks;
 pub mod admission;
 pub mod datagrams;
-pub mod forward;
+#[cfg(test)]
+pub mod framed;
 pub mod framing;
 pub mod input;
 pub mod key;

@@ -8,14 +8,13 @@
 
 use std::borrow::Cow;
 
-use super::framing::Protocol;
 use chrono::{DateTime, FixedOffset, Local};
 
 use crate::batch::{Arrival, Batch};
-use crate::decoders::{gelf, json_line, log_record, pickle, syslog};
 use crate::metrics::{Count, Metrics};
 use crate::origin::Origin;
 use crate::peer::Peer;
+use crate::protocol::{Frames, Protocol, Space};
 use crate::record::Record;
 use crate::value::Value;
 
@@ -34,7 +33,7 @@ const SHOWN: usize = 8;
 /// Reads the frames of one peer into batches.
 #[derive(Debug)]
 pub struct Reader<'a> {
-    protocol: Protocol,
+    protocol: &'static Protocol,
     peer: Peer,
     host: String,
     metrics: &'a Metrics,
@@ -62,8 +61,8 @@ struct Rejected {
 
 impl<'a> Reader<'a> {
     /// Creates a reader for the frames of one peer.
-    pub fn new(protocol: Protocol, peer: Peer, metrics: &'a Metrics) -> Self {
-        let frames = metrics.frames(protocol.name());
+    pub fn new(protocol: &'static Protocol, peer: Peer, metrics: &'a Metrics) -> Self {
+        let frames = metrics.frames(protocol.name);
         let arrived = Local::now().fixed_offset();
         let (host, batch) = (peer.host(), Batch::default());
         Self {
@@ -102,23 +101,23 @@ impl<'a> Reader<'a> {
 
     /// Reads a frame. White space between frames is ignored.
     pub fn read(&mut self, frame: &[u8]) {
-        let frame = match self.protocol {
-            Protocol::Json | Protocol::Syslog | Protocol::OctetCounted => frame.trim_ascii_end(),
-            _ => frame,
+        // A conversation reads its records itself.
+        if let Some(frames) = self.protocol.frames() {
+            self.read_as(&frames, frame);
+        }
+    }
+
+    /// Reads a frame as this declaration says.
+    pub fn read_as(&mut self, frames: &Frames, frame: &[u8]) {
+        let frame = match frames.space {
+            Space::Trimmed => frame.trim_ascii_end(),
+            Space::Kept => frame,
         };
-        if frame.is_empty() && self.protocol != Protocol::Pickle {
+        if frame.is_empty() && frames.space == Space::Trimmed {
             return;
         }
         self.frames.add(1);
-        let record = match self.protocol {
-            Protocol::Pickle => log_record::read(frame, pickle::Limits::default()).map_err(|error| error.to_string()),
-            Protocol::Json => json(frame),
-            Protocol::Syslog | Protocol::OctetCounted => {
-                syslog::read(frame, self.arrived).map_err(|error| error.to_string())
-            }
-            // Their frames hold many records, and their sources read them.
-            Protocol::Forward | Protocol::Http => return,
-        };
+        let record = (frames.read)(frame, self.arrived);
         match record {
             Ok(record) => self.push(&record),
             Err(why) => self.reject_frame(frame, why),
@@ -165,7 +164,7 @@ impl<'a> Reader<'a> {
 
     fn end_run(&mut self) {
         let Some(Rejected { why, beginning, bytes, frames }) = self.run.take() else { return };
-        self.metrics.reject(self.protocol.name(), frames.unsigned_abs());
+        self.metrics.reject(self.protocol.name, frames.unsigned_abs());
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
         let mut fields = vec![
             (Cow::Borrowed("frame"), Value::Text(String::from_utf8_lossy(&beginning))),
@@ -174,7 +173,7 @@ impl<'a> Reader<'a> {
         if frames > 1 {
             fields.push((Cow::Borrowed("frames"), Value::Int(frames)));
         }
-        let (protocol, peer) = (self.protocol.name(), self.peer.name());
+        let (protocol, peer) = (self.protocol.name, self.peer.name());
         let record = Record {
             level: 40,
             logger: Cow::Borrowed(UNDECODED),
@@ -228,23 +227,13 @@ fn beginning(frame: &[u8]) -> &[u8] {
     &frame[..frame.iter().take_while(fits).count()]
 }
 
-/// Reads a JSON line. It is GELF if it has the keys that GELF requires.
-fn json(frame: &[u8]) -> Result<Record<'_>, String> {
-    let pairs = json_line::object(frame).map_err(|error| error.to_string())?;
-    // An empty record has no information, and takes a hundred times its bytes.
-    if pairs.is_empty() {
-        return Err("the line holds an empty JSON object".to_owned());
-    }
-    let has = |key: &str| pairs.iter().any(|(name, _)| name == key);
-    let is_gelf = has("version") && has("short_message");
-    Ok(if is_gelf { gelf::from_pairs(pairs) } else { json_line::from_pairs(pairs) })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocols::json::JSON;
+    use crate::protocols::pickle::PICKLE;
 
-    fn read(protocol: Protocol, frames: &[&[u8]]) -> Batch {
+    fn read(protocol: &'static Protocol, frames: &[&[u8]]) -> Batch {
         let metrics = Metrics::default();
         let mut reader = Reader::new(protocol, Peer::Socket(([127, 0, 0, 1], 7).into()), &metrics);
         for frame in frames {
@@ -255,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_frame_that_cannot_be_read_becomes_a_record_that_says_why() {
-        let batch = read(Protocol::Json, &[b"{\"message\":\"good\"}", b"{bad}\r", b"\r"]);
+        let batch = read(&JSON, &[b"{\"message\":\"good\"}", b"{bad}\r", b"\r"]);
 
         assert_eq!(2, batch.len());
         assert_eq!("good", batch.row(0).unwrap().message);
@@ -268,13 +257,13 @@ mod tests {
 
     #[test]
     fn an_empty_pickle_is_worth_a_record() {
-        assert_eq!(UNDECODED, read(Protocol::Pickle, &[b""]).row(0).unwrap().logger);
+        assert_eq!(UNDECODED, read(&PICKLE, &[b""]).row(0).unwrap().logger);
     }
 
     #[test]
     fn a_run_of_tiny_frames_that_cannot_be_read_is_one_record_with_their_number() {
         let long = vec![b'x'; TINY_BYTES];
-        let batch = read(Protocol::Json, &[b"{}", b"{}", b"{}", b"{\"message\":\"good\"}", b"y", &long, &long, b"z"]);
+        let batch = read(&JSON, &[b"{}", b"{}", b"{}", b"{\"message\":\"good\"}", b"y", &long, &long, b"z"]);
 
         let rows: Vec<_> = batch.rows().map(|row| (row.logger, row.fields.unwrap_or_default())).collect();
         assert_eq!((UNDECODED, r#"{"frame":"{}","frame_bytes":2,"frames":3}"#), rows[0]);
@@ -290,7 +279,7 @@ mod tests {
     fn of_tiny_frames_that_differ_the_first_of_a_row_are_records() {
         let frames: Vec<_> = (0..100).map(|number: u8| [b'x', number]).collect();
         let frames: Vec<&[u8]> = frames.iter().map(<[u8; 2]>::as_slice).collect();
-        let batch = read(Protocol::Pickle, &frames);
+        let batch = read(&PICKLE, &frames);
 
         assert_eq!(SHOWN, batch.len());
         assert!(batch.row(SHOWN - 1).unwrap().fields.unwrap().ends_with(r#","frames":93}"#));
@@ -304,7 +293,7 @@ mod tests {
     #[test]
     fn gelf_is_told_from_other_json_by_its_keys() {
         let batch = read(
-            Protocol::Json,
+            &JSON,
             &[br#"{"version":"1.1","host":"h","short_message":"s","level":3,"_user":1}"#, br#"{"msg":"m","host":"h"}"#],
         );
 

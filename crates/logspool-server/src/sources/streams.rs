@@ -8,17 +8,17 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::admission::Slot;
-use super::forward;
-use super::framing::{Ended, FrameError, Framer, Protocol, Step};
+use super::framing::{Ended, FrameError, Framer, Step};
 use super::input::{Input, LAST_WORDS, More, SMALL_READ};
 use super::reading::Reader;
 use super::shared::{End, Shared};
-use crate::http;
 use crate::intake::Intake;
 use crate::peer::Peer;
+use crate::protocol::{Connection, Frames, Protocol, Speech};
+use crate::protocols::{self, Rest};
 use crate::stop::ended;
 use crate::warnings;
 
@@ -33,7 +33,7 @@ const LOOK_EACH: usize = 32;
 const BURST: Duration = Duration::from_millis(50);
 
 /// Serves a connection to its end, and holds its slot until then.
-pub async fn serve<S>(stream: S, peer: Peer, protocol: Option<Protocol>, mut slot: Slot, shared: Arc<Shared>)
+pub async fn serve<S>(stream: S, peer: Peer, protocol: Option<&'static Protocol>, mut slot: Slot, shared: Arc<Shared>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -58,48 +58,51 @@ where
 async fn converse<S>(
     mut stream: S,
     peer: &Peer,
-    protocol: Option<Protocol>,
+    protocol: Option<&'static Protocol>,
     slot: &mut Slot,
     shared: &Arc<Shared>,
 ) -> End
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    if let (Some(Protocol::Forward), Some(_)) = (protocol, &shared.shared_key) {
-        // Here the server begins.
-        return forward::serve(stream, BytesMut::new(), peer, true, shared).await;
+    if let Some(protocol) = protocol
+        && let Speech::Conversation { speaks_first, serve } = &protocol.speech
+        && speaks_first(shared)
+    {
+        return serve(Connection { protocol, stream: Box::new(stream), first: BytesMut::new(), peer, slot, shared })
+            .await;
     }
     let mut first = BytesMut::with_capacity(SMALL_READ);
-    let header_time = slot.header_time(shared.limits.header_time());
+    let until = Instant::now() + slot.header_time(shared.limits.header_time());
     let mut stop = shared.stop.clone();
-    let came = tokio::select! {
-        came = timeout(header_time, stream.read_buf(&mut first)) => came,
-        () = ended(&mut stop) => timeout(LAST_WORDS, stream.read_buf(&mut first)).await,
+    let protocol = loop {
+        let came = tokio::select! {
+            came = timeout_at(until, stream.read_buf(&mut first)) => came,
+            () = ended(&mut stop) => timeout(LAST_WORDS, stream.read_buf(&mut first)).await,
+        };
+        let rest = match came {
+            Err(_) if first.is_empty() => return End::Slow("header_seconds"),
+            Ok(Err(error)) => return End::Io(error),
+            Ok(Ok(0)) if first.is_empty() => return End::Peer,
+            Err(_) | Ok(Ok(0)) => Rest::Closed,
+            Ok(Ok(_)) => Rest::Open,
+        };
+        match protocol.map_or_else(|| protocols::of_beginning(&first, rest), |protocol| Ok(Some(protocol))) {
+            Ok(Some(protocol)) => break protocol,
+            Ok(None) => {}
+            Err(error) => return End::Frame(error),
+        }
     };
-    match came {
-        Err(_) => return End::Slow("header_seconds"),
-        Ok(Err(error)) => return End::Io(error),
-        Ok(Ok(0)) => return End::Peer,
-        Ok(Ok(_)) => {}
-    }
-    let protocol = match protocol.map_or_else(|| Protocol::of_first(first[0]), Ok) {
-        Ok(protocol) => protocol,
-        Err(error) => return End::Frame(error),
-    };
-    if let Err(refusal) = slot.settle(protocol) {
+    if let Err(refusal) = slot.settle(protocol.door) {
         return End::NoSlot(refusal);
     }
-    match protocol {
-        Protocol::Http => {
-            let (read, write) = tokio::io::split(stream);
-            let read = AsyncReadExt::chain(std::io::Cursor::new(first), read);
-            http::connection((read, write), peer, slot, shared).await;
-            End::Peer
-        }
-        Protocol::Forward => forward::serve(stream, first, peer, false, shared).await,
-        _ => {
+    match &protocol.speech {
+        Speech::Frames(declared) => {
             let input = Input::new(stream, first, peer.origin(), shared);
-            frames(input, protocol, peer, shared).await.map_or_else(|end| end, |()| End::Peer)
+            frames(input, protocol, declared, peer, shared).await.map_or_else(|end| end, |()| End::Peer)
+        }
+        Speech::Conversation { serve, .. } => {
+            serve(Connection { protocol, stream: Box::new(stream), first, peer, slot, shared }).await
         }
     }
 }
@@ -107,15 +110,16 @@ where
 /// Reads frames that hold one record each.
 async fn frames<R: AsyncRead + Unpin>(
     mut input: Input<R>,
-    protocol: Protocol,
+    protocol: &'static Protocol,
+    declared: &Frames,
     peer: &Peer,
     shared: &Shared,
 ) -> Result<(), End> {
-    let Some(mut framer) = Framer::new(protocol, shared.limits.frame_bytes) else { return Ok(()) };
+    let mut framer = (declared.framer)(shared.limits.frame_bytes);
     let mut reader = Reader::new(protocol, peer.clone(), &shared.intake.metrics);
     loop {
         reader.arrive();
-        let taken = take_frames(&mut input, &mut framer, &mut reader, &shared.intake).await;
+        let taken = take_frames(&mut input, &mut *framer, &mut reader, &shared.intake).await;
         match taken {
             Ok(Taken::All) => {}
             Ok(Taken::Some) => continue,
@@ -162,7 +166,7 @@ enum Taken {
 /// Decodes the received frames and hands over their records, until the reserved room is full or the turn ends.
 async fn take_frames<R>(
     input: &mut Input<R>,
-    framer: &mut Framer,
+    framer: &mut dyn Framer,
     reader: &mut Reader<'_>,
     intake: &Intake,
 ) -> Result<Taken, FrameError> {

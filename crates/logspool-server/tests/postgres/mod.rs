@@ -61,7 +61,7 @@ pub struct Server {
 
 /// A database of one test.
 pub struct Database {
-    /// Its name.
+    /// The name of the protocol.
     pub name: String,
     /// Its address.
     pub url: String,

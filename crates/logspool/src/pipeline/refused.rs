@@ -28,7 +28,7 @@ pub fn show_refused(head: Head, values: impl FnOnce() -> Vec<u8>) {
         return;
     }
     let values = values();
-    let source = Source { segment: &pipeline.segment, pipeline };
+    let source = Source { segment: &pipeline.segment, blobs: &pipeline.blobs };
     let mut first = First { pipeline, outlet: None, chunk: Chunk::default() };
     // Held so that no definition is replaced meanwhile.
     let guard = pipeline.batching();

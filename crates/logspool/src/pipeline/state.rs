@@ -1,12 +1,11 @@
 //! What the pipeline of a process image consists of, and questions that its fields answer alone.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use logspool_lanes::blob::Blobs;
 use logspool_lanes::segment::Segment;
 use logspool_lanes::segment::layout::Table;
-use logspool_sys::progress;
 
 use super::idle_writer::IdleWriter;
 use super::options::Fallback;
@@ -37,7 +36,7 @@ pub struct Pipeline {
     pub(super) segment: Arc<Segment>,
     pub(super) place: Chosen,
     pub(super) budget: Arc<Budget>,
-    pub(super) blobs: Blobs,
+    pub(super) blobs: Arc<Blobs>,
     pub(super) outlets: Mutex<Vec<Option<Arc<Outlet>>>>,
     pub(super) routes: Mutex<Routes>,
     pub(super) collector: Mutex<Option<Box<Collector>>>,
@@ -80,11 +79,6 @@ impl Pipeline {
         self.batching.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The files of large records.
-    pub(crate) fn blobs(&self) -> &Blobs {
-        &self.blobs
-    }
-
     /// The current outlets, by slot in the sink table.
     pub(crate) fn outlets(&self) -> Vec<Option<Arc<Outlet>>> {
         self.outlets.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -94,35 +88,6 @@ impl Pipeline {
     pub(crate) fn outlet(&self, sink: u32) -> Option<Arc<Outlet>> {
         let outlets = self.outlets.lock().unwrap_or_else(PoisonError::into_inner);
         outlets.get(Table::Sinks.slot(sink))?.clone().filter(|outlet| outlet.id == sink)
-    }
-
-    /// Number of outlets that have records to write.
-    pub(crate) fn outlets_at_work(&self) -> usize {
-        self.outlets().iter().flatten().filter(|outlet| outlet.head_accepted() > 0).count()
-    }
-
-    /// Ticket of the newest flush request.
-    pub(crate) fn requested_ticket(&self) -> u64 {
-        // Acquire pairs with the Release in `request`: records pushed before the request are visible after this load.
-        self.requested.load(Ordering::Acquire)
-    }
-
-    /// Notes that all records queued before the flush with this ticket are written to every sink.
-    pub(crate) fn answer_ticket(&self, ticket: u64) {
-        self.answered.fetch_max(ticket, Ordering::Release);
-        progress::note();
-    }
-
-    /// Sets whether every sink is stuck with the overflow full, in which case callers wait only briefly.
-    pub(crate) fn set_saturated(&self, saturated: bool) {
-        if self.saturated.load(Ordering::Relaxed) != saturated {
-            self.saturated.store(saturated, Ordering::Relaxed);
-        }
-    }
-
-    /// Records refused for lack of room since the pipeline began.
-    pub(crate) fn refusals(&self) -> u64 {
-        self.refusals.load(Ordering::Relaxed)
     }
 
     /// Shows the ERROR records and above that an outlet could not write in time on standard error.

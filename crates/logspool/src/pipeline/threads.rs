@@ -13,7 +13,7 @@ use logspool_sys::threads::spawn;
 use super::spooler::Spooler;
 use super::state::Pipeline;
 use super::watch;
-use crate::collector::{Collector, Turn};
+use crate::collector::{Collector, CollectorHost, Turn};
 
 /// How long the collector spins after a batch that was not small, before it sleeps.
 ///
@@ -107,7 +107,7 @@ impl Pipeline {
             let sleeping = &self.segment.header().sleeping;
             sleeping.store(1, Ordering::SeqCst);
             if self.requested_ticket() == collector.seen_ticket()
-                && self.durable_calls() == collector.seen_calls()
+                && collector.durable_calls() == collector.seen_calls()
                 && !self.leave.load(Ordering::SeqCst)
             {
                 sleep_until_woken(sleeping, sleep);

@@ -18,15 +18,16 @@ use logspool_record::format::FormatSpec;
 use logspool_sys::clock;
 use logspool_sys::folder::Folder;
 
-use super::adopt::{Adopter, Taken};
+use super::adopter::{Adopter, Taken};
 use super::claim::Claim;
+use super::damage::Damage;
 use super::decoded::Decoded;
 use super::image::{Image, Numbering, SinkPlace};
 use super::progress::Progress;
 use super::source::Source;
 use super::spilled::Spilled;
 use super::target::{Piece, Target};
-use super::walk::{Damage, REST, Visit};
+use super::walk::{REST, Visit};
 use crate::chunk::Chunk;
 use crate::render::{self, Chunks, Renderer};
 use crate::sidecar::Origin;

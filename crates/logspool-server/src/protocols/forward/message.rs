@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
-use super::chunks::{Chunks, Waiting};
+use super::chunks::Chunks;
 use crate::budget::Room;
 use crate::decoders::forward::{self, ChunkId, ForwardError, Message, Next, Problem, Progress};
 use crate::delivery::{Chunk, Place};
+use crate::sources::acks::Waiting;
 use crate::sources::reading::Reader;
 use crate::sources::shared::{End, Shared};
 
@@ -195,7 +196,7 @@ impl Delivery<'_> {
         let room = intake.fit(room, &batch).await;
         let outcome = intake.submit(batch, numbered, room);
         let ack = if has == Has::Ended { self.ack.take() } else { None };
-        self.waiting.send((ack, outcome)).await.map_err(|_| End::Refused)
+        self.waiting.send(Waiting { ack, outcome }).await.map_err(|_| End::Refused)
     }
 }
 

@@ -1,9 +1,7 @@
 //! The streams that one connection sends, and the positions of their chunks.
 
-use tokio::sync::oneshot;
-
 use crate::decoders::forward;
-use crate::delivery::{Chunk, Outcome, Place};
+use crate::delivery::{Chunk, Place};
 use crate::fence::Fence;
 use crate::sources::shared::{End, Shared};
 
@@ -12,9 +10,6 @@ const STREAMS: usize = 64;
 
 /// A part of a stream, and the fence that permits this connection to send it.
 pub(super) type Numbered = (Chunk, Fence);
-
-/// The ack of a part of a message, and the part's outcome. Only the last part has an ack.
-pub(super) type Waiting = (Option<Vec<u8>>, oneshot::Receiver<Outcome>);
 
 /// Reads the chunks of one connection.
 pub(super) struct Chunks {
