@@ -11,7 +11,7 @@ use logspool_record::format::{FormatSpec, Style};
 use logspool_record::{Head, tag};
 
 const ROUNDS: usize = 7;
-/// Long lines, so that appending weighs more than anything else.
+/// Long lines, so that appending outweighs all other work.
 const LINE: [u8; 1_000] = [b'x'; 1_000];
 
 fn log(route: u32) {

@@ -42,7 +42,7 @@ fn main() {
             let mut waited = Duration::ZERO;
             loop {
                 let pushed = pipeline::push(head, values.len(), |place| {
-                    // SAFETY: `push` gives room for all values.
+                    // SAFETY: `push` reserves room for all values.
                     unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), place, values.len()) }
                 });
                 if pushed == Push::Accepted {

@@ -419,7 +419,7 @@ impl Collector {
     }
 }
 
-/// Number of outlets that have records to write.
+/// Number of outlets that have ever got records.
 fn outlets_at_work(host: &dyn CollectorHost) -> usize {
     host.outlets().iter().flatten().filter(|outlet| outlet.head_accepted() > 0).count()
 }

@@ -38,7 +38,7 @@
 //! The locks are record locks on bytes of the sidecar. Byte 0 is held by the process that appends. Byte 1 is shared by
 //! all that have the sidecar open; a process that gets it exclusively may remove the file. Record locks end with their
 //! process and are not inherited by forked children. Closing any descriptor of the file would drop them, so a process
-//! has each sidecar open once (`table.rs`), and its own threads exclude each other by a flag.
+//! has each sidecar open only once (`table.rs`). Its own threads exclude each other by a flag.
 //!
 //! A writer that hangs in its append keeps the lock. The others get an error to retry later, and their records move to
 //! overflow, as for any stuck sink. `since` shows how long a process is inside.

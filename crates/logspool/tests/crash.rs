@@ -20,7 +20,7 @@ fn crash(kind: &str, path: &Path) -> (Output, Duration) {
     let begun = Instant::now();
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "child_process", "--nocapture"]).env(CHILD, format!("{kind}:{}", path.display()));
-    // A sanitizer would report these signals and end the process itself.
+    // Otherwise a sanitizer reports these signals and ends the process itself.
     for options in ["ASAN_OPTIONS", "TSAN_OPTIONS"] {
         command.env(options, format!("{}:handle_segv=0", std::env::var(options).unwrap_or_default()));
     }
@@ -90,7 +90,7 @@ const FAULTS: u32 = 1000;
 
 /// Makes the page writable, so that the instruction is repeated and succeeds.
 extern "C" fn mend(_: libc::c_int) {
-    // SAFETY: the page that `survive` mapped.
+    // SAFETY: the page was mapped by `survive`.
     unsafe { libc::mprotect(PAGE.load(Ordering::Relaxed), 4096, libc::PROT_READ | libc::PROT_WRITE) };
     MENDED.fetch_add(1, Ordering::Relaxed);
 }

@@ -1,4 +1,4 @@
-//! Mode `Checkpoint`: never more than N-1 accepted records of returned calls are not durable.
+//! Mode `Checkpoint`: at most N-1 accepted records of returned calls are not durable.
 
 mod line;
 

@@ -17,7 +17,7 @@ unsafe extern "C" fn fdatasync(descriptor: libc::c_int) -> libc::c_int {
     while HANGS.load(Ordering::Acquire) {
         std::thread::sleep(Duration::from_millis(1));
     }
-    // SAFETY: the caller's own argument.
+    // SAFETY: passes on the caller's argument.
     unsafe { libc::syscall(libc::SYS_fdatasync, descriptor) as libc::c_int }
 }
 

@@ -17,7 +17,7 @@ fn open_reader(path: &Path) -> BufReader<File> {
     BufReader::new(OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).unwrap())
 }
 
-/// The next line, which has been flushed.
+/// The next line, after a flush.
 fn read_line(reader: &mut BufReader<File>) -> String {
     let mut line = String::new();
     reader.read_line(&mut line).unwrap();

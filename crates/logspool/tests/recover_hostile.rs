@@ -216,7 +216,7 @@ struct Outcomes {
 impl Outcomes {
     fn count(&mut self, specimen: &Specimen, name: &str, bytes: &[u8], length: u64) {
         specimen.restore(name, bytes, length);
-        // Never fails, never panics.
+        // Must neither fail nor panic.
         let report = specimen.recover();
         let text = specimen.text();
         let there: std::collections::HashSet<&str> = text.lines().collect();

@@ -39,9 +39,9 @@ enum Weather {
     Slow,
     /// It takes every chunk, and cuts connections instead of answering.
     Cutting,
-    /// It goes away and comes again.
+    /// It stops and starts again.
     Restarting,
-    /// It goes away for good.
+    /// It stops for good.
     Gone,
 }
 

@@ -41,7 +41,7 @@ fn write(sink: &mut dyn Sink, line: &str, seconds: i64) {
     assert_eq!(line.len(), sink.write(lines).unwrap());
 }
 
-/// Names in a folder.
+/// File names in a folder.
 fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap();
     let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();

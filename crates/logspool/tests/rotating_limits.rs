@@ -26,7 +26,7 @@ fn alone(name: &str, body: fn()) {
 /// Sets one limit; returns the former one.
 fn limit(resource: libc::__rlimit_resource_t, value: u64) -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: a valid rlimit; ignoring the signal makes a write beyond a limit an error, as a full disk does.
+    // SAFETY: a valid rlimit. With the signal ignored, a write beyond the limit fails as on a full disk.
     unsafe {
         libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
         assert_eq!(0, libc::getrlimit(resource, &mut limit));

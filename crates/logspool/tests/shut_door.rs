@@ -15,7 +15,7 @@ const STOPPED: Duration = Duration::from_millis(100);
 /// One test at a time: the end of the process affects all of it.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Begins a push, calls `end` in the middle of it, and checks that its line is in the file at most `patience` after
+/// Begins a push and calls `end` in the middle of it. Checks that its line is in the file at most `patience` after
 /// `end` has returned.
 fn end_in_the_middle(name: &str, folder: &Path, patience: Duration, end: impl FnOnce(u32)) {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);

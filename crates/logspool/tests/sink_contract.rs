@@ -69,7 +69,7 @@ fn read(path: &str) -> Vec<u8> {
     std::fs::read(path).unwrap()
 }
 
-/// A pipe whose ends do not block: reader, writer.
+/// A non-blocking pipe: reader, writer.
 fn pipe() -> (File, File) {
     let mut ends = [0; 2];
     // SAFETY: pipe2 fills two descriptors, and nothing else owns them.

@@ -168,6 +168,6 @@ fn what_a_full_disk_took_of_a_spool_does_not_come_again_with_the_next_try() {
     written.read_to_string(&mut text).unwrap();
     let checked = check(Task::LogSpooled, &text, &HashMap::new());
     println!("{taken} records while the disk was full, {} after it, {checked:?}", report.records());
-    // One chunk may be cut by the kill, one by the end of the room.
+    // One chunk may be cut by the kill, and one by the lack of room.
     assert!(taken > 2 * MOST_REPEATED && checked.repeated <= 2 * MOST_REPEATED, "{taken}, {checked:?}");
 }

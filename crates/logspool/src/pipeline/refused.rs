@@ -19,7 +19,7 @@ use crate::fallback;
 use crate::render::{Chunks, Renderer};
 use crate::writer::Outlet;
 
-/// Shows a refused record of ERROR or above on standard error, once, in the format of its first handler.
+/// Shows on standard error a refused record of ERROR or above, once, in the format of its first handler.
 ///
 /// `values` is called only if the record is shown. It returns the bytes that `fill` of the push would have written.
 pub fn show_refused(head: Head, values: impl FnOnce() -> Vec<u8>) {

@@ -1,4 +1,4 @@
-//! What the pipeline of a process image consists of, and questions that its fields answer alone.
+//! Fields of a process image's pipeline, with the methods that need no other module.
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -21,7 +21,7 @@ use crate::overflow::Budget;
 use crate::stats::QueuePlace;
 use crate::writer::{Outlet, Syncs};
 
-/// Where the queue is, and why not at a better place.
+/// The chosen place of the queue, and why a better one was not used.
 #[derive(Debug)]
 pub(super) struct Chosen {
     /// Where the queue is.
@@ -49,7 +49,7 @@ pub struct Pipeline {
     /// Set by a caller that saw the collector make no turn for `STARVED_PATIENCE`.
     pub(super) standstill: AtomicBool,
     pub(super) refusals: AtomicU64,
-    /// Set when the queued ERROR records were shown on standard error at the end of the process.
+    /// Set when the queued errors were shown on standard error at the end of the process.
     pub(super) fallen_back: AtomicBool,
     /// Whether the segment had files and they were removed.
     pub(super) removed: AtomicBool,
@@ -90,12 +90,12 @@ impl Pipeline {
         outlets.get(Table::Sinks.slot(sink))?.clone().filter(|outlet| outlet.id == sink)
     }
 
-    /// Shows the ERROR records and above that an outlet could not write in time on standard error.
+    /// Shows on standard error the records of ERROR and above that an outlet could not write in time.
     pub(crate) fn fall_back_queued(&self, outlet: &Outlet) {
         outlet.show_queued(|chunk| self.fall_back(outlet, chunk));
     }
 
-    /// Shows the ERROR records and above of a chunk that cannot be written on standard error.
+    /// Shows on standard error the records of ERROR and above of a chunk that cannot be written.
     pub(crate) fn fall_back(&self, outlet: &Outlet, chunk: &Chunk) {
         if settings::options().fallback == Fallback::Stderr {
             crate::fallback::emit(outlet, chunk);

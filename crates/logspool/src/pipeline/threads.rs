@@ -1,4 +1,4 @@
-//! The native threads: when they start, what the collector's thread does, when they leave.
+//! The native threads: their start, the body of the collector's thread, and their end.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! What a pipeline has of its watcher (`watch.rs`).
+//! State of a pipeline's watcher (`watch.rs`).
 //!
 //! Atomics outside `queue` and `stats`: whether it runs or looks, which forks and the end of the process wait for.
 
@@ -24,7 +24,7 @@ pub(super) struct Watcher {
 }
 
 impl Watcher {
-    /// Whether its thread runs.
+    /// Whether the watcher thread runs.
     pub(super) fn runs(&self) -> bool {
         self.runs.load(Ordering::Acquire)
     }

@@ -39,7 +39,7 @@ use crate::sink::{Mark, Stream};
 const PIECE_BYTES: usize = 1024 * 1024;
 
 /// The same for the first batch of a sink, which is appended in one piece. Without a sidecar, the kill may have torn
-/// any line of this batch, and only lines in memory can be compared with the end of the file.
+/// any line of this batch. Only lines in memory can be compared with the end of the file.
 ///
 /// Chosen: as long as the longest record. In a larger batch a torn line may remain in the file.
 const FIRST_PIECE_BYTES: usize = MAX_BLOB_BYTES;

@@ -47,12 +47,12 @@ pub fn rotated(path: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The text of some files.
+/// The text of several files.
 pub fn text_of(files: &[PathBuf]) -> String {
     files.iter().map(|file| plain_text(file)).collect()
 }
 
-/// The text of a file in whatever form. A plain one may not be there.
+/// The text of a file, decompressed if necessary. A plain file may be missing.
 fn plain_text(file: &Path) -> String {
     let bytes = std::fs::read(file);
     let mut text = String::new();
@@ -68,7 +68,7 @@ fn plain_text(file: &Path) -> String {
     text
 }
 
-/// Each backup was full when it was rotated: a file that was rotated twice would show.
+/// Checks that each backup was full when it was rotated. A file that was rotated twice would be too small.
 pub fn check_sizes(files: &[PathBuf]) {
     let longest_line = 200;
     for backup in &files[..files.len() - 1] {

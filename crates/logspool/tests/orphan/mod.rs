@@ -28,43 +28,43 @@ use logspool_record::definition::{
 };
 use logspool_record::format::{Extras, FormatSpec, Style};
 
-/// Threads of a child that logs.
+/// Number of threads of a logging child.
 pub const THREADS: u32 = 3;
 
 /// The work of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Task {
-    /// Logs short lines without end.
+    /// Logs short lines for ever.
     Log,
-    /// Logs lines of which some are far larger than a lane.
+    /// Logs lines, some of them far larger than a lane.
     LogLarge,
-    /// Logs short lines without end to a file that several processes rotate.
+    /// Logs short lines for ever to a file that several processes rotate.
     LogRotating,
-    /// The same with backups that become `.gz`.
+    /// The same with backups compressed to `.gz`.
     LogRotatingGzip,
-    /// The same with backups that become `.zst`.
+    /// The same with backups compressed to `.zst`.
     LogRotatingZstd,
-    /// Logs short lines to the target and to a second file beside it.
+    /// Logs short lines to the target and to a second file next to it.
     LogTwice,
     /// Logs a few lines, waits for overflow files, logs a few more, some of them large.
     LogLittle,
     /// Logs short lines without end, with a spool and little room on tmpfs.
     LogSpooled,
-    /// Logs short lines without end to the service whose address is the target.
+    /// Logs short lines for ever to the service whose address is the target.
     LogToService,
     /// The same without room for records that the service does not take: records are refused.
     LogToServiceTight,
     /// The same with little room, and also to a file: records are dropped, so that the file gets its own messages about
     /// them.
     LogToServiceBeside,
-    /// Logs ten lines to a pipe that is full.
+    /// Logs ten lines to a full pipe.
     LogToConsole,
     /// Logs a record of [`OVERSIZED`] bytes and a short one, without room for records that the target does not take.
     /// Reports the ids of three formats: the format of both records, and two that show the message thousands of times.
     LogOversized,
     /// Logs a thousand lines, reports them, and drains when the test asks for it.
     LogAndWait,
-    /// Recovers the queue folder and reports the records that it delivered.
+    /// Recovers the queue folder and reports the number of delivered records.
     Recover,
     /// Recovers the spools with room for [`SPOOL_ROOM`] bytes in the target, and reports as `Recover`.
     RecoverSpools,
@@ -77,10 +77,10 @@ pub enum Task {
 /// Bytes of the long record of [`Task::LogOversized`].
 pub const OVERSIZED: usize = 16 * 1024 * 1024;
 
-/// Bytes of memory that a child of [`Task::RecoverInLittle`] has.
+/// Bytes of memory of a child with [`Task::RecoverInLittle`].
 const LITTLE: u64 = 2 << 30;
 
-/// Bytes that a child of [`Task::RecoverSpools`] can append.
+/// Bytes that a child with [`Task::RecoverSpools`] can append.
 pub const SPOOL_ROOM: u64 = 256 * 1024;
 
 const TASKS: [Task; 18] = [
@@ -132,7 +132,7 @@ impl Scene {
         second_target(&self.target)
     }
 
-    /// Names in the queue folder.
+    /// File names in the queue folder.
     pub fn names(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.queue.path()).unwrap();
         let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -192,7 +192,7 @@ impl Scene {
     /// Returns the contents of the FIFO and removes it, so that a regular file can be made.
     pub fn thaw(&self, mut fifo: File) -> String {
         let mut bytes = Vec::new();
-        // Ends with EAGAIN: the FIFO is open for writing here too.
+        // Ends with EAGAIN, since the FIFO is also open for writing here.
         let _ = fifo.read_to_end(&mut bytes);
         std::fs::remove_file(&self.target).unwrap();
         String::from_utf8(bytes).unwrap()
@@ -218,7 +218,7 @@ fn spool_folder(target: &Path) -> PathBuf {
     target.with_file_name("spool")
 }
 
-/// All files below a folder.
+/// All files in a folder and its subfolders.
 pub fn walk(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
@@ -327,7 +327,7 @@ fn report(thread: u32, index: u32) {
     }
 }
 
-/// The line of one record.
+/// The text of one record.
 pub fn text(task: Task, thread: u32, index: u32) -> String {
     let large = task == Task::LogLarge && index % 50 == 7 || task == Task::LogLittle && index % 50 == 25;
     let padding = if large { 70_000 + (index as usize % 7) * 30_000 } else { 10 + index as usize % 40 };
@@ -471,7 +471,7 @@ fn log_oversized(target: &Path) {
 
 fn log_to_full_pipe() {
     let mut ends = [0; 2];
-    // SAFETY: a valid place for two descriptors, which stay open.
+    // SAFETY: a valid buffer for two descriptors, which stay open.
     unsafe { assert_eq!(0, libc::pipe2(ends.as_mut_ptr(), 0)) };
     // SAFETY: the descriptor is open and stays open.
     let mut pipe = std::mem::ManuallyDrop::new(unsafe { File::from_raw_fd(ends[1]) });
