@@ -90,10 +90,13 @@ pub struct Datagrams {
     pub open: fn() -> Box<dyn Unpack>,
 }
 
+/// Takes the frame of a datagram, or the reason why the datagram is refused.
+pub type Each<'e> = &'e mut dyn FnMut(Result<&[u8], &str>);
+
 /// Finds the frames in datagrams.
 pub trait Unpack: Send {
     /// Calls `each` with the frame that is complete now, if there is one, or with the reason why the datagram is refused.
-    fn take(&mut self, datagram: &[u8], from: SocketAddr, now: Instant, each: &mut dyn FnMut(Result<&[u8], &str>));
+    fn take(&mut self, datagram: &[u8], from: SocketAddr, now: Instant, each: Each<'_>);
 
     /// When [`Self::expire`] has something to do next.
     fn next_expiry(&self) -> Option<Instant> {
