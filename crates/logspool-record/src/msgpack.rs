@@ -1,4 +1,4 @@
-//! The parts of MessagePack that the line writes and reads: entries for a service, and its answers.
+//! The parts of MessagePack that logspool uses: entries for a service, its answers, and Forward as the service reads it.
 //!
 //! Every value is written in its shortest form. The reader takes what others send: it never panics, takes no memory,
 //! and tells bytes that are still to come from bytes that make no sense.
@@ -49,6 +49,16 @@ pub fn push_text(out: &mut Vec<u8>, text: &[u8]) {
     out.extend_from_slice(text);
 }
 
+/// Appends bytes.
+pub fn push_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    match bytes.len() {
+        len @ 0..=0xff => push(out, 0xc4, &[len as u8]),
+        len @ 0x100..=0xffff => push(out, 0xc5, &(len as u16).to_be_bytes()),
+        len => push(out, 0xc6, &(len as u32).to_be_bytes()),
+    }
+    out.extend_from_slice(bytes);
+}
+
 /// Appends the head of an array; its items come next.
 pub fn push_array(out: &mut Vec<u8>, len: usize) {
     match len {
@@ -87,15 +97,15 @@ pub enum Item<'a> {
     Text(&'a [u8]),
     /// Bytes.
     Bytes(&'a [u8]),
-    /// So many items come next.
+    /// Head of an array; this number of items comes next.
     Array(usize),
-    /// So many keys, each with its value, come next.
+    /// Head of a map; this number of keys, each with its value, comes next.
     Map(usize),
     /// An extension: its type and payload.
     Extension(i8, &'a [u8]),
 }
 
-/// Why there is no further item.
+/// Why no item could be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missing {
     /// Bytes are still to come.
@@ -143,10 +153,11 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     ///
-    /// [`Missing`]; the reader is void then.
+    /// [`Missing`]; do not use the reader afterwards.
+    #[inline]
     pub fn item(&mut self) -> Result<Item<'a>, Missing> {
         let [mark] = self.number()?;
-        // Kinds of several sizes lie side by side, smallest first.
+        // The marks of one kind's sizes are consecutive, smallest first.
         let bytes_of_length = |first: u8| 1 << (mark - first);
         Ok(match mark {
             0x00..=0x7f => Item::Int(i128::from(mark)),
@@ -191,7 +202,7 @@ impl<'a> Reader<'a> {
         Ok(Item::Extension(kind as i8, self.take(len)?))
     }
 
-    /// Passes over the next value, with all that is in it.
+    /// Skips the next value with everything inside it.
     ///
     /// # Errors
     ///
@@ -200,7 +211,7 @@ impl<'a> Reader<'a> {
         let mut left = 1_usize;
         while left > 0 {
             left -= 1;
-            // A head may promise more than there are bytes; each item costs one, so this ends.
+            // A head may promise more items than there are bytes; each item takes a byte, so this ends.
             match self.item()? {
                 Item::Array(len) => left = left.saturating_add(len),
                 Item::Map(len) => left = left.saturating_add(len).saturating_add(len),
@@ -253,12 +264,14 @@ mod tests {
             let text = vec![b'x'; len];
             let bytes = written(|out| {
                 push_text(out, &text);
+                push_bytes(out, &text);
                 push_array(out, len);
                 push_map(out, len);
             });
             let mut reader = Reader::new(&bytes);
 
             assert_eq!(Ok(Item::Text(&text)), reader.item());
+            assert_eq!(Ok(Item::Bytes(&text)), reader.item());
             assert_eq!(Ok(Item::Array(len)), reader.item());
             assert_eq!(Ok(Item::Map(len)), reader.item());
             assert!(reader.rest().is_empty());

@@ -1,6 +1,6 @@
-//! The page about the configuration is made from the structs that read it: `docs/reference/service-config.md`.
+//! The page about the configuration is generated from the structs that parse it: `docs/reference/service-config.md`.
 //!
-//! `LOGSPOOL_BLESS=1 cargo test -p logspool-server --test config_reference` writes it anew.
+//! `LOGSPOOL_BLESS=1 cargo test -p logspool-server --test config_reference` writes it again.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -79,7 +79,7 @@ fn page() -> String {
     page
 }
 
-/// The schema of a part of its own, where a property is one.
+/// The schema of a section; `None` if the property is not a section.
 fn resolved<'s>(root: &'s Value, property: &'s Value) -> Option<&'s Value> {
     let choices = property["anyOf"].as_array().map(Vec::as_slice).unwrap_or_default();
     let reference = choices.iter().chain([property]).find_map(|choice| choice["$ref"].as_str())?;
@@ -99,7 +99,7 @@ fn table(page: &mut String, title: &str, part: &Value, root: &Value) {
     }
 }
 
-/// A description in one line.
+/// A description on one line.
 fn line(description: &Value) -> String {
     description.as_str().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
 }

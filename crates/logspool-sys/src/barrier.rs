@@ -1,8 +1,8 @@
-//! A store-load barrier that costs the frequent side nothing: the rare side pays for both.
+//! A store-load barrier that costs the frequent side nothing; the rare side pays for both.
 //!
-//! Two threads that each store a word and then load the other's must not both see the old one (Dekker 1965). With
-//! [`light`] between the two on one side and [`heavy`] on the other, at least one of them sees what the other stored.
-//! `light` only keeps the compiler from reordering; `heavy` makes every running thread of the process pass a full
+//! Two threads each store a word and then load the other's; they must not both load the old one (Dekker 1965). With
+//! [`light`] between store and load on one side and [`heavy`] on the other, at least one thread loads the new word.
+//! `light` only keeps the compiler from reordering. `heavy` makes every running thread of the process pass a full
 //! barrier, by `membarrier(2)` (MEMBARRIER_CMD_PRIVATE_EXPEDITED, Linux 4.14).
 
 /// The frequent side of the barrier, as the models see it.
@@ -16,23 +16,25 @@ pub fn light() {
 /// The rare side of the barrier, as the models see it.
 #[cfg(loom)]
 pub fn heavy() {
-    loom::sync::atomic::fence(loom::sync::atomic::Ordering::SeqCst);
+    if !crate::sync::is_weakened("heavy") {
+        loom::sync::atomic::fence(loom::sync::atomic::Ordering::SeqCst);
+    }
 }
 
-/// The frequent side's.
+/// The barrier of the frequent side: a compiler fence. Pairs with [`heavy`].
 #[cfg(not(loom))]
 #[inline(always)]
 pub fn light() {
+    // Ordering: a compiler fence, which loom does not know; the models see the full fence above in its place.
     std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
 }
 
-/// The rare side's. Async-signal-safe.
+/// The barrier of the rare side. Async-signal-safe.
 #[cfg(not(loom))]
 pub fn heavy() {
-    use std::sync::atomic::{Ordering, fence};
     use std::time::Duration;
 
-    fence(Ordering::SeqCst);
+    crate::crossing::full_fence("heavy");
     // SAFETY: plain system calls without pointers. A forked child registers again.
     let done = unsafe {
         let expedited = || libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
@@ -42,7 +44,7 @@ pub fn heavy() {
     };
     if !done {
         // An old kernel, or a container that forbids the call. A processor empties its store buffer in less than a
-        // microsecond, and a thread that does not run passed a barrier when it was stopped.
+        // microsecond, and a thread that is not running passed a barrier when it was stopped.
         crate::nap::nap(Duration::from_millis(1));
     }
 }

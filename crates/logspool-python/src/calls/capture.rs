@@ -191,17 +191,17 @@ fn send(
     keywords: Option<&Keywords<'_, '_>>,
 ) -> Result<Outcome, Failure> {
     let py = call.py();
-    let (site, frame) = match keywords {
+    let mut pieces = Pieces::new();
+    let site = match keywords {
         Some(keywords) if keywords.walks() => {
             let (site, frame) = site::find_at(py, keywords.stack_level).ok_or(Failure::Stock)?;
-            (site, Some(frame).filter(|_| keywords.stack_info))
+            if keywords.stack_info {
+                keywords.add_stack(py, &mut pieces, &frame)?;
+            }
+            site
         }
-        _ => (site::find(py).ok_or(Failure::Stock)?, None),
+        _ => site::find(py).ok_or(Failure::Stock)?,
     };
-    let mut pieces = Pieces::new();
-    if let (Some(keywords), Some(frame)) = (keywords, &frame) {
-        keywords.add_stack(py, &mut pieces, frame)?;
-    }
     if !site.usable {
         return Err(Failure::Stock);
     }
@@ -244,7 +244,7 @@ fn native_call(logger: Object<'_, '_>, level: Level<'_, '_>, call: Call<'_, '_>)
 #[inline(always)]
 fn level_call(method: Method, number: u16, gate: usize, logger: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
     // A message given by keyword is stock logging's.
-    if !call.positional().is_empty()
+    if call.count() >= 1
         && let Some(levels) = LEVELS.get()
     {
         let level = Level { number, gate, object: levels[gate].bind(call.py()) };

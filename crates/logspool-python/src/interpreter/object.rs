@@ -3,6 +3,7 @@
 //! [`Object`] is a borrowed reference with the proof that the thread is attached: one pointer, no reference count.
 //! [`Owned`] is a counted reference without that proof, for structures of ours and for values that a call makes.
 
+use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -187,11 +188,12 @@ impl WeakReference {
 #[derive(Clone, Copy)]
 pub struct Call<'a, 'py> {
     py: Python<'py>,
-    /// `count` positional values, and one value for each keyword after them.
-    values: &'a [Object<'a, 'py>],
+    /// `count` positional values, and one value for each keyword after them, all live for `'a`.
+    values: *const *mut PyObject,
     count: usize,
     /// The tuple of the keywords' names; null when there are none.
     keywords: *mut PyObject,
+    _borrowed: PhantomData<&'a [Object<'a, 'py>]>,
 }
 
 impl<'a, 'py> Call<'a, 'py> {
@@ -208,21 +210,32 @@ impl<'a, 'py> Call<'a, 'py> {
         count: ffi::Py_ssize_t,
         keywords: *mut PyObject,
     ) -> Self {
-        let count = count as usize;
-        // SAFETY: a tuple, as the caller says.
-        let named = if keywords.is_null() { 0 } else { unsafe { ffi::PyTuple_GET_SIZE(keywords) as usize } };
-        let values = if count + named == 0 {
-            &[][..]
-        } else {
-            // SAFETY: as many live objects, as the caller says; `Object` is a transparent pointer that is not null.
-            unsafe { std::slice::from_raw_parts(arguments.cast::<Object<'a, 'py>>(), count + named) }
-        };
-        Self { py, values, count, keywords }
+        Self { py, values: arguments, count: count as usize, keywords, _borrowed: PhantomData }
     }
 
     /// A call with these positional values and no keywords.
     pub fn positional_only(py: Python<'py>, values: &'a [Object<'a, 'py>]) -> Self {
-        Self { py, values, count: values.len(), keywords: ptr::null_mut() }
+        Self {
+            py,
+            values: values.as_ptr().cast(),
+            count: values.len(),
+            keywords: ptr::null_mut(),
+            _borrowed: PhantomData,
+        }
+    }
+
+    /// The first `count` values.
+    ///
+    /// # Safety
+    ///
+    /// The call has as many.
+    #[inline(always)]
+    unsafe fn first(&self, count: usize) -> &'a [Object<'a, 'py>] {
+        if count == 0 {
+            return &[];
+        }
+        // SAFETY: as many live objects, as the caller says; `Object` is a transparent pointer that is not null.
+        unsafe { std::slice::from_raw_parts(self.values.cast(), count) }
     }
 
     /// The proof that the thread is attached.
@@ -231,22 +244,36 @@ impl<'a, 'py> Call<'a, 'py> {
         self.py
     }
 
+    /// The number of positional values.
+    #[inline(always)]
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
     /// The positional values.
     #[inline(always)]
     pub fn positional(&self) -> &'a [Object<'a, 'py>] {
-        &self.values[..self.count]
+        // SAFETY: `new` was given as many.
+        unsafe { self.first(self.count) }
     }
 
     /// The positional values, then those of the keywords.
-    #[inline(always)]
+    #[inline]
     pub fn values(&self) -> &'a [Object<'a, 'py>] {
-        self.values
+        // SAFETY: null or a tuple, as `new` says, which was given one value for each name.
+        unsafe {
+            let named = if self.keywords.is_null() { 0 } else { ffi::PyTuple_GET_SIZE(self.keywords) as usize };
+            self.first(self.count + named)
+        }
     }
 
     /// The single positional value of a call without keywords.
     #[inline(always)]
     pub fn only(&self) -> Option<Object<'a, 'py>> {
-        if self.has_keywords() || self.count != 1 { None } else { Some(self.values[0]) }
+        match self.positional() {
+            [value] if !self.has_keywords() => Some(*value),
+            _ => None,
+        }
     }
 
     /// Whether the call has keywords.
@@ -267,16 +294,18 @@ impl<'a, 'py> Call<'a, 'py> {
             &[]
         } else {
             // SAFETY: a live tuple, as `new` says.
-            unsafe { tuple_items(Borrowed::from_ptr(self.py, self.keywords)) }.unwrap_or(&[])
+            tuple_items(unsafe { Borrowed::from_ptr(self.py, self.keywords) }).unwrap_or(&[])
         };
-        names.iter().copied().zip(self.values[self.count..].iter().copied())
+        names.iter().copied().zip(self.values()[self.count..].iter().copied())
     }
 
     /// The first positional value, and the call without it; `None` where there is none.
     #[inline(always)]
     pub fn split_first(&self) -> Option<(Object<'a, 'py>, Self)> {
         let (first, _) = self.positional().split_first()?;
-        Some((*first, Self { values: &self.values[1..], count: self.count - 1, ..*self }))
+        // SAFETY: there is one value at least.
+        let values = unsafe { self.values.add(1) };
+        Some((*first, Self { values, count: self.count - 1, ..*self }))
     }
 }
 

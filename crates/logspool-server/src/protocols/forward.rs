@@ -1,10 +1,11 @@
-//! A connection that speaks Fluent Forward: chunks come, acks go when every store has committed.
+//! A connection with Fluent Forward: it receives chunks, and sends an ack when every store has committed the chunk.
 //!
-//! Chunks are read on while earlier ones are being stored, and acks go in the order in which the chunks came. A late ack
-//! is what makes the sender wait. A chunk that is refused (see `stores::watermark`) gets no ack: the connection is closed.
+//! More chunks are read while earlier ones are being stored. Acks are sent in the order of the chunks. Late acks slow
+//! down the sender. A refused chunk (see `stores::watermark`) gets no ack: the connection is closed.
 //!
-//! Room for records is reserved before they are decoded. A message for whose records there is not enough room at once is
-//! handed over in parts, each as soon as it has room, and acknowledged when all of them are committed (`message.rs`).
+//! Room for records is reserved before they are decoded. If there is not enough room for all records of a message, it
+//! is handed over in parts, each as soon as it has room. It is acknowledged when all parts are committed
+//! (`message.rs`).
 
 mod chunks;
 mod message;
@@ -25,14 +26,14 @@ use crate::sources::key::Key;
 use crate::sources::reading::Reader;
 use crate::sources::shared::{End, Shared};
 
-/// Bytes of a message of the handshake.
+/// Maximum size of a handshake message in bytes.
 const PING_BYTES: usize = 64 * 1024;
 
 /// See the file head.
 pub const FORWARD: Protocol = Protocol {
     name: "forward",
     senders: "logspool's own client, Fluentd, Fluent Bit, Docker",
-    // An array of MessagePack.
+    // A MessagePack array.
     begins: &[(0x92, 0x94), (0xDC, 0xDD)],
     tie: None,
     datagrams: None,
@@ -63,7 +64,7 @@ async fn serve(connection: Connection<'_>) -> End {
     let mut chunks = Chunks { streams: Vec::new(), limits };
     let ended =
         chunks.read(&mut input, Reader::new(protocol, peer.clone(), &shared.intake.metrics), shared, &waiting).await;
-    // With the rights to a large frame that a peer has left in the middle: the acks may take long.
+    // Free the room of a large frame that the peer has not finished, because the acks may take long.
     drop(input);
     drop(waiting);
     match (acking.await, ended) {
@@ -110,7 +111,7 @@ impl Chunks {
     }
 }
 
-/// The handshake of a server that asks for a key.
+/// The server side of a handshake with a shared key.
 async fn shake_hands<R, W>(input: &mut Input<R>, write: &mut W, key: &Key) -> Result<(), End>
 where
     R: AsyncRead + Unpin,

@@ -34,10 +34,10 @@ fn framer(limit: usize) -> Box<dyn Framer> {
     Box::new(Values { limit, json: Json::default() })
 }
 
-/// A JSON line; GELF by the keys that it must have.
+/// Reads a JSON line. It is GELF if it has the keys that GELF requires.
 fn read(frame: &[u8], _: DateTime<FixedOffset>) -> Result<Record<'_>, String> {
     let pairs = json_line::object(frame).map_err(|error| error.to_string())?;
-    // As a record it would say nothing, and take a hundred times its bytes.
+    // An empty record has no information, and takes a hundred times its bytes.
     if pairs.is_empty() {
         return Err("the line holds an empty JSON object".to_owned());
     }
@@ -65,7 +65,7 @@ impl Framer for Values {
     }
 }
 
-/// Where a JSON value has been read to.
+/// Progress in a JSON value.
 #[derive(Debug, Default, Clone, Copy)]
 struct Json {
     scanned: usize,
@@ -79,7 +79,7 @@ impl Json {
     fn step(&mut self, bytes: &[u8]) -> Step {
         while let Some(byte) = bytes.get(self.scanned) {
             match (byte, self.in_text) {
-                // Never inside a value, not even in its text: whatever this is, it ends here, and the next has a chance.
+                // Never valid inside a value, not even in text. End the frame here, so that the next one can be read.
                 (0, _) | (b'\n', true) => return self.end(),
                 (_, true) if self.escaped => self.escaped = false,
                 (b'\\', true) => self.escaped = true,

@@ -32,13 +32,13 @@ impl Framer for CountedOctets {
 
 fn octet_counted(bytes: &[u8], limit: usize) -> Result<Step, FrameError> {
     let digits = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    // Nine digits are more than any limit.
+    // Nine digits exceed any limit.
     if digits > 9 {
         return Err(FrameError::TooLong(limit));
     }
     let length = match bytes.get(digits) {
         None => return Ok(Step::Incomplete),
-        // What some senders put behind a message.
+        // Some senders add a line feed after a message.
         Some(b'\n') if digits == 0 => return Ok(Step::Frame { from: 0, to: 0, next: 1 }),
         Some(b' ') if digits > 0 => {
             bytes[..digits].iter().fold(0, |length, digit| length * 10 + usize::from(digit - b'0'))

@@ -15,7 +15,7 @@ use crate::sources::framing::{FrameError, Framer, Step};
 pub const PICKLE: Protocol = Protocol {
     name: "pickle",
     senders: "Python's `SocketHandler` and `DatagramHandler`",
-    // The length of a frame that is not too long begins with a zero.
+    // The length of a frame within the limit begins with a zero byte.
     begins: &[(0, 0)],
     tie: None,
     datagrams: Some(Datagrams { begins: &[(0, 0)], open: || Box::new(WholeDatagrams) }),
@@ -47,7 +47,7 @@ fn pickle(bytes: &[u8], limit: usize) -> Result<Step, FrameError> {
     if length > limit {
         return Err(FrameError::TooLong(limit));
     }
-    // No pickle is empty. A peer that sends zeros would make a record of each four bytes.
+    // A pickle is never empty. A peer that sends zeros would create a record for every four bytes.
     if length == 0 {
         return Err(FrameError::Length);
     }

@@ -66,8 +66,8 @@ impl Framer for Lines {
     }
 }
 
-/// Ends at NUL alone where the first frame did, else also at a LF before the next `<`: a NUL among lines is only a byte
-/// that some program has written.
+/// Finds the end of a syslog message. If the first frame ended with NUL, only NUL ends a frame. Otherwise a LF before
+/// the next `<` also does, and a NUL between lines ends only its own frame.
 fn lines(bytes: &[u8], scanned: &mut usize, first_end: &mut Option<u8>) -> Step {
     let mut at = *scanned;
     while let Some(ahead) = memchr::memchr2(0, b'\n', &bytes[at..]) {

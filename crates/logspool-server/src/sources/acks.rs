@@ -21,7 +21,8 @@ pub struct Waiting {
     pub outcome: oneshot::Receiver<Outcome>,
 }
 
-/// Sends acks in the order of the chunks, each when its chunk is committed. A peer that takes none is not waited for.
+/// Sends acks in the order of the chunks, each when its chunk is committed. Ends when the peer does not read them in
+/// time.
 pub async fn acknowledge<W: AsyncWrite + Unpin>(
     mut waiting: mpsc::Receiver<Waiting>,
     mut to: W,
@@ -40,7 +41,7 @@ pub async fn acknowledge<W: AsyncWrite + Unpin>(
         });
         written.await.map_err(|_| End::Deaf)??;
     }
-    // The sender may have more to say, but nobody reads it any more.
+    // The sender may still send, but its data is no longer read.
     drop(timeout(most, to.shutdown()).await);
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! Datagrams: each is a record of its own. A sender cannot be made to wait, so what finds no room is dropped and counted.
+//! Receives datagrams; each is a record of its own. There is no backpressure for senders, so datagrams that find no
+//! room are dropped and counted.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -16,32 +17,32 @@ use crate::protocol::{Protocol, Unpack};
 use crate::protocols;
 use crate::stop::{ended, sleep_until};
 
-/// Bytes that the kernel keeps for the socket while the service is busy; it may allow less (net.core.rmem_max).
+/// Bytes that the kernel buffers for the socket while the service is busy; it may allow less (net.core.rmem_max).
 const KERNEL_BYTES: usize = 8 << 20;
 
-/// The longest datagram.
+/// Maximum size of a datagram in bytes.
 const DATAGRAM_BYTES: usize = 64 * 1024;
 
-/// Datagrams read before what they held is handed over.
+/// Datagrams read before their records are handed over.
 const BURST_DATAGRAMS: usize = 256;
 
-/// All senders of datagrams share as one: the address of a datagram can be forged.
+/// All senders of datagrams share as one origin, because the address of a datagram can be forged.
 const SENDERS: Origin = Origin::V4(Ipv4Addr::UNSPECIFIED);
 
 /// An open socket for datagrams.
 #[derive(Debug)]
 pub struct Datagrams {
-    /// As it was asked for, with the port that was given where 0 was asked.
+    /// The configured address, with the actual port if port 0 was configured.
     pub address: Listen,
     socket: UdpSocket,
 }
 
 impl Datagrams {
-    /// Opens it.
+    /// Opens the socket.
     ///
     /// # Errors
     ///
-    /// What was tried and why it cannot be.
+    /// The address and the reason of the failure.
     pub fn open(address: &Listen, at: SocketAddr) -> Result<Self, String> {
         let socket = bind(at).map_err(|error| format!("cannot listen at {address}: {error}"))?;
         let at = socket.local_addr().map_err(|error| format!("cannot listen at {address}: {error}"))?;
@@ -55,7 +56,7 @@ impl Datagrams {
         loop {
             tokio::select! {
                 ready = self.socket.readable() => if ready.is_err() { break },
-                // Parts of messages whose others have not come are given up then.
+                // Drop chunked messages that have expired.
                 () = sleep_until(readers.next_expiry().map(Into::into)) => {}
                 () = ended(&mut stop) => break,
             }
@@ -63,13 +64,13 @@ impl Datagrams {
         }
         let end = stop.borrow().map(tokio::time::Instant::into_std);
         let is_in_time = || end.is_some_and(|end| Instant::now() < end);
-        // What the kernel still holds; some may go on to send.
+        // Datagrams that the kernel still holds; senders may send more meanwhile.
         while readers.read_burst(&self.socket, self.address.protocol) > 0 && is_in_time() {}
         readers.end();
     }
 }
 
-/// A reader for each protocol that has come.
+/// A reader for each protocol received until now.
 struct Readers<'a> {
     shared: &'a Shared,
     all: Vec<OfProtocol<'a>>,
@@ -100,7 +101,7 @@ impl<'a> Readers<'a> {
         self.count_dropped();
     }
 
-    /// Reads what has come, and hands it over; returns how many datagrams.
+    /// Reads the datagrams that have arrived, and hands over their records. Returns the number of datagrams.
     fn read_burst(&mut self, socket: &UdpSocket, protocol: Option<&'static Protocol>) -> usize {
         for OfProtocol { reader, .. } in &mut self.all {
             reader.arrive();
@@ -149,7 +150,7 @@ impl<'a> Readers<'a> {
 
 fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
     let socket = socket2::Socket::new(socket2::Domain::for_address(address), socket2::Type::DGRAM, None)?;
-    // As much as the kernel allows.
+    // The kernel may allow less.
     drop(socket.set_recv_buffer_size(KERNEL_BYTES));
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;

@@ -5,16 +5,16 @@
 
 use std::fmt;
 
-/// Why a stream cannot be read on.
+/// Reason why a stream cannot be read any further.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FrameError {
     /// A frame is longer than the limit, in bytes.
     TooLong(usize),
     /// No protocol begins with this byte.
     Unknown(u8),
-    /// The peer speaks TLS where none is expected.
+    /// The peer speaks TLS to a listener without TLS.
     Tls,
-    /// A length that is not a number from 1.
+    /// A length is not a positive number.
     Length,
     /// It is no message of the protocol with this name.
     Malformed(&'static str),
@@ -35,7 +35,7 @@ impl fmt::Display for FrameError {
 impl std::error::Error for FrameError {}
 
 impl FrameError {
-    /// Its kind, for metrics.
+    /// The kind of the error, for metrics.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::TooLong(_) => "too_long",
@@ -47,23 +47,23 @@ impl FrameError {
     }
 }
 
-/// What stands at the beginning of the bytes that came.
+/// The first frame in the received bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// A frame from `from` to `to`; the next one begins at `next`. An empty one is none: nothing to decode.
+    /// A frame at `from..to`; the next frame begins at `next`. An empty range has nothing to decode.
     Frame {
-        /// Its first byte.
+        /// Position of its first byte.
         from: usize,
-        /// The byte behind it.
+        /// Position after its last byte.
         to: usize,
-        /// The first byte of the next.
+        /// Position of the next frame.
         next: usize,
     },
-    /// More has to come.
+    /// The frame is not complete yet.
     Incomplete,
 }
 
-/// What has ended.
+/// The end that [`Framer::rest`] is asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
     /// The peer has been silent for a moment.
@@ -86,7 +86,7 @@ pub trait Framer: Send {
         false
     }
 
-    /// What the bytes hold when nothing follows for a while, or ever: `None` where a frame is still open.
+    /// The frame in the bytes when nothing follows for a while, or ever. `None`: the frame is incomplete.
     fn rest(&mut self, _bytes: &[u8], _ended: Ended) -> Option<Step> {
         None
     }

@@ -2,7 +2,7 @@
 
 use crate::config::SharedKey;
 
-/// The key that senders have to know.
+/// The key that senders need.
 #[derive(Clone)]
 pub struct Key {
     /// How the service calls itself.
@@ -18,11 +18,11 @@ impl std::fmt::Debug for Key {
 }
 
 impl Key {
-    /// Reads the file.
+    /// Reads the key file.
     ///
     /// # Errors
     ///
-    /// Which, and why.
+    /// The file and the reason of the failure.
     pub fn read(config: &SharedKey) -> Result<Self, String> {
         let path = config.key_file.display();
         let text = std::fs::read_to_string(&config.key_file)

@@ -1,4 +1,4 @@
-//! Where bytes come in: listeners, connections, datagrams. Frames go to the decoders, records to the intake.
+//! Sources: listeners, connections and datagrams. They pass frames to the decoders and records to the intake.
 
 pub mod acks;
 pub mod admission;

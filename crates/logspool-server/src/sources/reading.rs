@@ -1,9 +1,10 @@
-//! A frame to a record in a batch.
+//! Turns frames into records of a batch.
 //!
-//! A frame that its decoder cannot read becomes a record itself, which says why and holds the beginning of the frame: it
-//! is counted, found by a query for the logger `logspool.undecoded`, and the connection goes on. Tiny frames that cannot
-//! be read and follow one another become one such record with their number where they are the same, or many: as records
-//! of their own they would take a hundred times the bytes that were sent.
+//! A frame that its decoder cannot read becomes a record with the reason and the start of the frame. It is counted, can
+//! be found by a query for the logger `logspool.undecoded`, and the connection continues.
+//!
+//! Tiny unreadable frames in a row become a single such record with their number if they are equal, or if there are
+//! many. As separate records they would take a hundred times the bytes that were sent.
 
 use std::borrow::Cow;
 
@@ -17,16 +18,16 @@ use crate::protocol::{Frames, Protocol, Space};
 use crate::record::Record;
 use crate::value::Value;
 
-/// The logger of records about frames that could not be read.
+/// The logger of records about unreadable frames.
 pub const UNDECODED: &str = "logspool.undecoded";
 
-/// Bytes of JSON that the beginning of a frame which could not be read takes in its record.
+/// Maximum size of the start of an unreadable frame in its record, in bytes of JSON.
 const KEPT_BYTES: usize = 4096;
 
-/// Frames shorter than this are tiny. Chosen: a line of text that was sent to the wrong port is longer, and is kept.
+/// Shorter frames are tiny. Chosen: a line of text that was sent to the wrong port is longer, and gets its own record.
 const TINY_BYTES: usize = 32;
 
-/// Tiny frames in a row that get records of their own while they differ. Chosen: enough to see what a peer sends.
+/// Number of different tiny frames in a row that get their own records. Chosen: enough to see what a peer sends.
 const SHOWN: usize = 8;
 
 /// Reads the frames of one peer into batches.
@@ -39,17 +40,17 @@ pub struct Reader<'a> {
     frames: Count,
     arrived: DateTime<FixedOffset>,
     batch: Batch,
-    /// The frame that could not be read last, while more of its run may follow.
+    /// The last unreadable frame, while tiny frames directly after it may be counted with it.
     run: Option<Rejected>,
-    /// Frames that could not be read since the last [`Self::take`].
+    /// Number of unreadable frames since the last [`Self::take`].
     rejected: usize,
-    /// Records about them.
+    /// Number of records about them.
     undecoded: usize,
-    /// Of these, those without another record between them.
+    /// Number of these records without another record between them.
     in_a_row: usize,
 }
 
-/// A frame that could not be read, and the number of tiny ones directly after it.
+/// An unreadable frame, and the number of tiny ones directly after it.
 #[derive(Debug)]
 struct Rejected {
     why: String,
@@ -59,7 +60,7 @@ struct Rejected {
 }
 
 impl<'a> Reader<'a> {
-    /// For a peer that speaks this.
+    /// Creates a reader for the frames of one peer.
     pub fn new(protocol: &'static Protocol, peer: Peer, metrics: &'a Metrics) -> Self {
         let frames = metrics.frames(protocol.name);
         let arrived = Local::now().fixed_offset();
@@ -79,12 +80,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whose frames these are.
+    /// The origin of the frames.
     pub fn origin(&self) -> Origin {
         self.peer.origin()
     }
 
-    /// What is read from here on comes from another peer.
+    /// Sets the peer that the next frames come from.
     pub fn come_from(&mut self, peer: Peer) {
         if self.peer != peer {
             self.end_run();
@@ -93,12 +94,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Something has come: what is read from here on arrived now.
+    /// Sets the time of arrival of the next frames to now.
     pub fn arrive(&mut self) {
         self.arrived = Local::now().fixed_offset();
     }
 
-    /// Reads a frame. White space between frames is none.
+    /// Reads a frame. White space between frames is ignored.
     pub fn read(&mut self, frame: &[u8]) {
         // A conversation reads its records itself.
         if let Some(frames) = self.protocol.frames() {
@@ -123,7 +124,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Takes a record.
+    /// Adds a record.
     pub fn push(&mut self, record: &Record<'_>) {
         self.end_run();
         self.in_a_row = 0;
@@ -135,18 +136,18 @@ impl<'a> Reader<'a> {
         self.batch.push(record, Arrival { time_ns, host: &self.host });
     }
 
-    /// Counts frames that the source reads itself.
+    /// Counts a frame that the source reads itself.
     pub fn count_frame(&self) {
         self.frames.add(1);
     }
 
-    /// Records what could not be read, with the reason.
+    /// Adds a record about an unreadable frame, with the reason.
     pub fn reject(&mut self, frame: &[u8], why: &str) {
         self.reject_frame(frame, why.to_owned());
         self.end_run();
     }
 
-    /// The same, where tiny frames that follow may be counted with this one.
+    /// As [`Self::reject`], but tiny frames after this one may be counted with it.
     fn reject_frame(&mut self, frame: &[u8], why: String) {
         self.rejected += 1;
         match &mut self.run {
@@ -185,17 +186,17 @@ impl<'a> Reader<'a> {
         self.in_a_row += 1;
     }
 
-    /// Bytes of memory that the records so far use.
+    /// Bytes of memory used by the records read until now.
     pub fn used_bytes(&self) -> usize {
         self.batch.used_bytes()
     }
 
-    /// Values that were read so far: records, and frames that could not be read.
+    /// Number of values read until now: records and unreadable frames.
     pub fn values(&self) -> usize {
         self.batch.len() - self.undecoded + self.rejected
     }
 
-    /// Takes the records so far.
+    /// Takes the records read until now.
     pub fn take(&mut self) -> Batch {
         self.end_run();
         (self.rejected, self.undecoded) = (0, 0);
@@ -204,19 +205,19 @@ impl<'a> Reader<'a> {
         batch
     }
 
-    /// Drops the records so far; returns how many there were.
+    /// Drops the records read until now, and returns their number.
     pub fn discard(&mut self) -> usize {
         self.take().len()
     }
 
-    /// How many frames could not be read, and how many records say so.
+    /// Numbers of unreadable frames and of records about them.
     pub fn rejected(&mut self) -> (usize, usize) {
         self.end_run();
         (self.rejected, self.undecoded)
     }
 }
 
-/// The beginning of a frame, as much as is kept. A control character takes six bytes of JSON.
+/// The start of a frame that fits into [`KEPT_BYTES`]. A control character takes six bytes of JSON.
 fn beginning(frame: &[u8]) -> &[u8] {
     let mut left = KEPT_BYTES;
     let fits = |byte: &&u8| {

@@ -1,7 +1,7 @@
-//! One connection: what it speaks is told by its first byte, then frames are read until it ends.
+//! Serves one connection: its first byte decides the protocol, then frames are read until it ends.
 //!
-//! A connection that is not read makes its sender wait: that happens whenever the stores are behind (`intake`). Memory
-//! of a connection that is silent is one small buffer.
+//! When the stores are slow (`intake`) the service stops reading, so that the sender has to wait. A silent connection
+//! needs only a small buffer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,17 +22,17 @@ use crate::protocols::{self, Rest};
 use crate::stop::ended;
 use crate::warnings;
 
-/// How long the frames of a connection are decoded until another one has its turn. Chosen: a read from a usual sender is
+/// How long frames of a connection are decoded before another one gets its turn. Chosen: a read from a usual sender is
 /// decoded in a tenth of it.
 const TURN_TIME: Duration = Duration::from_millis(1);
 
-/// Frames between two looks at the clock.
+/// Frames between two checks of the clock.
 const LOOK_EACH: usize = 32;
 
-/// Silence that ends a line of syslog whose sender does not tell otherwise.
+/// Silence that ends a syslog line, if the sender does not end lines with NUL.
 const BURST: Duration = Duration::from_millis(50);
 
-/// Serves a connection to its end, and holds its slot for as long.
+/// Serves a connection to its end, and holds its slot until then.
 pub async fn serve<S>(stream: S, peer: Peer, protocol: Option<&'static Protocol>, mut slot: Slot, shared: Arc<Shared>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -107,7 +107,7 @@ where
     }
 }
 
-/// Reads frames of one record each.
+/// Reads frames that hold one record each.
 async fn frames<R: AsyncRead + Unpin>(
     mut input: Input<R>,
     protocol: &'static Protocol,
@@ -130,7 +130,7 @@ async fn frames<R: AsyncRead + Unpin>(
             Ok(More::Came) => continue,
             Ok(More::Silence) => (Ended::Burst, Ok(())),
             Ok(More::Ended) => (Ended::Stream, Ok(())),
-            // What has come is kept as well: many close TLS without a word, with their last line before it.
+            // Keep the received bytes: many clients close TLS without a close_notify after their last line.
             Err(end) => (Ended::Stream, Err(end)),
         };
         let rest = framer.rest(&input.buffer, ended);
@@ -154,17 +154,16 @@ async fn frames<R: AsyncRead + Unpin>(
     }
 }
 
-/// How much of the bytes that had come was taken.
+/// Amount of the received bytes that was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Taken {
     /// All complete frames.
     All,
-    /// As many frames as there was room and time for; others may follow.
+    /// As many frames as there was room and time for. More may be left.
     Some,
 }
 
-/// Decodes the frames that have come, as far as the room that is reserved for them and their turn last, and hands them
-/// over.
+/// Decodes the received frames and hands over their records, until the reserved room is full or the turn ends.
 async fn take_frames<R>(
     input: &mut Input<R>,
     framer: &mut dyn Framer,
@@ -193,7 +192,7 @@ async fn take_frames<R>(
                 break Err(error);
             }
         }
-        // A buffer that grows doubles, so it has up to twice the bytes in use.
+        // A growing buffer doubles, so it may take twice the bytes in use.
         frames += 1;
         let is_over = frames % LOOK_EACH == 0 && began.elapsed() > TURN_TIME;
         if is_over || !room.holds(2 * reader.used_bytes()) {

@@ -8,64 +8,67 @@ use crate::delivery::{Delivery, Outcome};
 use crate::query::Query;
 use crate::record::Record;
 
-/// Takes records. A store has one writer, on a thread of its own, so all that is written to it is in one order.
+/// Takes records. A store has one writer thread, so everything written to it is in one order.
 pub trait Store: Send {
-    /// Its name in messages and metrics.
+    /// The store's name in messages and metrics.
     fn name(&self) -> &str;
 
-    /// Writes the batches in one transaction, and returns when all of them are durable: one outcome for each.
+    /// Writes the batches in one transaction and returns when all of them are durable. There is one outcome for each
+    /// batch.
     ///
     /// Chunks follow the rules of [`super::watermark::judge`]; the watermark moves in the same transaction. A record that the
     /// store cannot take goes to its quarantine, with the reason, in the same transaction.
     ///
     /// # Errors
     ///
-    /// Nothing of it is stored, or it cannot be told whether it is: the same batches may be written again.
+    /// Nothing was stored, or the outcome of the commit is unknown. In both cases the same batches may be written
+    /// again.
     fn write(&mut self, deliveries: &[Arc<Delivery>]) -> Result<Written, StoreError>;
 
-    /// Does what is due besides: a new day's file, old records removed. Called about once a second: when idle, and also
-    /// while writing fails.
+    /// Does maintenance that is due: a new day's file, removal of old records. Called about once a second when idle,
+    /// and also while writing fails.
     ///
     /// # Errors
     ///
-    /// As for [`Store::write`]; it is tried again.
+    /// As for [`Store::write`]; the caller tries again.
     fn maintain(&mut self) -> Result<(), StoreError>;
 
-    /// Asks whether it still answers: about once a second while nothing is written. `None`: it cannot be told cheaply,
-    /// or not now.
+    /// Checks that the store still answers. Called about once a second while nothing is written. `None`: the store
+    /// cannot check cheaply, or not now.
     fn check(&mut self) -> Option<Result<(), StoreError>> {
         None
     }
 
-    /// What is wrong with records that are stored, while others can be written and read: each with its mend.
+    /// Problems with stored records that do not stop reads and writes of other records. Each text says how to repair
+    /// it.
     fn problems(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Puts away all that is open.
+    /// Closes all files and connections.
     ///
     /// # Errors
     ///
-    /// What is written is safe even so.
+    /// Closing failed. Written records are safe all the same.
     fn close(self: Box<Self>) -> Result<(), StoreError>;
 }
 
-/// What one transaction did.
+/// The result of one transaction.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Written {
-    /// What became of each batch.
+    /// The outcome of each batch.
     pub outcomes: Vec<Outcome>,
     /// Records stored.
     pub stored: u64,
-    /// Records that were known already.
+    /// Records that were stored before and are skipped.
     pub repeated: u64,
-    /// Records that are missing in streams.
+    /// Records missing in streams.
     pub missing: u64,
     /// Records in quarantine.
     pub quarantined: u64,
 }
 
-/// Answers queries, from any thread, beside the writer.
+/// Answers queries on any thread, concurrently with the writer.
 pub trait Answers: Send + Sync {
     /// Begins an answer. It ends with an error soon after `cancel` is set.
     ///
@@ -74,12 +77,12 @@ pub trait Answers: Send + Sync {
     /// The store cannot be read.
     fn ask(&self, query: &Query, cancel: &Cancel) -> Result<Box<dyn Answer>, StoreError>;
 
-    /// How many questions it may be asked at once, where there are so many query threads.
+    /// Number of queries that the store takes at once, given `threads` query threads.
     fn at_once(&self, threads: usize) -> usize {
         threads
     }
 
-    /// Calls `each` with each row of the answer, until there are no more or it says [`Next::Enough`].
+    /// Calls `each` with each row of the answer until there are no more rows or `each` returns [`Next::Enough`].
     ///
     /// # Errors
     ///
@@ -91,25 +94,25 @@ pub trait Answers: Send + Sync {
     }
 }
 
-/// An answer that has begun. It can pause, on any thread, and goes on where it stopped: all its rows are of the moment
-/// at which the store was first read for it, in one order, and none comes twice.
+/// An answer that has begun. It can pause, and resume on any thread where it stopped. All its rows are from one
+/// snapshot, taken when the answer first reads the store, in one order and each once.
 ///
-/// While it exists the store keeps what is old for it, so it has to end in limited time.
+/// While the answer exists the store keeps old data for it, so the answer has to end in limited time.
 pub trait Answer: Send {
-    /// Calls `each` with each further row, until there are no more or it says something else than [`Next::More`].
+    /// Calls `each` with each further row until there are no more rows or `each` returns anything but [`Next::More`].
     ///
     /// # Errors
     ///
-    /// The store cannot be read, the answer took too long, or it was cancelled. It cannot go on then.
+    /// The store cannot be read, the answer took too long, or it was cancelled. The answer cannot be resumed then.
     fn go_on(&mut self, each: &mut dyn FnMut(Found<'_>) -> Next) -> Result<Progress, StoreError>;
 }
 
-/// How far an answer has come.
+/// Progress of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// There are no more rows, or no more were wanted.
+    /// There are no more rows, or the reader wants no more.
     Ended,
-    /// It goes on with the next call.
+    /// The next call resumes the answer.
     Paused,
 }
 
@@ -119,35 +122,35 @@ pub enum Progress {
 pub enum Found<'a> {
     /// A record.
     Record(Record<'a>),
-    /// How many records have this value in the field; `None`: those without it.
+    /// Number of records with this value in the field; `None`: records without the field.
     Count(Option<&'a str>, u64),
-    /// How many records fall into the interval that begins then, in nanoseconds since 1970.
+    /// Number of records in the interval that begins at this time, in nanoseconds since 1970.
     Interval(i64, u64),
 }
 
-/// Whether an answer goes on.
+/// Whether the reader of an answer wants more rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// More, please.
+    /// Send more rows.
     More,
-    /// Enough.
+    /// The reader needs no more rows.
     Enough,
-    /// No more now: the reader has to catch up.
+    /// Pause: the reader has to catch up.
     Pause,
 }
 
-/// Why an answer ends that its client did not read in time: the store keeps what is old as long as it goes on.
+/// Error of an answer whose client reads too slowly. The store keeps old data while an answer runs, so it has to end.
 pub const UNREAD: &str = "the answer was not read in time; ask for less time, or fewer records";
 
-/// Why an answer ends that nobody waits for.
+/// Error of an answer that was cancelled.
 pub const CANCELLED: &str = "the query was cancelled";
 
-/// Why a store could not do what was asked.
+/// Reason why a request to a store failed.
 #[derive(Debug)]
 pub enum StoreError {
     /// It may work later: a full disk, a server that is away.
     Retry(String),
-    /// It will not: the store is of another kind or version.
+    /// It will not work later: the store is of another kind or version.
     Fatal(String),
 }
 

@@ -1,11 +1,11 @@
-//! Who may send: the handshake of Forward v1 with a shared key, and with a name and password.
+//! The handshake of Forward v1, which authenticates a client by a shared key, and by user name and password.
 //!
-//! The server speaks first (HELO), the client proves that it knows the key (PING), the server proves the same (PONG).
-//! The random bytes come from the caller, new ones for each connection: what is proved holds for these alone.
+//! The server begins (HELO), the client proves that it knows the key (PING), and the server proves the same (PONG). The
+//! caller supplies new random bytes for each connection, so a proof is valid for one connection only.
 
 use std::fmt;
 
-use rmp::encode;
+use logspool_record::msgpack;
 use sha2::{Digest, Sha512};
 use subtle::{Choice, ConstantTimeEq};
 
@@ -13,48 +13,48 @@ use super::msgpack::{Reader, Token};
 use super::problem::{ForwardError, Problem};
 use crate::decoders::words;
 
-/// Random bytes that a server sends, and a client answers to.
+/// Random bytes of the server, which the client's proof includes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Challenge {
     /// For the shared key.
     pub nonce: Vec<u8>,
-    /// For the password; empty where the server wants none.
+    /// For the password; empty if the server does not ask for one.
     pub auth: Vec<u8>,
 }
 
-/// The service's half.
+/// The server's side.
 #[derive(Clone, Copy)]
 pub struct Server<'a> {
-    /// How it calls itself.
+    /// Host name sent to clients.
     pub hostname: &'a str,
-    /// What both sides know.
+    /// The shared key.
     pub shared_key: &'a str,
-    /// Names and passwords; where there are none, the key is enough.
+    /// Users and passwords. If empty, the key is sufficient.
     pub users: &'a [(String, String)],
 }
 
-/// What a PING comes to.
+/// The server's decision about a PING.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// The client may send. The bytes are the PONG that it waits for.
+    /// The client may send records. The bytes are the PONG for it.
     Welcome(Vec<u8>),
-    /// It may not, and the connection is to be closed behind this PONG.
+    /// The client is refused. Close the connection after sending this PONG.
     Refused(Vec<u8>),
 }
 
 impl Server<'_> {
-    /// The first word of a connection. `random` is 16 bytes for the key and 16 for the password.
+    /// The challenge for a new connection. `random` has 16 bytes for the key and 16 for the password.
     pub fn challenge(&self, random: [u8; 32]) -> Challenge {
         let (nonce, auth) = random.split_at(16);
         let auth = if self.users.is_empty() { &[] } else { auth };
         Challenge { nonce: nonce.to_vec(), auth: auth.to_vec() }
     }
 
-    /// Checks a PING, and says what to send back.
+    /// Checks a PING and returns the answer.
     ///
     /// # Errors
     ///
-    /// It is no PING.
+    /// The bytes are not a PING.
     pub fn answer(&self, challenge: &Challenge, ping: &[u8]) -> Result<Answer, ForwardError> {
         let ping = Ping::read(ping)?;
         let digest = key_digest(ping.salt, ping.hostname, &challenge.nonce, self.shared_key);
@@ -68,7 +68,8 @@ impl Server<'_> {
         Ok(Answer::Welcome(self.pong(Ok(()), &proof)))
     }
 
-    /// Whether one of the users has sent that PING. Each is looked at, so that the time does not tell which.
+    /// True if the PING has the name and password of a known user. All users are compared, so that the time taken does
+    /// not reveal which one matched.
     fn knows(&self, auth: &[u8], ping: &Ping<'_>) -> Choice {
         self.users.iter().fold(Choice::from(0), |found, (name, password)| {
             let digest = password_digest(auth, name, password);
@@ -77,41 +78,43 @@ impl Server<'_> {
     }
 
     fn pong(&self, result: Result<(), &str>, proof: &str) -> Vec<u8> {
-        let mut to = vec![0x95];
-        text(&mut to, "PONG");
-        to.push(if result.is_ok() { 0xC3 } else { 0xC2 });
-        text(&mut to, result.err().unwrap_or_default());
-        text(&mut to, if result.is_ok() { self.hostname } else { "" });
-        text(&mut to, proof);
+        let mut to = Vec::new();
+        msgpack::push_array(&mut to, 5);
+        msgpack::push_text(&mut to, b"PONG");
+        msgpack::push_bool(&mut to, result.is_ok());
+        msgpack::push_text(&mut to, result.err().unwrap_or_default().as_bytes());
+        msgpack::push_text(&mut to, if result.is_ok() { self.hostname } else { "" }.as_bytes());
+        msgpack::push_text(&mut to, proof.as_bytes());
         to
     }
 }
 
 impl Challenge {
-    /// The HELO that says it.
+    /// Encodes the challenge as HELO.
     pub fn helo(&self) -> Vec<u8> {
-        let mut to = vec![0x92];
-        text(&mut to, "HELO");
-        to.push(0x83);
-        text(&mut to, "nonce");
-        bytes(&mut to, &self.nonce);
-        text(&mut to, "auth");
-        // Where nothing is wanted, Fluentd sends an empty text.
+        let mut to = Vec::new();
+        msgpack::push_array(&mut to, 2);
+        msgpack::push_text(&mut to, b"HELO");
+        msgpack::push_map(&mut to, 3);
+        msgpack::push_text(&mut to, b"nonce");
+        msgpack::push_bytes(&mut to, &self.nonce);
+        msgpack::push_text(&mut to, b"auth");
+        // Fluentd sends an empty text if it does not ask for a password.
         if self.auth.is_empty() {
-            text(&mut to, "")
+            msgpack::push_text(&mut to, b"")
         } else {
-            bytes(&mut to, &self.auth)
+            msgpack::push_bytes(&mut to, &self.auth)
         }
-        text(&mut to, "keepalive");
-        to.push(0xC3);
+        msgpack::push_text(&mut to, b"keepalive");
+        msgpack::push_bool(&mut to, true);
         to
     }
 
-    /// Reads a HELO.
+    /// Parses a HELO.
     ///
     /// # Errors
     ///
-    /// It is none.
+    /// The bytes are not a HELO.
     pub fn read(helo: &[u8]) -> Result<Self, ForwardError> {
         let mut reader = Reader::new(helo);
         let result = Self::parts(&mut reader);
@@ -135,7 +138,7 @@ impl Challenge {
     }
 }
 
-/// What a client says of itself.
+/// The content of a PING.
 struct Ping<'a> {
     hostname: &'a [u8],
     salt: &'a [u8],
@@ -163,23 +166,23 @@ impl<'a> Ping<'a> {
     }
 }
 
-/// The half of a client.
+/// The client's side.
 #[derive(Clone, Copy)]
 pub struct Client<'a> {
-    /// How it calls itself.
+    /// Host name sent to clients.
     pub hostname: &'a str,
-    /// What both sides know.
+    /// The shared key.
     pub shared_key: &'a str,
-    /// Name and password; empty where the server wants none.
+    /// Name and password; empty if the server does not ask for them.
     pub user: (&'a str, &'a str),
 }
 
-/// Why a client must not send.
+/// Reason why the client must not send.
 #[derive(Debug)]
 pub enum PongError {
-    /// The server's answer is no PONG.
+    /// The server's answer is not a PONG.
     Forward(ForwardError),
-    /// The server does not want it, and says why.
+    /// The server refuses the client, for this reason.
     Refused(String),
     /// The server does not know the shared key.
     Stranger,
@@ -198,25 +201,27 @@ impl fmt::Display for PongError {
 impl std::error::Error for PongError {}
 
 impl Client<'_> {
-    /// The PING that answers a HELO. `salt` is random.
+    /// The PING for a HELO. `salt` has random bytes.
     pub fn ping(&self, challenge: &Challenge, salt: &[u8]) -> Vec<u8> {
         let (name, password) = if challenge.auth.is_empty() { ("", "") } else { self.user };
-        let mut to = vec![0x96];
-        text(&mut to, "PING");
-        text(&mut to, self.hostname);
-        bytes(&mut to, salt);
-        text(&mut to, &key_digest(salt, self.hostname.as_bytes(), &challenge.nonce, self.shared_key));
-        text(&mut to, name);
+        let mut to = Vec::new();
+        msgpack::push_array(&mut to, 6);
+        msgpack::push_text(&mut to, b"PING");
+        msgpack::push_text(&mut to, self.hostname.as_bytes());
+        msgpack::push_bytes(&mut to, salt);
+        let digest = key_digest(salt, self.hostname.as_bytes(), &challenge.nonce, self.shared_key);
+        msgpack::push_text(&mut to, digest.as_bytes());
+        msgpack::push_text(&mut to, name.as_bytes());
         let digest = if name.is_empty() { String::new() } else { password_digest(&challenge.auth, name, password) };
-        text(&mut to, &digest);
+        msgpack::push_text(&mut to, digest.as_bytes());
         to
     }
 
-    /// Checks the PONG that answers it.
+    /// Checks the PONG for this PING.
     ///
     /// # Errors
     ///
-    /// The server does not want the client, or does not know the key.
+    /// The server refuses the client, or does not know the key.
     pub fn check(&self, challenge: &Challenge, salt: &[u8], pong: &[u8]) -> Result<(), PongError> {
         let mut reader = Reader::new(pong);
         let pong = Pong::parts(&mut reader).map_err(|problem| PongError::Forward(problem.at(reader.at())))?;
@@ -228,7 +233,7 @@ impl Client<'_> {
     }
 }
 
-/// What a server says at the end.
+/// The content of a PONG.
 struct Pong<'a> {
     is_welcome: bool,
     reason: &'a [u8],
@@ -244,7 +249,7 @@ impl<'a> Pong<'a> {
     }
 }
 
-/// Reads the list and the word that a part of the handshake begins with.
+/// Reads the start of a message: a list with at least `values` values, the first of which is `word`.
 fn begin(reader: &mut Reader<'_>, word: &'static str, values: u32) -> Result<(), Problem> {
     match (reader.token()?, reader.token()?) {
         (Token::List(count), Token::Text(text)) if count >= values && text == word.as_bytes() => Ok(()),
@@ -259,12 +264,12 @@ fn text_of<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], Problem> {
     }
 }
 
-/// Forward v1: SHA-512 of salt, hostname, nonce and shared key, in hex.
+/// As Forward v1 specifies: SHA-512 of salt, hostname, nonce and shared key, in hex.
 fn key_digest(salt: &[u8], hostname: &[u8], nonce: &[u8], shared_key: &str) -> String {
     digest([salt, hostname, nonce, shared_key.as_bytes()])
 }
 
-/// Forward v1: SHA-512 of the server's salt, name and password, in hex.
+/// As Forward v1 specifies: SHA-512 of the server's salt, name and password, in hex.
 fn password_digest(auth: &[u8], name: &str, password: &str) -> String {
     digest([auth, name.as_bytes(), password.as_bytes(), b""])
 }
@@ -273,12 +278,4 @@ fn digest(parts: [&[u8]; 4]) -> String {
     let mut hash = Sha512::new();
     parts.iter().for_each(|part| hash.update(part));
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn text(to: &mut Vec<u8>, text: &str) {
-    encode::write_str(to, text).expect("a Vec takes every byte");
-}
-
-fn bytes(to: &mut Vec<u8>, bytes: &[u8]) {
-    encode::write_bin(to, bytes).expect("a Vec takes every byte");
 }
