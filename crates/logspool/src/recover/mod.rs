@@ -58,13 +58,13 @@ mod want;
 mod work;
 
 pub use adopt::{adopt, check as check_adoption};
-pub use adopter::{Adopter, Taken};
+pub use adopter::{AdoptedRecords, Adopter};
 pub use damage::Damage;
 pub use orphan::{Condition, MAX_ORPHAN_BYTES, Orphan, Retention, scan};
-pub use pending::{Pending, Place};
-pub use relatives::{Deliver, Found, deliver_relatives};
+pub use pending::{PendingPlace, PendingRecords};
+pub use relatives::{Deliver, FoundRelatives, deliver_relatives};
 pub use report::{Delivered, Kept, Reason, Removed, Report};
 pub(crate) use run::recover_in;
 pub use run::{recover, recover_as};
 pub use spools::{holds_spools, recover_spools};
-pub use want::{Options, Undeliverable, Want};
+pub use want::{RecoverOptions, Undeliverable, Want};
