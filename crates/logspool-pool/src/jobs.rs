@@ -328,8 +328,8 @@ impl<T> Jobs<T> {
     }
 
     fn tell(&self, word: &WaitWord, count: u32) {
-        // The lock orders what is told; the word needs no order. It has to change: a thread on its way to sleep, which
-        // nobody can wake yet, then does not sleep.
+        // The lock orders the state, so the word needs no order. It must change: then a thread on its way to sleep,
+        // which no wake-up can reach yet, does not sleep.
         if !is_weakened("bell_changes") {
             word.word.fetch_add(1, Ordering::Relaxed);
         }

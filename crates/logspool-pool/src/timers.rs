@@ -127,7 +127,7 @@ impl<T> Timers<T> {
     }
 
     fn ring(&self) {
-        // The lock orders what is told; the word has to change, so that a thread on its way to sleep does not sleep.
+        // The lock orders the state. The word must change, so that a thread on its way to sleep does not sleep.
         if !is_weakened("timer_bell_changes") {
             self.bell.word.fetch_add(1, Ordering::Relaxed);
         }
