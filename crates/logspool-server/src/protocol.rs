@@ -95,14 +95,9 @@ pub type Each<'e> = &'e mut dyn FnMut(Result<&[u8], &str>);
 
 /// Finds the frames in datagrams.
 pub trait Unpack: Send {
-<<<<<<< HEAD
     /// Calls `each` with the frame that is complete now, if there is one, or with the reason why the datagram is
     /// refused.
-    fn take(&mut self, datagram: &[u8], from: SocketAddr, now: Instant, each: &mut dyn FnMut(Result<&[u8], &str>));
-=======
-    /// Calls `each` with the frame that is complete now, if there is one, or with the reason why the datagram is refused.
     fn take(&mut self, datagram: &[u8], from: SocketAddr, now: Instant, each: Each<'_>);
->>>>>>> w-service
 
     /// Time of the next [`Self::expire`] that has an effect.
     fn next_expiry(&self) -> Option<Instant> {
