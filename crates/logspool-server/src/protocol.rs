@@ -90,7 +90,7 @@ pub struct Datagrams {
     pub open: fn() -> Box<dyn Unpack>,
 }
 
-/// Takes the frame of a datagram, or the reason why the datagram is refused.
+/// Callback that receives the frame of a datagram, or the reason why the datagram is refused.
 pub type Each<'e> = &'e mut dyn FnMut(Result<&[u8], &str>);
 
 /// Finds the frames in datagrams.
