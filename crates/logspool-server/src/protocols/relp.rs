@@ -173,7 +173,7 @@ impl Session<'_> {
         }
     }
 
-    /// The next frame. If it cannot be read, the sender gets an error answer and the connection ends.
+    /// The next frame. If it cannot be read, the sender gets `serverclose`, and the connection ends.
     async fn frame<'b>(&mut self, bytes: &'b [u8], limit: usize) -> Result<Option<Frame<'b>>, End> {
         match frame(bytes, limit) {
             Ok(found) => Ok(found),
