@@ -65,7 +65,7 @@ pub fn value(value: &Bound<'_, PyAny>) -> PyResult<i64> {
     value.extract().map_err(|error| named("value", "a whole number", value, error))
 }
 
-/// Turns a `TypeError` about an argument into one that names it; other errors stay as they are.
+/// Replaces a `TypeError` about an argument by an error that names it. Returns other errors unchanged.
 pub fn named(name: &str, expected: &str, value: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     if !error.is_instance_of::<PyTypeError>(value.py()) {
         return error;

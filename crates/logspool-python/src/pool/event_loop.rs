@@ -105,7 +105,7 @@ pub fn deliver(py: Python<'_>, event_loop: &Owned, future: Owned, how: End) {
             called.map(drop).ok_or_else(|| PyErr::fetch(py))
         })
     {
-        // The loop is closed: none of its futures is awaited any more.
+        // The loop is closed: its futures are not awaited any more.
         let forgotten = mem::take(&mut *bridge.waiting());
         drop(forgotten);
         error.write_unraisable(py, Some(&object));

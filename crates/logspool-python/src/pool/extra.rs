@@ -112,7 +112,7 @@ fn outcome(
     (outcome.unwrap_or_else(|| Err(job::caught(py))), streamed)
 }
 
-/// Whether the exact type is that of generators.
+/// Whether the object is a generator, not an instance of a subclass.
 #[inline]
 pub fn is_generator(object: Object<'_, '_>) -> bool {
     // SAFETY: a live object; the check reads only its type.

@@ -272,7 +272,7 @@ pub fn snapshot(future: FutureRef<'_, '_>) -> PyResult<Owned> {
 ///
 /// # Errors
 ///
-/// None: the type is that of the other attributes' functions.
+/// None: `Result` only gives it the signature of the other attributes' functions.
 pub fn kept_result(future: FutureRef<'_, '_>) -> PyResult<Owned> {
     Ok(finished(future, &future.fields().result))
 }
@@ -281,7 +281,7 @@ pub fn kept_result(future: FutureRef<'_, '_>) -> PyResult<Owned> {
 ///
 /// # Errors
 ///
-/// None: the type is that of the other attributes' functions.
+/// None: `Result` only gives it the signature of the other attributes' functions.
 pub fn kept_exception(future: FutureRef<'_, '_>) -> PyResult<Owned> {
     Ok(finished(future, &future.fields().exception))
 }

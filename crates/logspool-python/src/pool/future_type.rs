@@ -62,7 +62,7 @@ fast_methods! {
     exception: |future, call| timeout("exception", call).and_then(|timeout| future::exception(future, timeout));
 }
 
-/// Methods with one argument or none, each with the action on its future and the argument.
+/// Methods with at most one argument, each with the action on its future and the argument.
 macro_rules! plain_methods {
     ($($name:ident: $act:expr;)*) => {
         $(
@@ -71,7 +71,7 @@ macro_rules! plain_methods {
             /// Called by CPython as a `METH_NOARGS` or `METH_O` method of a future, in an attached thread.
             unsafe extern "C" fn $name(object: *mut PyObject, argument: *mut PyObject) -> *mut PyObject {
                 // SAFETY: CPython calls it in an attached thread with live objects; the descriptor checked that this is
-                // a future. The argument is null for methods that take none.
+                // a future. The argument is null for methods without one.
                 let (future, argument) = unsafe {
                     let py = Python::assume_attached();
                     let future = FutureRef::of(Borrowed::from_ptr(py, object));

@@ -63,7 +63,7 @@ pub struct Shared {
     pub timed_out: AtomicU64,
     /// Workers that wait for room in results, and whether they may still do so.
     pub takers: Takers,
-    /// One entry for each worker. A new worker takes over the entry of one that left.
+    /// One entry for each worker. A new worker takes over the entry of a worker that left.
     times: Mutex<Vec<Arc<Times>>>,
 }
 

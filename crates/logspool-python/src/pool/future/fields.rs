@@ -1,4 +1,4 @@
-//! The native fields of a future, after those of the base class.
+//! The native fields of a future. They follow the fields of the base class.
 
 use std::ffi::CStr;
 use std::mem::offset_of;
@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 
 use crate::interpreter::object::{Object, Owned};
 
-/// The fields after those of the base class. Zeroed memory is a pending future.
+/// The native fields of a future. Zeroed memory is a pending future.
 #[repr(C)]
 pub(super) struct FutureFields {
     pub(super) promise: Promise,
