@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use logspool::recover::{self, Adopter, Reason, Report, AdoptedRecords, Want};
+use logspool::recover::{self, AdoptedRecords, Adopter, Reason, Report, Want};
 use logspool_record::address::ServiceAddress;
 use tokio::runtime::Handle;
 

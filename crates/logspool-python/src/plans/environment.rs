@@ -331,20 +331,20 @@ pub struct MadeUnder {
     pub epoch: u64,
     /// [`stops()`]
     pub stops: u64,
-    /// [`pipeline::generation`]
-    pub generation: u64,
+    /// [`pipeline::id_epoch`]
+    pub id_epoch: u64,
 }
 
 impl MadeUnder {
     /// As things are. Read before what is made from them.
     pub fn now() -> Self {
-        Self { epoch: epoch(), stops: stops(), generation: pipeline::generation() }
+        Self { epoch: epoch(), stops: stops(), id_epoch: pipeline::id_epoch() }
     }
 
     /// Whether everything is as it was.
     #[inline(always)]
     pub fn holds(self) -> bool {
-        self.epoch == epoch() && self.generation == pipeline::generation()
+        self.epoch == epoch() && self.id_epoch == pipeline::id_epoch()
     }
 
     /// Whether it serves the call in which it was made or met: other threads may have changed something meanwhile, and
@@ -356,6 +356,6 @@ impl MadeUnder {
     /// Whether what was made under it may still be pushed: the sinks are those that were open.
     #[inline(always)]
     pub fn may_push(self) -> bool {
-        self.stops == stops() && self.generation == pipeline::generation()
+        self.stops == stops() && self.id_epoch == pipeline::id_epoch()
     }
 }

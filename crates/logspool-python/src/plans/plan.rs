@@ -1,7 +1,7 @@
 //! What the native path knows about one logger, and whether that still holds.
 //!
 //! Stop on the line: *capture*. A plan is made by `planning` from everything stock logging would look at, and
-//! names what it was made from: the epoch, the generation of the pipeline, the classes' version tags, the lists
+//! names what it was made from: the epoch, the id epoch of the pipeline, the classes' version tags, the lists
 //! of handlers and filters. [`Plan::fresh`] compares these in a few nanoseconds; any difference makes a new plan.
 //! Nothing here runs Python code.
 //!
@@ -257,7 +257,7 @@ impl Plan {
     #[inline(always)]
     fn inputs_hold(&self, py: Python<'_>) -> bool {
         environment::unmoved(py)
-            && self.route.as_ref().is_none_or(|route| route.made_under.generation == pipeline::generation())
+            && self.route.as_ref().is_none_or(|route| route.made_under.id_epoch == pipeline::id_epoch())
             && self.types.iter().all(ClassVersion::is_same)
             // SAFETY: the plan keeps the objects and counters in which its words are.
             && self.words.iter().all(|word| unsafe { word.holds() })

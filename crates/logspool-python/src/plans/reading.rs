@@ -1,4 +1,4 @@
-//! How the records of one adopted handler are read by value, under one generation of the pipeline.
+//! How the records of one adopted handler are read by value, under one id epoch of the pipeline.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,10 +19,10 @@ use crate::plans::plan::ListShape;
 use crate::plans::python_half::{MOST_PARENTS, locked};
 use crate::plans::watched;
 
-/// What is known about the records of one handler, under one generation.
+/// What is known about the records of one handler, under one id epoch.
 pub struct Reading {
-    /// Pipeline generation of the ids.
-    pub generation: u64,
+    /// Id epoch of the pipeline when the ids were defined.
+    pub id_epoch: u64,
     /// Level names and clock.
     pub globals: Arc<LoggingGlobals>,
     /// Format id and what it shows.
@@ -64,13 +64,13 @@ const MOST_NAMES: usize = 64;
 impl Reading {
     /// Nothing met yet.
     pub fn new(
-        generation: u64,
+        id_epoch: u64,
         globals: Arc<LoggingGlobals>,
         format: (u32, Needs),
         compiled: Format,
         matters: Matters,
     ) -> Self {
-        Self { generation, globals, format, matters, compiled, render: Mutex::default(), names: Mutex::default() }
+        Self { id_epoch, globals, format, matters, compiled, render: Mutex::default(), names: Mutex::default() }
     }
 
     /// Sets the attributes that formatting leaves on a record, whose class has the stock `__setattr__`.
@@ -153,7 +153,7 @@ impl Reading {
 ///
 /// `Stock` when its lines are made in the caller.
 pub fn reading(py: Python<'_>, parts: &FormatParts, terminator: &str, descriptions: u64) -> Result<Reading, Failure> {
-    let generation = pipeline::generation();
+    let id_epoch = pipeline::id_epoch();
     let globals = locked(py, |half| logging_globals(half, py, descriptions))?;
     // A record does not keep the nanoseconds from which `relativeCreated` came.
     if !globals.reason.is_empty() || parts.mentions("relativeCreated") {
@@ -162,7 +162,7 @@ pub fn reading(py: Python<'_>, parts: &FormatParts, terminator: &str, descriptio
     let spec = parts.spec(&globals, terminator);
     let compiled = Format::compile(&spec).map_err(|_| Failure::Stock)?;
     let format = format_id(py, spec).map_err(|_| Failure::Stock)?;
-    if format.1.fields.is_some() || pipeline::generation() != generation {
+    if format.1.fields.is_some() || pipeline::id_epoch() != id_epoch {
         return Err(Failure::Stock);
     }
     let matters = Matters {
@@ -170,7 +170,7 @@ pub fn reading(py: Python<'_>, parts: &FormatParts, terminator: &str, descriptio
         file: parts.mentions("filename") || parts.mentions("module"),
         attribute_names: parts.takes_keywords(),
     };
-    Ok(Reading::new(generation, globals, format, compiled, matters))
+    Ok(Reading::new(id_epoch, globals, format, compiled, matters))
 }
 
 /// The lists of handlers and filters that make `handler` the only stop of the records of a logger; `None` when

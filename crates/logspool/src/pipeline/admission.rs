@@ -36,7 +36,7 @@ pub enum Refusal {
     /// A large record had no room for its own file, or the limit for large records stayed exhausted while the record's
     /// level may wait.
     NoBlob = 3,
-    /// The ids were defined under another [`super::generation`]: by the parent of a forked child, or before the
+    /// The ids were defined under another [`super::id_epoch`]: by the parent of a forked child, or before the
     /// pipeline was replaced. Define them again.
     StaleIds = 4,
 }
@@ -185,7 +185,7 @@ fn give_back(producer: &mut Producer) {
 /// `fill`.
 ///
 /// `value_bytes` is the exact number of bytes that `fill` stores at its pointer; `fill` may do nothing else. This
-/// function sets `head.len` and `head.ticks`, inside the lane's window. The ids must be of this [`super::generation`]:
+/// function sets `head.len` and `head.ticks`, inside the lane's window. The ids must be of this [`super::id_epoch`]:
 /// a record with other ids finds no room, and [`make_room`] refuses it.
 #[inline]
 pub fn push(head: Head, value_bytes: usize, fill: impl FnOnce(*mut u8)) -> Push {
@@ -246,11 +246,11 @@ pub fn make_room(level: u16, value_bytes: usize, waiter: Waiter, waited: &mut Du
         let Some(pipeline) = current() else { return refused_without_queue(level) };
         pipeline.ensure_threads();
         let Some(pusher) = renew(pipeline) else { return refused(pipeline, level, Refusal::NoLane) };
-        // After `renew`: a producer that took over the turn of a dying process must not push in it. Acquire pairs with
+        // After `renew`: a producer that took over the generation of a dying process must not push in it. Acquire pairs with
         // the Release in `generation::advance`.
         fence(Ordering::Acquire);
         wait_for_death();
-        // Repeat if the pipeline was replaced during this turn.
+        // Repeat if the pipeline was replaced during this generation.
         if existing().is_some_and(|current| std::ptr::eq(current, pipeline)) {
             break (pipeline, pusher);
         }
@@ -322,14 +322,14 @@ fn refused(pipeline: &Pipeline, level: u16, reason: Refusal) -> Room {
     Room::Refused(reason)
 }
 
-/// This thread's producer, renewed for the current turn. `None` if no lane is available.
+/// This thread's producer, renewed for the current generation. `None` if no lane is available.
 fn renew(pipeline: &'static Pipeline) -> Option<NonNull<Pusher>> {
     let held = PUSHER.get();
     if !held.is_null() {
         // SAFETY: only this thread has the pointer.
         let producer = unsafe { &mut (*held).producer };
         if producer.pipeline == pipeline.number() {
-            producer.turn = generation::turn();
+            producer.generation = generation::current();
             return NonNull::new(held);
         }
         // The producer is of the parent's pipeline: its lane is not ours, and its memory is not mapped.
@@ -491,7 +491,7 @@ impl Pipeline {
             nap(pause);
             pause = (pause * 2).min(Duration::from_micros(500));
             *waited = before + counted_from.elapsed();
-            if generation::turn() != producer.turn {
+            if generation::current() != producer.generation {
                 // Another thread is forking. The pause is not caused by the sinks; the push is retried after it.
                 return Room::Retry;
             }

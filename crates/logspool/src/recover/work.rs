@@ -40,7 +40,7 @@ struct ClaimedOrphan {
     /// Open for its record lock, until the last thread leaves.
     _lock: Option<File>,
     /// Generation stored in the segment, see `Claim`; 0 before it is stored.
-    generation: u64,
+    fencing_token: u64,
     users: u32,
     /// Whether the entry had several threads since the last [`Work::leave`] that returned a share.
     was_shared: bool,
@@ -119,7 +119,7 @@ impl Work {
                 folder: folder.device_and_inode(),
                 name: name.to_owned(),
                 _lock: lock,
-                generation: 0,
+                fencing_token: 0,
                 users: 1,
                 was_shared: false,
                 is_closed: false,
@@ -135,19 +135,19 @@ impl Work {
         TABLE.with(|table| table.entries.iter_mut().find(|entry| entry.id == self.id).map(work))
     }
 
-    /// Returns the generation. The first caller obtains it from `begin`.
+    /// Returns the fencing token. The first caller obtains it from `begin`.
     ///
     /// # Errors
     ///
     /// Those of `begin`; `ResourceBusy` in a forked child.
-    pub fn generation(&self, begin: impl FnOnce() -> io::Result<u64>) -> io::Result<u64> {
-        let generation = self.with(|entry| {
-            if entry.generation == 0 {
-                entry.generation = begin()?;
+    pub fn fencing_token(&self, begin: impl FnOnce() -> io::Result<u64>) -> io::Result<u64> {
+        let fencing_token = self.with(|entry| {
+            if entry.fencing_token == 0 {
+                entry.fencing_token = begin()?;
             }
-            Ok(entry.generation)
+            Ok(entry.fencing_token)
         });
-        generation.unwrap_or_else(|| Err(ErrorKind::ResourceBusy.into()))
+        fencing_token.unwrap_or_else(|| Err(ErrorKind::ResourceBusy.into()))
     }
 
     /// Takes the sink in slot `place`. If another thread holds it, waits while that thread makes progress. Returns
@@ -259,7 +259,7 @@ mod tests {
         let (mut one, mut other) = (join(&folder).unwrap(), join(&folder).unwrap());
         assert!(one.take_sink(3) && one.take_sink(3) && other.take_sink(4));
         assert!(other.is_taken_by_another(3) && !other.is_taken_by_another(4) && !other.is_taken_by_another(5));
-        assert_eq!((7, 7), (one.generation(|| Ok(7)).unwrap(), other.generation(|| Ok(8)).unwrap()));
+        assert_eq!((7, 7), (one.fencing_token(|| Ok(7)).unwrap(), other.fencing_token(|| Ok(8)).unwrap()));
 
         let waits = std::thread::spawn(move || other.take_sink(3).then_some(other));
         one.step();
