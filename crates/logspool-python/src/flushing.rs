@@ -29,7 +29,8 @@ pub fn flush(py: Python<'_>, sink: Option<u32>, timeout: Option<Duration>) -> Py
     Ok(begun.is_none_or(|(_, done)| done))
 }
 
-/// Like [`flush`], for one sink that is closed next. `timeout` also covers closing and the steps just before the flush.
+/// Like [`flush`], for one sink that is closed next. `timeout` also covers waits for the sink that timed out just
+/// before, and the close.
 ///
 /// # Errors
 ///

@@ -153,7 +153,7 @@ fn sinks<'py>(py: Python<'py>, snapshot: &Snapshot) -> PyResult<Bound<'py, PyLis
     Ok(list)
 }
 
-/// The counters as OpenMetrics text, including those of pools.
+/// The counters as OpenMetrics text, with the counters of pools.
 ///
 /// # Errors
 ///
@@ -225,7 +225,7 @@ pub fn tell_unwritten(left: u64, timeout: Duration) {
     });
 }
 
-/// Number of records of dead processes that this process delivered, and number of those that it dropped.
+/// Number of records of dead processes that this process delivered, and number of records that it dropped.
 pub fn recovery_counts() -> (u64, u64) {
     let counts = pipeline::recovery_counts();
     (counts.records, counts.discarded)

@@ -1,9 +1,10 @@
 //! Calls in which a thread leaves the interpreter and comes back, possibly while the interpreter ends.
 //!
-//! Before 3.14, CPython ends a daemon thread that asks for the interpreter while it is ending. It calls `pthread_exit`.
-//! Its unwinding aborts the process at a `catch_unwind`, or at a call declared not to unwind. So every call that may
-//! release the interpreter is made from here, with a guard next to the call. A thread that would be ended there stops
-//! forever instead, as in CPython 3.14, and the process ends without it. None of our frames is unwound.
+//! Before 3.14, CPython ends a daemon thread that asks for the interpreter while the interpreter ends: it calls
+//! `pthread_exit`. The unwinding that follows aborts the process at a `catch_unwind`, or at a call declared not to
+//! unwind. So every call that may release the interpreter is made from here, with a guard next to the call. A thread
+//! that would be ended there stops forever instead, as in CPython 3.14, and the process ends without it. None of our
+//! frames is unwound.
 //!
 //! Making a plan involves too many calls for such guards. No thread starts to make a plan after the end has begun, and
 //! the end waits briefly for the plans being made ([`Stay`]).

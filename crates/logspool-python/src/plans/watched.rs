@@ -74,7 +74,7 @@ impl Part {
         Self { changes, counter, seen }
     }
 
-    /// The same part, with `seen` changes taken into account.
+    /// The same part, as it was after `seen` changes.
     pub fn after(self, seen: u64) -> Self {
         Self { seen, ..self }
     }
