@@ -1,4 +1,4 @@
-//! Answers questions: counters, metrics, recovery, and which path calls take.
+//! Functions that report counters, metrics, recovery, and the paths of calls.
 
 use std::collections::HashMap;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! The Python half is connected here: functions and objects of `python/logspool/` that native code uses.
+//! Connects the Python half: functions and objects of `python/logspool/` that native code uses.
 
 use std::path::PathBuf;
 
@@ -146,7 +146,7 @@ pub fn use_direct_frames(allowed: bool) {
 /// Return the words of an object's C struct. For finding offsets by comparison; see `_streams.py`.
 #[pyfunction]
 pub fn object_words(object: &Bound<'_, PyAny>) -> Vec<i64> {
-    // SAFETY: a type's basic size is what each of its instances occupies.
+    // SAFETY: each instance occupies at least the basic size of its type, so every word read is inside it.
     unsafe {
         let class = ffi::Py_TYPE(object.as_ptr());
         let words = (*class).tp_basicsize as usize / 8;

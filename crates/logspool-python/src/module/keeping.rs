@@ -1,4 +1,4 @@
-//! Keepers: processes that deliver what a killed program left.
+//! Keepers: processes that deliver the records of a killed program.
 
 use std::ffi::CString;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use logspool::keeper::Command;
 use pyo3::prelude::*;
 
-/// Words of a command line or an environment, as the system has them.
+/// Words of a command line or an environment, as bytes of the operating system.
 type Words = Vec<Vec<u8>>;
 
 /// Become the keeper of the process that `watched` is a pidfd of. Ends this process.
@@ -14,7 +14,8 @@ type Words = Vec<Vec<u8>>;
 #[pyo3(signature = (watched, folder, /))]
 pub fn keep(watched: i32, folder: PathBuf) {
     let code = i32::from(logspool::keeper::keep(watched, &folder).is_err());
-    // SAFETY: nothing of this interpreter has to be ended, and nothing of it is to run.
+    // SAFETY: no preconditions. The process ends at once, and no finalizer or exit handler of the interpreter has to
+    // run.
     unsafe { libc::_exit(code) }
 }
 
@@ -24,7 +25,8 @@ pub fn keep(watched: i32, folder: PathBuf) {
 #[pyo3(signature = (program, /))]
 pub fn keep_memory(program: u32) {
     let code = i32::from(logspool::keeper::keep_memory(program).is_err());
-    // SAFETY: as in `keep`.
+    // SAFETY: no preconditions. The process ends at once, and no finalizer or exit handler of the interpreter has to
+    // run.
     unsafe { libc::_exit(code) }
 }
 

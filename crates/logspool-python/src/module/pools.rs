@@ -1,4 +1,4 @@
-//! What `python/logspool/pool/` needs beside the classes.
+//! Functions that `python/logspool/pool/` needs in addition to the classes.
 
 use pyo3::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Starts and stops the native path, waits for what is queued, and follows forks and the end of the process.
+//! Starts and stops the native path, waits for queued records, and handles forks and the end of the process.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ pub fn start() {
 #[pyfunction]
 pub fn stop(py: Python<'_>) -> PyResult<()> {
     python_half::set_installed(false);
-    // From here on no record is queued by a plan: what a thread has queued, it finds when it flushes.
+    // From here on no plan queues a record. A thread that flushes finds everything it has queued.
     outside(py, pipeline::settle);
     let released = adoption::release_all(py, options::shutdown_timeout());
     table::forget_all(py);
@@ -105,8 +105,8 @@ pub fn after_fork_in_parent() {
         0
     }
     pipeline::after_fork_in_parent();
-    // Once `os.fork()` has returned: CPython 3.13 counts threads before that. Where the list of calls is full, the
-    // next record starts the watcher.
+    // Runs after `os.fork()` has returned, because CPython 3.13 counts threads before that. If the list of pending
+    // calls is full, the next record starts the watcher.
     // SAFETY: a plain function, which the interpreter calls once.
     unsafe { ffi::Py_AddPendingCall(Some(watch), std::ptr::null_mut()) };
 }
@@ -142,7 +142,7 @@ pub fn remove_crash_drain() {
 #[pyfunction]
 pub fn register_exit_drain() -> PyResult<()> {
     unsafe extern "C" {
-        // In the C standard, and not in the crate `libc`.
+        // Part of the C standard, but missing in the crate `libc`.
         fn at_quick_exit(function: extern "C" fn()) -> libc::c_int;
     }
     fn finish(drain: fn(Duration) -> u64) {
@@ -151,18 +151,19 @@ pub fn register_exit_drain() -> PyResult<()> {
             report::tell_unwritten(drain(timeout), timeout);
         });
     }
-    // A program that embeds the interpreter goes on after its end.
+    // A program that embeds the interpreter may continue after the interpreter ends.
     extern "C" fn after_interpreter() {
         finish(pipeline::drain);
     }
     extern "C" fn at_exit() {
         finish(pipeline::end);
     }
-    // A process that ends by SIGINT raises that signal after the interpreter's end and before libc's: so the
-    // interpreter's own list has the drain too. It may be full (32 places); libc's is enough then.
+    // A process that ends by SIGINT raises that signal after the interpreter's end and before libc's exit functions. So
+    // the drain is in the interpreter's list as well. That list may be full (32 entries); then the libc list has to be
+    // enough.
     // SAFETY: a plain function without captures; each list calls it at most once per process.
     unsafe { ffi::Py_AtExit(Some(after_interpreter)) };
-    // SAFETY: plain functions without captures. quick_exit(3) has a list of its own.
+    // SAFETY: plain functions without captures. quick_exit(3) has its own list.
     if unsafe { libc::atexit(at_exit) == 0 && at_quick_exit(at_exit) == 0 } {
         Ok(())
     } else {

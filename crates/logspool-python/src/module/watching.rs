@@ -1,4 +1,4 @@
-//! What plans depend on and no call shows: watched dicts and objects, and what makes plans stale.
+//! Watched dicts and objects that plans depend on, and functions that make plans stale.
 
 use std::path::PathBuf;
 
