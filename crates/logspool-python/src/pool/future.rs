@@ -17,7 +17,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use fields::{FutureFields, OFFSET, fill, held};
-use logspool_pool::State;
+use logspool_pool::JobState;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
@@ -57,7 +57,7 @@ pub fn fail_with(future: FutureRef<'_, '_>, exception: Owned) {
 fn finish(future: FutureRef<'_, '_>, field: &AtomicPtr<PyObject>, value: Owned) {
     // If the field is full, another thread called `set_result` or `set_exception`; the first one counts.
     if fill(field, value).is_ok() && !future.fields().promise.try_finish_unwatched() {
-        end(future, State::Finished, || ());
+        end(future, JobState::Finished, || ());
     }
 }
 
@@ -67,8 +67,8 @@ fn finish(future: FutureRef<'_, '_>, field: &AtomicPtr<PyObject>, value: Owned) 
 pub fn fail_after_fork(future: FutureRef<'_, '_>, exception: Owned) {
     let fields = future.fields();
     let ends = match fields.promise.state() {
-        State::Pending => fill(&fields.exception, exception).is_ok(),
-        state => state == State::Cancelled,
+        JobState::Pending => fill(&fields.exception, exception).is_ok(),
+        state => state == JobState::Cancelled,
     };
     if !ends {
         return;
@@ -81,12 +81,12 @@ pub fn fail_after_fork(future: FutureRef<'_, '_>, exception: Owned) {
 
 /// Cancels a pending future. False: it has started.
 pub fn cancel(future: FutureRef<'_, '_>) -> bool {
-    end(future, State::Cancelled, || ());
+    end(future, JobState::Cancelled, || ());
     state(future).is_cancelled()
 }
 
-/// Ends a future and notifies its waiters and callbacks. False: its state does not allow that, and nothing changed.
-fn end(future: FutureRef<'_, '_>, to: State, store: impl FnOnce()) -> bool {
+/// Brings a future to its end and tells all who asked to be told. False, and nothing is done, where it cannot go there.
+fn end(future: FutureRef<'_, '_>, to: JobState, store: impl FnOnce()) -> bool {
     let (py, fields) = (future.py(), future.fields());
     let mut condition: Option<Owned> = None;
     let (ended, callbacks) = loop {
@@ -101,21 +101,21 @@ fn end(future: FutureRef<'_, '_>, to: State, store: impl FnOnce()) -> bool {
             continue;
         }
         let may = match to {
-            State::Cancelled => fields.promise.state() == State::Pending,
+            JobState::Cancelled => fields.promise.state() == JobState::Pending,
             _ => !fields.promise.state().is_done(),
         };
         if may {
             store();
         }
         let ended =
-            may && (if to == State::Cancelled { fields.promise.cancel() } else { fields.promise.finish(&locked) });
+            may && (if to == JobState::Cancelled { fields.promise.cancel() } else { fields.promise.finish(&locked) });
         let callbacks = if ended { fields.callbacks.swap(ptr::null_mut(), Ordering::AcqRel) } else { ptr::null_mut() };
         // SAFETY: null, or the reference that the field owned until the swap.
         break (ended, unsafe { Owned::steal(callbacks) });
     };
     if let Some(condition) = condition {
         if ended {
-            if to == State::Finished {
+            if to == JobState::Finished {
                 let failed = !fields.exception.load(Ordering::Acquire).is_null();
                 tell_waiters(future, if failed { c"add_exception" } else { c"add_result" });
             }
@@ -142,7 +142,7 @@ fn wait(future: FutureRef<'_, '_>, timeout: Option<f64>) -> PyResult<bool> {
 #[inline]
 pub fn result_at_hand(future: FutureRef<'_, '_>) -> Option<Owned> {
     let fields = future.fields();
-    if fields.promise.state() != State::Finished || !fields.exception.load(Ordering::Relaxed).is_null() {
+    if fields.promise.state() != JobState::Finished || !fields.exception.load(Ordering::Relaxed).is_null() {
         return None;
     }
     // A finished future never loses its result.
@@ -183,7 +183,7 @@ fn wait_or_raise(future: FutureRef<'_, '_>, timeout: Option<f64>) -> PyResult<()
         return Err(raised(py, &library().timed_out));
     }
     match state(future) {
-        State::Finished => Ok(()),
+        JobState::Finished => Ok(()),
         _ => Err(raised(py, &library().cancelled)),
     }
 }
@@ -195,23 +195,23 @@ fn raised(py: Python<'_>, class: &Owned) -> PyErr {
 
 /// The state of the job.
 #[inline]
-pub fn state(future: FutureRef<'_, '_>) -> State {
+pub fn state(future: FutureRef<'_, '_>) -> JobState {
     future.fields().promise.state()
 }
 
 /// The standard library's name of a state.
-pub fn name(state: State) -> &'static str {
+pub fn name(state: JobState) -> &'static str {
     c_name(state).to_str().unwrap_or_default()
 }
 
-/// As [`name`], as a C string.
-pub fn c_name(state: State) -> &'static CStr {
+/// As [`name`].
+pub fn c_name(state: JobState) -> &'static CStr {
     match state {
-        State::Pending => c"PENDING",
-        State::Running => c"RUNNING",
-        State::Cancelled => c"CANCELLED",
-        State::CancelledAndNotified => c"CANCELLED_AND_NOTIFIED",
-        State::Finished => c"FINISHED",
+        JobState::Pending => c"PENDING",
+        JobState::Running => c"RUNNING",
+        JobState::Cancelled => c"CANCELLED",
+        JobState::CancelledAndNotified => c"CANCELLED_AND_NOTIFIED",
+        JobState::Finished => c"FINISHED",
     }
 }
 
@@ -236,7 +236,7 @@ pub fn set(future: FutureRef<'_, '_>, value: Owned, ending: Ending) -> PyResult<
         Ending::Exception => (&fields.exception, instance(py, value)?),
     };
     let mut value = Some(value);
-    let ended = end(future, State::Finished, || {
+    let ended = end(future, JobState::Finished, || {
         value = value.take().and_then(|value| fill(field, value).err());
     });
     if ended {
@@ -288,7 +288,7 @@ pub fn kept_exception(future: FutureRef<'_, '_>) -> PyResult<Owned> {
 
 fn finished(future: FutureRef<'_, '_>, field: &AtomicPtr<PyObject>) -> Owned {
     let py = future.py();
-    let found = if state(future) == State::Finished { held(py, field) } else { None };
+    let found = if state(future) == JobState::Finished { held(py, field) } else { None };
     found.unwrap_or_else(|| Owned::of(py.None().bind(py)))
 }
 

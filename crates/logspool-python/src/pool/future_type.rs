@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_int, c_void};
 use std::ptr;
 use std::sync::OnceLock;
 
-use logspool_pool::State;
+use logspool_pool::JobState;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
@@ -86,14 +86,14 @@ macro_rules! plain_methods {
 
 plain_methods! {
     done: |future, _| object::truth(future.py(), future::state(future).is_done());
-    running: |future, _| object::truth(future.py(), future::state(future) == State::Running);
+    running: |future, _| object::truth(future.py(), future::state(future) == JobState::Running);
     cancelled: |future, _| object::truth(future.py(), future::state(future).is_cancelled());
     cancel: |future, _| object::truth(future.py(), future::cancel(future));
     add_done_callback: |future, callback| {
         give_none(future.py(), callback.map_or(Ok(()), |callback| future::add_done_callback(future, callback)))
     };
     set_running_or_notify_cancel: |future, _| match future::state(future) {
-        State::Pending | State::Cancelled => object::truth(future.py(), future::start(future)),
+        JobState::Pending | JobState::Cancelled => object::truth(future.py(), future::start(future)),
         other => {
             let message = format!("Future in unexpected state: {}", future::name(other));
             give(future.py(), Err(PyRuntimeError::new_err(message)))

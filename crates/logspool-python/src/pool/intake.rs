@@ -191,10 +191,10 @@ pub fn start_workers(origin: &Origin<'_>, shared: &Arc<Shared>, count: usize) ->
 
 /// Applies the pool's overflow policy to a refused job.
 #[cold]
-fn refused(origin: &Origin<'_>, shared: &Arc<Shared>, mut job: Job, mut why: jobs::Refused) -> PyResult<()> {
+fn refused(origin: &Origin<'_>, shared: &Arc<Shared>, mut job: Job, mut why: jobs::JobRefused) -> PyResult<()> {
     let py = origin.pool.py();
     loop {
-        if why == jobs::Refused::Closed {
+        if why == jobs::JobRefused::Closed {
             return Err(origin.refusal());
         }
         match shared.options.overflow {
@@ -374,7 +374,7 @@ fn push_all(origin: &Origin<'_>, shared: &Arc<Shared>, jobs: &mut VecDeque<Job>)
         let found = shared.jobs.push_many(jobs, origin.place);
         start_workers(origin, shared, found.unwrap_or(0))?;
         if let Some(job) = jobs.pop_front() {
-            refused(origin, shared, job, found.err().unwrap_or(jobs::Refused::Full))?;
+            refused(origin, shared, job, found.err().unwrap_or(jobs::JobRefused::Full))?;
         }
     }
     Ok(())

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use logspool_pool::Channel;
-use logspool_pool::channel::{Refused, Taken};
+use logspool_pool::channel::{Taken, ValueRefused};
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
@@ -62,8 +62,8 @@ impl Sender {
         loop {
             match self.channel.put(value, false) {
                 Ok(()) => return Ok(true),
-                Err((_, Refused::Closed)) => return Ok(false),
-                Err((back, Refused::Full)) => value = back,
+                Err((_, ValueRefused::Closed)) => return Ok(false),
+                Err((back, ValueRefused::Full)) => value = back,
             }
             if no_takers() {
                 self.break_off(py);

@@ -9,7 +9,7 @@ use std::{mem, ptr};
 
 use logspool_pool::Timers;
 use logspool_pool::jobs::Place;
-use logspool_pool::timers::{Clock, Key, Next, Now};
+use logspool_pool::timers::{Clock, Key, Now, TimerStep};
 use logspool_sys::clock;
 use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
@@ -216,7 +216,7 @@ fn wait(timers: &All) -> WakeReason {
     let mut idled = false;
     loop {
         match timers.next(Now::read(), idled) {
-            Next::Due(entry) => match *entry {
+            TimerStep::Due(entry) => match *entry {
                 TimerEntry::Job(shared, mut job) => {
                     job.since = clock::ticks();
                     if shared.jobs.push_expected(job, Place::High) {
@@ -227,8 +227,8 @@ fn wait(timers: &All) -> WakeReason {
                 }
                 TimerEntry::Limit(shared, extra, turn) => return WakeReason::Over(shared, extra, turn),
             },
-            Next::Sleep(ticket, time) => idled = timers.sleep(ticket, time),
-            Next::Leave => return WakeReason::Leave,
+            TimerStep::Sleep(ticket, time) => idled = timers.sleep(ticket, time),
+            TimerStep::Leave => return WakeReason::Leave,
         }
     }
 }

@@ -102,7 +102,7 @@ impl Worker {
         let (mut from, mut done, mut begun) = (jobs::From::Start, 0u32, 0);
         loop {
             from = match shared.jobs.next(from) {
-                jobs::Next::Job(job) => {
+                jobs::WorkerStep::Job(job) => {
                     if from != jobs::From::Job {
                         begun = clock::ticks();
                     }
@@ -120,11 +120,11 @@ impl Worker {
                     }
                     jobs::From::Job
                 }
-                jobs::Next::Sleep(ticket) => {
+                jobs::WorkerStep::Sleep(ticket) => {
                     let woken = leaving::outside(py, || shared.jobs.sleep(ticket, idle_timeout));
                     if woken || idle_timeout.is_none() { jobs::From::Sleep } else { jobs::From::LongSleep }
                 }
-                jobs::Next::Leave => return,
+                jobs::WorkerStep::Leave => return,
             };
         }
     }

@@ -7,7 +7,7 @@ use chrono::{DateTime, FixedOffset};
 
 use crate::decoders::gelf_chunks::{GelfChunks, Limits};
 use crate::decoders::{gelf, json_line};
-use crate::protocol::{Datagrams, Frames, Protocol, Space, Speech, Unpack};
+use crate::protocol::{Datagrams, Each, Frames, Protocol, Space, Speech, Unpack};
 use crate::record::Record;
 use crate::sources::admission::Door;
 use crate::sources::framing::{Ended, FrameError, Framer, Step, within};
@@ -102,7 +102,7 @@ impl Json {
 }
 
 impl Unpack for GelfChunks {
-    fn take(&mut self, datagram: &[u8], from: SocketAddr, now: Instant, each: &mut dyn FnMut(Result<&[u8], &str>)) {
+    fn take(&mut self, datagram: &[u8], from: SocketAddr, now: Instant, each: Each<'_>) {
         match Self::take(self, datagram, from, now) {
             Ok(Some(message)) => each(Ok(&message)),
             Ok(None) => {}

@@ -6,7 +6,7 @@ use std::time::Instant;
 use chrono::{DateTime, FixedOffset};
 
 use crate::decoders::syslog;
-use crate::protocol::{Datagrams, Frames, Protocol, Space, Speech, Unpack};
+use crate::protocol::{Datagrams, Each, Frames, Protocol, Space, Speech, Unpack};
 use crate::record::Record;
 use crate::sources::admission::Door;
 use crate::sources::framing::{Ended, FrameError, Framer, Step, within};
@@ -98,7 +98,7 @@ fn lines(bytes: &[u8], scanned: &mut usize, first_end: &mut Option<u8>) -> Step 
 struct Messages;
 
 impl Unpack for Messages {
-    fn take(&mut self, datagram: &[u8], _: SocketAddr, _: Instant, each: &mut dyn FnMut(Result<&[u8], &str>)) {
+    fn take(&mut self, datagram: &[u8], _: SocketAddr, _: Instant, each: Each<'_>) {
         each(Ok(datagram.strip_suffix(b"\0").unwrap_or(datagram)));
     }
 }

@@ -13,6 +13,7 @@ pub const ALL: &[&Protocol] = &[
     &super::octet_counted::OCTET_COUNTED,
     &super::forward::FORWARD,
     &super::http::HTTP,
+    &super::relp::RELP,
 ];
 
 /// The first byte of a TLS connection.
