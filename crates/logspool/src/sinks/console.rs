@@ -16,7 +16,7 @@ use super::file;
 use super::lent::Duplicate;
 use crate::sink::{Lines, Sink, SinkError};
 
-/// A sink for a descriptor of the program.
+/// See the file head.
 #[derive(Debug)]
 pub struct ConsoleSink {
     /// The program's number.

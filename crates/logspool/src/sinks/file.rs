@@ -19,7 +19,7 @@ use super::unsynced::Unsynced;
 use crate::sidecar::{Identity, SharedFile};
 use crate::sink::{Lines, SharedLog, Sink, SinkError, SyncError};
 
-/// A sink that appends to a file.
+/// See the file head.
 #[derive(Debug)]
 pub struct FileSink {
     path: PathBuf,

@@ -37,8 +37,8 @@ impl Duplicate {
 
 impl Drop for Duplicate {
     fn drop(&mut self) {
-        // Cleared before the close: the number may refer to another file directly afterwards. SeqCst: a child in which
-        // this store is not visible has not inherited the close either.
+        // Before it is closed: the number may stand for another file right after. SeqCst: a child that has not this store
+        // does not have the close either.
         if let Some(place) = self.place {
             place.store(0, Ordering::SeqCst);
         }

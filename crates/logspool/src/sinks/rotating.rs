@@ -28,7 +28,7 @@ use super::wrong_kind;
 use crate::sidecar::steps::{Step as Reached, reach};
 use crate::sink::{Lines, SharedLog, Sink, SinkError, SyncError};
 
-/// A file sink that rotates by size.
+/// See the file head.
 #[derive(Debug)]
 pub struct RotatingFileSink {
     file: NamedFile,

@@ -54,7 +54,7 @@ const LOCKSTEP_LIMIT: Duration = Duration::from_secs(1);
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// A sink whose destination is a service.
+/// See the file head.
 #[derive(Debug)]
 pub struct ServiceSink {
     address: ServiceAddress,

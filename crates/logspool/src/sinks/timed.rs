@@ -30,7 +30,7 @@ use super::wrong_kind;
 use crate::sidecar::steps::{Step, reach};
 use crate::sink::{Lines, Mark, SharedLog, Sink, SinkError, SyncError};
 
-/// A file sink that rotates by time.
+/// See the file head.
 #[derive(Debug)]
 pub struct TimedRotatingFileSink {
     file: NamedFile,
