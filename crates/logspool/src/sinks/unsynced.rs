@@ -2,12 +2,12 @@
 //!
 //! A failed fdatasync is final for that file description: the kernel has marked the pages as clean, so a second call
 //! would succeed without anything on the disk. So the bytes written since the last sync are kept here with their
-//! offsets. After a failure they are written again through a new description of the same file and synced through it, at
-//! once and with each later sync until one succeeds. Later syncs use the new description, too. The descriptor used for
-//! writing stays the same, because it may share its position with the program's own.
+//! offsets. After a failure they are written again through a new description of the same file and synced through it.
+//! That happens at once and with each later sync until one succeeds. Later syncs use the new description, too. The
+//! descriptor used for writing stays the same, because it may share its position with the program's own.
 //!
-//! A FIFO, a terminal or a device cannot be synced; its bytes are durable when written, because no disk holds them. A
-//! new name of a file survives a power cut only if its folder was synced, too.
+//! A FIFO, a terminal or a device cannot be synced; its bytes count as durable when they are written.
+//! A new name of a file survives a power cut only if its folder was synced, too.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek};
