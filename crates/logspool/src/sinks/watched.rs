@@ -1,11 +1,12 @@
 //! A file that other programs move away: `logging.handlers.WatchedFileHandler`.
 //!
 //! Each write first checks whether the path names the open file, and opens the path again if it does not. The standard
-//! library checks for each record, this sink for each write. The records of a chunk are written together,
-//! milliseconds after the calls. A file that is moved between two of them is noticed one chunk later. A record cut by a full
-//! disk is finished in the file where it began. If that file was removed meanwhile, the rest goes to the new file: the
-//! disk gets its space back only when no process has the removed file open. The new file is opened in append mode,
-//! whatever the mode of the first one was.
+//! library checks for each record, this sink for each write. The records of a chunk are written together, milliseconds
+//! after the calls. A file that is moved between two of them is noticed one chunk later.
+//!
+//! A record cut by a full disk is finished in the file where it began. If that file was removed meanwhile, the rest
+//! goes to the new file: the disk gets its space back only when no process has the removed file open. The new file is
+//! opened in append mode, whatever the mode of the first one was.
 
 use std::io;
 
