@@ -12,13 +12,13 @@ use crate::interpreter::leaving::{self, outside};
 use crate::plans::{adoption, environment, python_half, table};
 use crate::{flushing, options, report};
 
-/// Make this copy of the library the one that has the queue of the process.
+/// Make this copy of the library the owner of the process's queue.
 #[pyfunction]
 pub fn claim() -> PyResult<()> {
     logspool::copies::claim().map_err(|other| PyRuntimeError::new_err(other.to_string()))
 }
 
-/// Hand the options to the core.
+/// Pass the options to the core.
 #[pyfunction]
 pub fn configure(options: &Bound<'_, PyDict>) -> PyResult<()> {
     options::configure(options)
@@ -30,8 +30,8 @@ pub fn start() {
     python_half::set_installed(true);
 }
 
-/// Stop taking the native path, write what is queued for adopted handlers, and forget them. Those of logspool's own
-/// keep their queue.
+/// Stop taking the native path. Write the records queued for adopted handlers, and remove their states. logspool's own
+/// handlers keep their queue.
 #[pyfunction]
 pub fn stop(py: Python<'_>) -> PyResult<()> {
     python_half::set_installed(false);
@@ -42,21 +42,21 @@ pub fn stop(py: Python<'_>) -> PyResult<()> {
     released
 }
 
-/// Wait until everything queued before is written. Return whether that came true within `timeout` seconds.
+/// Wait until everything queued before is written. Return True if it is written within `timeout` seconds.
 #[pyfunction]
 #[pyo3(signature = (timeout=None))]
 pub fn flush(py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
     flushing::flush(py, None, timeout.map(options::timeout).transpose()?)
 }
 
-/// As `flush`, but until everything is durable.
+/// Like `flush`, but wait until everything is durable.
 #[pyfunction]
 #[pyo3(signature = (timeout=None))]
 pub fn flush_durable(py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
     flushing::flush_durable(py, timeout.map(options::timeout).transpose()?)
 }
 
-/// As `flush`, but without waiting for services.
+/// Like `flush`, but do not wait for services.
 #[pyfunction]
 pub fn flush_local(py: Python<'_>, timeout: f64) -> PyResult<bool> {
     flushing::flush_local(py, options::timeout(timeout)?)
@@ -68,15 +68,15 @@ pub fn flush_handler(handler: &Bound<'_, PyAny>) -> PyResult<bool> {
     adoption::flush(handler, options::shutdown_timeout())
 }
 
-/// Write everything queued, at most for `timeout` seconds. Return the number of records left behind.
+/// Write everything queued, for at most `timeout` seconds. Return the number of records that were not written.
 #[pyfunction]
 pub fn drain(py: Python<'_>, timeout: f64) -> PyResult<u64> {
     let timeout = options::timeout(timeout)?;
     Ok(outside(py, || pipeline::empty(timeout)))
 }
 
-/// Do what `drain` does, at the very end of the process: calls of other threads wait for the end from here on, and
-/// the files of the queue are removed. Tell on stderr what is not written.
+/// Do the same as `drain`, at the very end of the process. From here on calls of other threads wait for the end, and
+/// the files of the queue are removed. Report on stderr the number of records that were not written.
 #[pyfunction]
 pub fn end(py: Python<'_>, timeout: f64) -> PyResult<()> {
     let timeout = options::timeout(timeout)?;
@@ -84,14 +84,14 @@ pub fn end(py: Python<'_>, timeout: f64) -> PyResult<()> {
     Ok(())
 }
 
-/// Take `end` back.
+/// Undo `end`.
 #[pyfunction]
 pub fn go_on(py: Python<'_>) {
     outside(py, pipeline::go_on);
     environment::bump();
 }
 
-/// Before `os.fork()`.
+/// Prepare for `os.fork()`. Called before it.
 #[pyfunction]
 pub fn before_fork(py: Python<'_>) {
     outside(py, pipeline::before_fork);
@@ -119,20 +119,20 @@ pub fn after_fork_in_child() {
     environment::bump();
 }
 
-/// Let SIGTERM and SIGHUP drain first, where their disposition is the default one.
+/// Let SIGTERM and SIGHUP drain first, if their disposition is the default one.
 #[pyfunction]
 pub fn install_signal_drain(timeout: f64) -> PyResult<()> {
     pipeline::install_signal_drain(options::timeout(timeout)?);
     Ok(())
 }
 
-/// Let SIGSEGV, SIGABRT, SIGBUS, SIGFPE and SIGILL wait until what is queued is written, at most for 200 ms.
+/// Let SIGSEGV, SIGABRT, SIGBUS, SIGFPE and SIGILL wait until queued records are written, for at most 200 ms.
 #[pyfunction]
 pub fn install_crash_drain() {
     pipeline::install_crash_drain();
 }
 
-/// Put back what had those signals before, where nobody has set a handler since.
+/// Restore the former handlers of those signals, unless the program has set its own meanwhile.
 #[pyfunction]
 pub fn remove_crash_drain() {
     pipeline::remove_crash_drain();
