@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use logspool::openmetrics;
 use logspool::pipeline::{self, LEAST_FREE_BYTES};
-use logspool::recover::{Condition, MAX_ORPHAN_BYTES, Place, Retention};
+use logspool::recover::{Condition, MAX_ORPHAN_BYTES, PendingPlace, Retention};
 use logspool::stats::{
     DROP_REASONS, DropReason, LEVEL_NAMES, PerLevel, QueuePlace, REFUSAL_REASONS, SinkSnapshot, Snapshot, add,
 };
@@ -269,14 +269,14 @@ pub fn orphans<'py>(py: Python<'py>, folder: Option<PathBuf>) -> PyResult<Bound<
         dict.set_item("bytes", orphan.bytes())?;
         dict.set_item("beyond_cap", orphan.retention == Retention::ToBeEvicted)?;
         dict.set_item("readable", matches!(orphan.condition, Condition::Whole | Condition::Damaged(_)))?;
-        let waiting = orphan.pending.iter().filter(|entry| matches!(entry.place, Place::File(_)));
+        let waiting = orphan.pending.iter().filter(|entry| matches!(entry.place, PendingPlace::File(_)));
         dict.set_item("waiting", waiting.map(|entry| entry.records).sum::<u64>())?;
         let pending = PyDict::new(py);
         for entry in &orphan.pending {
             let place = match &entry.place {
-                Place::File(path) => path.display().to_string(),
-                Place::Gone(name) => name.clone(),
-                Place::Unknown => "unknown".to_owned(),
+                PendingPlace::File(path) => path.display().to_string(),
+                PendingPlace::Gone(name) => name.clone(),
+                PendingPlace::Unknown => "unknown".to_owned(),
             };
             pending.set_item(place, entry.records)?;
         }

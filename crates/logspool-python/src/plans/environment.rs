@@ -333,20 +333,20 @@ pub struct MadeUnder {
     pub epoch: u64,
     /// [`stops()`]
     pub stops: u64,
-    /// [`pipeline::generation`]
-    pub generation: u64,
+    /// [`pipeline::id_epoch`]
+    pub id_epoch: u64,
 }
 
 impl MadeUnder {
     /// The current numbers. Read them before anything is made from them.
     pub fn now() -> Self {
-        Self { epoch: epoch(), stops: stops(), generation: pipeline::generation() }
+        Self { epoch: epoch(), stops: stops(), id_epoch: pipeline::id_epoch() }
     }
 
     /// True if nothing has changed.
     #[inline(always)]
     pub fn holds(self) -> bool {
-        self.epoch == epoch() && self.generation == pipeline::generation()
+        self.epoch == epoch() && self.id_epoch == pipeline::id_epoch()
     }
 
     /// True if it is valid for the call in which it was made or found. Changes made by other threads meanwhile do not
@@ -358,6 +358,6 @@ impl MadeUnder {
     /// True if records prepared under these numbers may still be pushed: the sinks that were open then are still open.
     #[inline(always)]
     pub fn may_push(self) -> bool {
-        self.stops == stops() && self.generation == pipeline::generation()
+        self.stops == stops() && self.id_epoch == pipeline::id_epoch()
     }
 }

@@ -14,7 +14,7 @@ use crate::plans::needs::{Needs, shown_by};
 
 #[derive(Default)]
 struct Ids {
-    generation: u64,
+    id_epoch: u64,
     formats: HashMap<FormatSpec, Result<(u32, Needs), String>>,
     routes: HashMap<RouteDefinition, u32>,
 }
@@ -24,9 +24,9 @@ static IDS: Mutex<Option<Ids>> = Mutex::new(None);
 fn with_ids<T>(act: impl FnOnce(&mut Ids) -> T) -> T {
     let mut ids = IDS.lock().unwrap_or_else(PoisonError::into_inner);
     let ids = ids.get_or_insert_default();
-    let generation = pipeline::generation();
-    if ids.generation != generation {
-        *ids = Ids { generation, ..Ids::default() };
+    let id_epoch = pipeline::id_epoch();
+    if ids.id_epoch != id_epoch {
+        *ids = Ids { id_epoch, ..Ids::default() };
     }
     act(ids)
 }

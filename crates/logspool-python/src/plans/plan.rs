@@ -258,7 +258,7 @@ impl Plan {
     #[inline(always)]
     fn inputs_hold(&self, py: Python<'_>) -> bool {
         environment::unmoved(py)
-            && self.route.as_ref().is_none_or(|route| route.made_under.generation == pipeline::generation())
+            && self.route.as_ref().is_none_or(|route| route.made_under.id_epoch == pipeline::id_epoch())
             && self.types.iter().all(ClassVersion::is_same)
             // SAFETY: the plan keeps the objects and counters that contain its words.
             && self.words.iter().all(|word| unsafe { word.holds() })

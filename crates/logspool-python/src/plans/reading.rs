@@ -21,8 +21,8 @@ use crate::plans::watched;
 
 /// Everything known about the records of one handler, within one generation.
 pub struct Reading {
-    /// Pipeline generation of the ids.
-    pub generation: u64,
+    /// Id epoch of the pipeline when the ids were defined.
+    pub id_epoch: u64,
     /// Level names and clock.
     pub globals: Arc<LoggingGlobals>,
     /// The format's id and the values it shows.
@@ -64,13 +64,13 @@ const MOST_NAMES: usize = 64;
 impl Reading {
     /// Makes a reading without any logger names.
     pub fn new(
-        generation: u64,
+        id_epoch: u64,
         globals: Arc<LoggingGlobals>,
         format: (u32, Needs),
         compiled: Format,
         matters: Matters,
     ) -> Self {
-        Self { generation, globals, format, matters, compiled, render: Mutex::default(), names: Mutex::default() }
+        Self { id_epoch, globals, format, matters, compiled, render: Mutex::default(), names: Mutex::default() }
     }
 
     /// Sets the attributes that Python's formatter sets on a record. The record's class has the stock `__setattr__`.
@@ -153,7 +153,7 @@ impl Reading {
 ///
 /// `Stock` if its lines have to be made in the caller.
 pub fn reading(py: Python<'_>, parts: &FormatParts, terminator: &str, descriptions: u64) -> Result<Reading, Failure> {
-    let generation = pipeline::generation();
+    let id_epoch = pipeline::id_epoch();
     let globals = locked(py, |half| logging_globals(half, py, descriptions))?;
     // A record does not keep the nanoseconds from which `relativeCreated` was computed.
     if !globals.reason.is_empty() || parts.mentions("relativeCreated") {
@@ -162,7 +162,7 @@ pub fn reading(py: Python<'_>, parts: &FormatParts, terminator: &str, descriptio
     let spec = parts.spec(&globals, terminator);
     let compiled = Format::compile(&spec).map_err(|_| Failure::Stock)?;
     let format = format_id(py, spec).map_err(|_| Failure::Stock)?;
-    if format.1.fields.is_some() || pipeline::generation() != generation {
+    if format.1.fields.is_some() || pipeline::id_epoch() != id_epoch {
         return Err(Failure::Stock);
     }
     let matters = Matters {
@@ -170,7 +170,7 @@ pub fn reading(py: Python<'_>, parts: &FormatParts, terminator: &str, descriptio
         file: parts.mentions("filename") || parts.mentions("module"),
         attribute_names: parts.takes_keywords(),
     };
-    Ok(Reading::new(generation, globals, format, compiled, matters))
+    Ok(Reading::new(id_epoch, globals, format, compiled, matters))
 }
 
 /// The lists of handlers and filters that make `handler` the only one to see the records of a logger; `None` if there

@@ -112,10 +112,10 @@ pub fn forget(reference: &Bound<'_, PyAny>) {
 ///
 /// The error that a signal handler raised meanwhile.
 pub fn await_orphans(py: Python<'_>) -> PyResult<()> {
-    while let Some((generation, id)) = with_table(|table| table.orphans.pop()) {
-        if generation == pipeline::generation() {
+    while let Some((id_epoch, id)) = with_table(|table| table.orphans.pop()) {
+        if id_epoch == pipeline::id_epoch() {
             flushing::flush(py, Some(id), Some(SHORT_WAIT))
-                .inspect_err(|_| with_table(|table| table.orphans.push((generation, id))))?;
+                .inspect_err(|_| with_table(|table| table.orphans.push((id_epoch, id))))?;
         }
     }
     Ok(())
@@ -143,9 +143,9 @@ pub(super) fn close(py: Python<'_>, sink: Option<(u64, u32)>, timeout: Duration)
 /// Leaves a sink that was taken out of its handler's state to its writer, which closes it after everything is written.
 pub(super) fn leave_to_writer(sink: Option<(u64, u32)>) {
     environment::stop_pushes();
-    if let Some((generation, id)) = sink.filter(is_of_now) {
+    if let Some((id_epoch, id)) = sink.filter(is_of_now) {
         pipeline::retire_sink(id);
-        with_table(|table| table.orphans.push((generation, id)));
+        with_table(|table| table.orphans.push((id_epoch, id)));
     }
 }
 

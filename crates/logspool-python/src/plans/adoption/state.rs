@@ -89,7 +89,7 @@ pub(super) enum Sink {
 
 #[derive(Clone)]
 pub(super) struct Turns {
-    generation: u64,
+    id_epoch: u64,
     counter: Arc<AtomicU64>,
     pub(super) seen: u64,
 }
@@ -132,7 +132,7 @@ impl State {
             return None;
         }
         let turns = self.turned.lock().expect("no panic happens while it is held");
-        let turns = turns.as_ref().filter(|turns| turns.generation == pipeline::generation())?;
+        let turns = turns.as_ref().filter(|turns| turns.id_epoch == pipeline::id_epoch())?;
         Some((turns.counter.clone(), turns.seen))
     }
 
@@ -154,24 +154,24 @@ impl State {
     /// The reason why the sink cannot be opened.
     pub fn sink(&self) -> Result<u32, String> {
         let Verdict::Adopted(adoption) = &self.verdict else { return Err("the handler is not adopted".to_owned()) };
-        let mut generation = pipeline::generation();
+        let mut id_epoch = pipeline::id_epoch();
         let mut sink = self.sink.lock().expect("no panic happens while it is held");
         match *sink {
-            Sink::Open(opened, id) if opened == generation => return Ok(id),
+            Sink::Open(opened, id) if opened == id_epoch => return Ok(id),
             Sink::Gone => return Err("the handler has changed".to_owned()),
             Sink::Open(..) | Sink::None => {}
         }
         let id = loop {
             let id = pipeline::open_sink(&adoption.definition)?;
-            // Read again: opening the first sink begins the pipeline, and a new pipeline may have begun meanwhile.
-            let before = std::mem::replace(&mut generation, pipeline::generation());
-            if before == 0 || before == generation {
+            // Asked again: opening the first sink begins the pipeline, and another one may have begun meanwhile.
+            let before = std::mem::replace(&mut id_epoch, pipeline::id_epoch());
+            if before == 0 || before == id_epoch {
                 break id;
             }
         };
-        *sink = Sink::Open(generation, id);
+        *sink = Sink::Open(id_epoch, id);
         if adoption.turns() {
-            let turns = pipeline::turns(id).map(|counter| Turns { generation, seen: 0, counter });
+            let turns = pipeline::turns(id).map(|counter| Turns { id_epoch, seen: 0, counter });
             *self.turned.lock().expect("no panic happens while it is held") = turns;
         }
         Ok(id)
@@ -183,9 +183,9 @@ impl State {
     ///
     /// An error was raised meanwhile that no error handler catches.
     pub fn reading(&self, py: Python<'_>, adoption: &Adoption) -> Result<Option<Arc<Reading>>, Failure> {
-        let generation = pipeline::generation();
+        let id_epoch = pipeline::id_epoch();
         if let Some((made, reading)) = &*self.reading.lock().expect("no panic happens while it is held")
-            && *made == generation
+            && *made == id_epoch
         {
             return Ok(reading.clone());
         }
@@ -196,7 +196,7 @@ impl State {
             Err(_) => None,
         };
         *self.reading.lock().expect("no panic happens while it is held") =
-            Some((pipeline::generation(), reading.clone()));
+            Some((pipeline::id_epoch(), reading.clone()));
         Ok(reading)
     }
 
@@ -208,7 +208,7 @@ impl State {
     /// Takes the sink away permanently.
     pub(super) fn take_sink(&self) -> Option<(u64, u32)> {
         match std::mem::replace(&mut *self.sink.lock().expect("no panic happens while it is held"), Sink::Gone) {
-            Sink::Open(generation, id) => Some((generation, id)),
+            Sink::Open(id_epoch, id) => Some((id_epoch, id)),
             Sink::None | Sink::Gone => None,
         }
     }
@@ -226,7 +226,7 @@ impl State {
     /// Generation and id of the sink.
     pub(super) fn opened(&self) -> Option<(u64, u32)> {
         match *self.sink.lock().expect("no panic happens while it is held") {
-            Sink::Open(generation, id) => Some((generation, id)),
+            Sink::Open(id_epoch, id) => Some((id_epoch, id)),
             Sink::None | Sink::Gone => None,
         }
     }
@@ -274,6 +274,6 @@ impl Drop for Adoption {
     }
 }
 
-pub(super) fn is_of_now((generation, _): &(u64, u32)) -> bool {
-    *generation == pipeline::generation()
+pub(super) fn is_of_now((id_epoch, _): &(u64, u32)) -> bool {
+    *id_epoch == pipeline::id_epoch()
 }
