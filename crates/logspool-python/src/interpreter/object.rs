@@ -55,6 +55,14 @@ impl Owned {
         Self::of(&self.bind(py))
     }
 
+    /// A reference to `None`. That of `Python::None` goes through a locked list when a native method drops it: PyO3 does
+    /// not count these methods as attached.
+    #[inline]
+    pub fn none(py: Python<'_>) -> Self {
+        // SAFETY: `None` lives for good.
+        unsafe { Self::of(&Borrowed::from_ptr(py, ffi::Py_None())) }
+    }
+
     /// The object, borrowed from `self`.
     #[inline(always)]
     pub fn bind<'py>(&self, py: Python<'py>) -> Object<'_, 'py> {
