@@ -65,7 +65,7 @@ fn callable(name: &str, value: Option<Bound<'_, PyAny>>) -> PyResult<Option<Py<P
 }
 
 /// Who is told of a job: what its caller and its pool wish.
-#[inline]
+#[inline(always)]
 pub fn target(
     py: Python<'_>,
     pool: &Wishes,
