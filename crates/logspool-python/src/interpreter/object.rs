@@ -268,11 +268,14 @@ impl<'a, 'py> Call<'a, 'py> {
     /// The positional values, then those of the keywords.
     #[inline]
     pub fn values(&self) -> &'a [Object<'a, 'py>] {
-        // SAFETY: null or a tuple, as `new` says, which was given one value for each name.
-        unsafe {
-            let named = if self.keywords.is_null() { 0 } else { ffi::PyTuple_GET_SIZE(self.keywords) as usize };
-            self.first(self.count + named)
-        }
+        // SAFETY: `new` was given one value for each name.
+        unsafe { self.first(self.count + self.keyword_count()) }
+    }
+
+    #[inline(always)]
+    fn keyword_count(&self) -> usize {
+        // SAFETY: null or a tuple, as `new` says.
+        unsafe { if self.keywords.is_null() { 0 } else { ffi::PyTuple_GET_SIZE(self.keywords) as usize } }
     }
 
     /// The single positional value of a call without keywords.
@@ -297,14 +300,21 @@ impl<'a, 'py> Call<'a, 'py> {
     }
 
     /// Names and values of the keywords.
+    #[inline(always)]
     pub fn named(&self) -> impl Iterator<Item = (Object<'a, 'py>, Object<'a, 'py>)> {
-        let names: &'a [Object<'a, 'py>] = if self.keywords.is_null() {
-            &[]
+        let count = self.keyword_count();
+        let (names, values): (&'a [Object<'a, 'py>], &'a [Object<'a, 'py>]) = if count == 0 {
+            (&[], &[])
         } else {
-            // SAFETY: a live tuple, as `new` says.
-            tuple_items(unsafe { Borrowed::from_ptr(self.py, self.keywords) }).unwrap_or(&[])
+            // SAFETY: a tuple of `count` names, as `new` says, which was given as many values after the positional ones;
+            // the items of a tuple are in its struct.
+            unsafe {
+                let first = &raw const (*self.keywords.cast::<ffi::PyTupleObject>()).ob_item;
+                let values = self.values.add(self.count);
+                (std::slice::from_raw_parts(first.cast(), count), std::slice::from_raw_parts(values.cast(), count))
+            }
         };
-        names.iter().copied().zip(self.values()[self.count..].iter().copied())
+        names.iter().copied().zip(values.iter().copied())
     }
 
     /// The first positional value, and the call without it; `None` where there is none.
