@@ -59,6 +59,7 @@ pub fn emit(method: Method, handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut
 
 /// `handler.handle(record)`. A record that goes by value needs none of its steps: no filter would see it, `emit` is
 /// known, and the queue needs no lock. A handler that is not known yet becomes so in its `emit`.
+#[inline]
 pub fn handle(handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
     if let Some(record) = call.only() {
         if let Some(answer) = queue_handler::handle(handler, record) {

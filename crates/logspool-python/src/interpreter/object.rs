@@ -342,7 +342,7 @@ pub fn tuple_items<'a, 'py>(object: Object<'a, 'py>) -> Option<&'a [Object<'a, '
 }
 
 /// The UTF-8 bytes of a `str`; `None`, without an error set, for another object and where it has lone surrogates.
-#[inline]
+#[inline(always)]
 pub fn utf8<'a>(object: Object<'a, '_>) -> Option<&'a [u8]> {
     let mut len: ffi::Py_ssize_t = 0;
     // SAFETY: a live object whose type CPython checks; the buffer of a str lives as long as the str.
@@ -395,6 +395,7 @@ pub fn is_str(object: Object<'_, '_>) -> bool {
 }
 
 /// `object.name`; clears any error.
+#[inline]
 pub fn attribute(object: Object<'_, '_>, name: &Owned) -> Option<Owned> {
     // SAFETY: live objects, and `object` shows that the thread is attached; the result is a new reference or null.
     unsafe {
@@ -484,9 +485,10 @@ pub unsafe fn received<'a, 'py>(
     count: ffi::Py_ssize_t,
     keywords: *mut PyObject,
 ) -> (Object<'a, 'py>, Call<'a, 'py>) {
-    // SAFETY: attached and live for as long as the result, as the caller says.
+    // SAFETY: attached and live for as long as the result, as the caller says; a live object is not null.
     unsafe {
         let py = Python::assume_attached();
+        std::hint::assert_unchecked(!object.is_null());
         (Borrowed::from_ptr(py, object), Call::new(py, arguments, count, keywords))
     }
 }
