@@ -35,12 +35,16 @@ pub fn add<'a, 'py: 'a>(
         return Ok(());
     }
     // Code that runs below may change the program's own dict.
-    let extra = extra.filter(|extra| extra.bind(py).len().is_ok_and(|len| len > 0));
-    let extra = extra.map(|extra| if OWN_COPY { Ok(extra.again(py)) } else { dict::copy(extra.bind(py)) });
-    let extra = extra.transpose()?;
+    let extra = match extra {
+        Some(extra) if dict::is_empty(extra.bind(py)) => None,
+        Some(extra) if OWN_COPY => Some(extra.again(py)),
+        Some(extra) => Some(dict::copy(extra.bind(py))?),
+        None => None,
+    };
     // SAFETY: keys and values of these dicts go into `pieces` only. Nobody changes the dicts: the one is a copy, the
     // other one of `bind`, which never changes.
-    let sources = [extra, bound].map(|fields| fields.map(|fields| unsafe { pieces.keep_and_lend(py, fields) }));
+    let mut lend = |fields: Option<Owned>| fields.map(|fields| unsafe { pieces.keep_and_lend(py, fields) });
+    let sources = [lend(extra), lend(bound)];
     for (name, required, accepts) in shown.named() {
         let name = name.bind(py);
         let value = sources.into_iter().flatten().find_map(|fields| item(fields, name));
