@@ -5,12 +5,11 @@ use loom::sync::Arc;
 use loom::thread;
 
 use super::channel::{Channel, Taken};
-use super::jobs::{From, Jobs, Next, Place};
+use super::jobs::{From, Jobs, Place, WorkerStep};
 use super::timers::{self, Clock, Now, Timers};
-use super::{Promise, Semaphore, State};
+use super::{JobState, Promise, Semaphore};
 
-/// Runs a model with at most three switches that the threads did not ask for: enough for each weakened ordering, and
-/// done in seconds.
+/// Runs a model with at most three preemptions: enough for each weakened ordering, and done in seconds.
 fn model(model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);
@@ -117,7 +116,7 @@ fn who_watches_sees_the_end_or_is_told() {
         };
         let saw = {
             let _locked = job.0.lock(true);
-            let saw = job.0.state() == State::Finished;
+            let saw = job.0.state() == JobState::Finished;
             if !saw {
                 // SAFETY: loom checks that no other access overlaps.
                 job.1.with_mut(|cell| unsafe { *cell = true });
@@ -145,20 +144,20 @@ fn a_job_is_never_left_while_a_worker_sleeps() {
     });
 }
 
-/// Is a worker until it may leave; returns the sum of the jobs.
+/// Acts as a worker until it may leave; returns the sum of the jobs.
 fn work(jobs: &Jobs<u32>) -> u32 {
     let (mut from, mut done) = (From::Start, 0);
     loop {
         from = match jobs.next(from) {
-            Next::Job(job) => {
+            WorkerStep::Job(job) => {
                 done += job;
                 From::Job
             }
-            Next::Sleep(ticket) => {
+            WorkerStep::Sleep(ticket) => {
                 jobs.sleep(ticket, None);
                 From::Sleep
             }
-            Next::Leave => return done,
+            WorkerStep::Leave => return done,
         };
     }
 }
@@ -175,7 +174,7 @@ fn a_worker_stays_for_a_job_that_is_expected_and_leaves_after_it() {
         };
         jobs.close();
         assert!(jobs.expect().is_err());
-        // The worker is there for it, or one has to be started: never neither.
+        // Either the worker is still there for the job, or one must be started.
         let start = jobs.push_expected(2, Place::High);
         jobs.forget_expected();
         assert!(!start);
@@ -194,11 +193,11 @@ fn an_earlier_timer_is_never_slept_over() {
             thread::spawn(move || {
                 loop {
                     match timers.next(Now { steady: 5, wall: 0 }, false) {
-                        timers::Next::Due(value) => return value,
-                        timers::Next::Sleep(ticket, time) => {
+                        timers::TimerStep::Due(value) => return value,
+                        timers::TimerStep::Sleep(ticket, time) => {
                             timers.sleep(ticket, time);
                         }
-                        timers::Next::Leave => unreachable!("something waits"),
+                        timers::TimerStep::Leave => unreachable!("something waits"),
                     }
                 }
             })

@@ -4,19 +4,34 @@
 //! would stay locked in the child for ever. A [`Gate`] stores its holder's process number (`generation.rs`) instead.
 //! Unlike a process id, that number is never used again by a child or grandchild. A child may find the data half
 //! changed, so a `Gate` holds plain data only. [`PerProcess`] is for everything else.
+//!
+//! Orderings: `hold_order` when a thread takes the gate pairs with `open_order` in `GateGuard::drop`, and makes the last
+//! holder's writes visible (model: `a_gate_shows_what_its_last_holder_did`).
 
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::generation;
 use crate::nap::nap;
+use crate::sync::{AtomicU64, Ordering, guarded};
 
 /// First and longest pause between two tries. Chosen: most holders finish in microseconds. Recovery takes as long as
 /// its files take, and a poll every 2 ms costs nothing.
 const FIRST_PAUSE: Duration = Duration::from_micros(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(2);
+
+/// Acquire: see [`open_order`].
+#[inline(always)]
+fn hold_order() -> Ordering {
+    guarded("gate_is_held", Ordering::Acquire)
+}
+
+/// Release: whoever takes the gate next sees what this holder wrote.
+#[inline(always)]
+fn open_order() -> Ordering {
+    guarded("gate_is_opened", Ordering::Release)
+}
 
 /// Data with at most one holder at a time in each process.
 pub struct Gate<T: Copy> {
@@ -25,26 +40,32 @@ pub struct Gate<T: Copy> {
     data: UnsafeCell<T>,
 }
 
-// SAFETY: the data is reached only through a `Held`, and a process has at most one of them at a time.
+// SAFETY: the data is reached only through a `GateGuard`, and a process has at most one of them at a time.
 unsafe impl<T: Copy + Send> Sync for Gate<T> {}
 
 /// A held gate; dropping it opens the gate.
-pub struct Held<'a, T: Copy>(&'a Gate<T>);
+pub struct GateGuard<'a, T: Copy>(&'a Gate<T>);
 
 impl<T: Copy> Gate<T> {
     /// An open gate.
+    #[cfg(not(loom))]
     pub const fn new(data: T) -> Self {
         Self { holder: AtomicU64::new(0), data: UnsafeCell::new(data) }
     }
 
+    /// An open gate.
+    #[cfg(loom)]
+    pub fn new(data: T) -> Self {
+        Self { holder: AtomicU64::new(0), data: UnsafeCell::new(data) }
+    }
+
     /// Takes the gate, unless a thread of this process holds it.
-    pub fn try_hold(&self) -> Option<Held<'_, T>> {
+    pub fn try_hold(&self) -> Option<GateGuard<'_, T>> {
         let process = generation::process();
         let mut holder = 0;
         loop {
-            // Acquire pairs with the Release in `Held::drop` and makes the last holder's writes visible.
-            match self.holder.compare_exchange(holder, process, Ordering::Acquire, Ordering::Relaxed) {
-                Ok(_) => return Some(Held(self)),
+            match self.holder.compare_exchange(holder, process, hold_order(), Ordering::Relaxed) {
+                Ok(_) => return Some(GateGuard(self)),
                 Err(other) if other == process => return None,
                 // The gate was opened meanwhile, or its holder is a thread of the parent, which does not exist here.
                 Err(other) => holder = other,
@@ -53,7 +74,7 @@ impl<T: Copy> Gate<T> {
     }
 
     /// Takes the gate and waits for it without a limit. A thread that already holds it would wait for ever.
-    pub fn hold(&self) -> Held<'_, T> {
+    pub fn hold(&self) -> GateGuard<'_, T> {
         let mut pause = FIRST_PAUSE;
         loop {
             if let Some(held) = self.try_hold() {
@@ -65,59 +86,61 @@ impl<T: Copy> Gate<T> {
     }
 }
 
-impl<T: Copy> Deref for Held<'_, T> {
+impl<T: Copy> Deref for GateGuard<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: this is the only `Held` of the process (`try_hold`).
+        // SAFETY: this is the only `GateGuard` of the process (`try_hold`).
         unsafe { &*self.0.data.get() }
     }
 }
 
-impl<T: Copy> DerefMut for Held<'_, T> {
+impl<T: Copy> DerefMut for GateGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: this is the only `Held` of the process (`try_hold`).
+        // SAFETY: this is the only `GateGuard` of the process (`try_hold`).
         unsafe { &mut *self.0.data.get() }
     }
 }
 
-impl<T: Copy> Drop for Held<'_, T> {
+impl<T: Copy> Drop for GateGuard<'_, T> {
     fn drop(&mut self) {
-        self.0.holder.store(0, Ordering::Release);
+        self.0.holder.store(0, open_order());
     }
 }
 
 /// A value per process, used by one thread at a time. A forked child begins with a new value and leaves the parent's
 /// value unchanged.
-pub struct PerProcess<T>(Gate<Place<T>>);
+pub struct PerProcess<T>(Gate<ValuePlace<T>>);
 
-struct Place<T> {
+struct ValuePlace<T> {
     /// Number of the process that owns the value; 0 if there is no value.
     process: u64,
     value: *mut T,
 }
 
-impl<T> Clone for Place<T> {
+impl<T> Clone for ValuePlace<T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Copy for Place<T> {}
+impl<T> Copy for ValuePlace<T> {}
 
 // SAFETY: only the holder of the gate uses the pointer.
-unsafe impl<T: Send> Send for Place<T> {}
+unsafe impl<T: Send> Send for ValuePlace<T> {}
 
+#[cfg(not(loom))]
 impl<T: Default + Send> Default for PerProcess<T> {
     fn default() -> Self {
         Self::new()
     }
 }
 
+#[cfg(not(loom))]
 impl<T: Default + Send> PerProcess<T> {
     /// A `PerProcess` without a value yet.
     pub const fn new() -> Self {
-        Self(Gate::new(Place { process: 0, value: std::ptr::null_mut() }))
+        Self(Gate::new(ValuePlace { process: 0, value: std::ptr::null_mut() }))
     }
 
     /// Runs `work` on this process's value. A thread already inside `with` would wait for ever.
@@ -125,7 +148,7 @@ impl<T: Default + Send> PerProcess<T> {
         let mut place = self.0.hold();
         let process = generation::process();
         if place.process != process {
-            *place = Place { process, value: Box::into_raw(Box::default()) };
+            *place = ValuePlace { process, value: Box::into_raw(Box::default()) };
         }
         // SAFETY: this process made the value above and never frees it; only the holder of the gate is here.
         work(unsafe { &mut *place.value })
@@ -134,7 +157,8 @@ impl<T: Default + Send> PerProcess<T> {
     /// In a forked child without a value of its own: calls `look` with the parent's value, unless a thread of the
     /// parent was using it at the fork.
     pub fn show_inherited(&self, look: impl FnOnce(&T)) {
-        let is_whole = self.0.holder.load(Ordering::Acquire) == 0;
+        // Relaxed: `try_hold` below orders the reads of the value.
+        let is_whole = self.0.holder.load(Ordering::Relaxed) == 0;
         let Some(place) = self.0.try_hold().filter(|_| is_whole) else { return };
         if place.process != generation::process() && !place.value.is_null() {
             // SAFETY: the parent made the value and never frees it. No thread was changing it at the fork, and only the
@@ -144,7 +168,7 @@ impl<T: Default + Send> PerProcess<T> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

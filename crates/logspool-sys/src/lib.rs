@@ -1,18 +1,35 @@
-//! What the operating system gives the other layers: atomics and futex, clock, folders, fork, native threads.
+//! Services of the operating system for the other layers: atomics and futex, clock, folders, fork, native threads.
 //!
-//! Stop on the line: below it; every other layer of the core stands on this one.
+//! Stop on the line: below it; every other layer of the core uses this one.
 //!
-//! Invariants: nothing here knows what a record is, and nothing but the C library is used. What a forked child may meet
-//! (a lock of a thread that does not exist there, a mapping that it does not have) is dealt with here, in [`gate`] and
-//! [`generation`].
+//! Invariants: nothing here knows records, and only the C library is used. A forked child may meet a lock whose thread
+//! does not exist there, or a mapping that it does not have; [`gate`] and [`generation`] handle both.
 //!
-//! Under `--cfg loom` only what the models of the layers above need is compiled: [`sync`], [`barrier`], [`futex`].
+//! Under `--cfg loom` only the parts with models, and those that models of other layers use, are compiled.
 
 #![cfg_attr(loom, allow(dead_code, reason = "under loom there is only what the models need"))]
 
 pub mod barrier;
+pub mod crossing;
 pub mod futex;
+pub mod gate;
+#[cfg(not(loom))]
+pub mod generation;
+/// The models know one process.
+#[cfg(loom)]
+pub mod generation {
+    /// Its number.
+    pub fn process() -> u64 {
+        1
+    }
+}
+pub mod nap;
+pub mod progress;
+pub mod published;
 pub mod sync;
+
+#[cfg(all(test, loom))]
+mod models;
 
 #[cfg(not(loom))]
 mod available;
@@ -20,10 +37,6 @@ mod available;
 pub mod clock;
 #[cfg(not(loom))]
 pub mod folder;
-#[cfg(not(loom))]
-pub mod gate;
-#[cfg(not(loom))]
-pub mod generation;
 #[cfg(not(loom))]
 pub mod handover;
 #[cfg(not(loom))]
@@ -33,9 +46,5 @@ pub mod histogram;
 pub mod identity;
 #[cfg(not(loom))]
 pub mod kernel;
-#[cfg(not(loom))]
-pub mod nap;
-#[cfg(not(loom))]
-pub mod progress;
 #[cfg(not(loom))]
 pub mod threads;

@@ -1,61 +1,25 @@
-//! The thread that owns the spools of this process: begun when a sink has left chunks in overflow files for too long,
-//! gone when no spool holds anything.
-//!
-//! Atomics outside `queue` and `stats`: whether it runs, which callers of `before_fork` and the collector look at.
+//! The thread that owns the spools of this process. It starts when a sink has kept chunks in overflow files for too
+//! long, and ends when no spool holds any.
 
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use logspool_lanes::segment::Segment;
 use logspool_spool::pointer;
 use logspool_sys::nap::nap;
 use logspool_sys::threads::spawn;
 
-use super::Pipeline;
-use crate::writer::{Bell, SpoolHome, SpoolTurn};
+use super::state::Pipeline;
+use crate::writer::SpoolTurn;
 
-/// How long the thread waits for the bell while spools hold something: acks of the last second are made durable then.
+/// How long the thread waits for the bell while spools hold chunks. After a wait it makes the acks of the last second
+/// durable.
 const TURN: Duration = Duration::from_millis(100);
 
-/// What a pipeline has of its spools.
-#[derive(Debug)]
-pub(super) struct Spooler {
-    pub(super) home: SpoolHome,
-    pub(super) bell: Arc<Bell>,
-    runs: AtomicBool,
-    /// Asks the thread to leave at the end; for a fork the pipeline does.
-    leave: AtomicBool,
-    /// Set once there are files.
-    has_files: AtomicBool,
-}
-
-impl Spooler {
-    /// For spools in `folder`. `None`: without a segment that outlives the process nobody could tell what they hold.
-    pub(super) fn new(folder: PathBuf, max_bytes: u64, segment: &Arc<Segment>) -> Option<Self> {
-        let name = segment.home()?.1.to_owned();
-        let home = SpoolHome { folder, name, max_bytes, segment: segment.clone() };
-        let no = || AtomicBool::new(false);
-        Some(Self { home, bell: Arc::default(), runs: no(), leave: no(), has_files: no() })
-    }
-
-    /// Whether its thread runs.
-    pub(super) fn runs(&self) -> bool {
-        self.runs.load(Ordering::Acquire)
-    }
-
-    /// Whether spools were begun: then the segment stays until they are removed.
-    pub(super) fn has_files(&self) -> bool {
-        self.has_files.load(Ordering::Acquire)
-    }
-}
-
 impl Pipeline {
-    /// Starts the thread of the spools if it does not run.
+    /// Starts the spool thread if it does not run.
     pub(crate) fn ensure_spooler(&self) {
         let Some(spooler) = &self.spooler else { return };
-        // A load first: the collector comes by here with every turn.
+        // A load first, since the collector calls this in every turn.
         if spooler.runs.load(Ordering::Relaxed)
             || self.leave.load(Ordering::Relaxed)
             || spooler.runs.swap(true, Ordering::AcqRel)
@@ -63,7 +27,7 @@ impl Pipeline {
             return;
         }
         spooler.has_files.store(true, Ordering::Release);
-        // SAFETY: pipelines are leaked where they are made, so this one is there for ever.
+        // SAFETY: every pipeline is leaked when it is made, so this one lives for ever.
         let pipeline: &'static Self = unsafe { &*std::ptr::from_ref(self) };
         if !spawn("logspool-spool", move || pipeline.spool()) {
             // The collector's next turn tries again.
@@ -71,7 +35,7 @@ impl Pipeline {
         }
     }
 
-    /// The thread.
+    /// Body of the spool thread.
     fn spool(&'static self) {
         let Some(spooler) = &self.spooler else { return };
         while !self.leave.load(Ordering::Acquire) && !spooler.leave.load(Ordering::Acquire) {
@@ -79,15 +43,15 @@ impl Pipeline {
             match turns.max().unwrap_or(SpoolTurn::Idle) {
                 SpoolTurn::Worked => {}
                 SpoolTurn::Waits => spooler.bell.wait(TURN),
-                // Should an outlet want it from now on, the collector starts it again.
+                // If an outlet needs the thread later, the collector starts it again.
                 SpoolTurn::Idle => break,
             }
         }
         spooler.runs.store(false, Ordering::Release);
     }
 
-    /// Removes the spools, once everything is written. The thread may be at work on a slow disk: then it is not waited
-    /// for beyond `deadline`, and the files stay. Returns whether they are gone.
+    /// Removes the spools, after everything is written. If the thread is busy with a slow disk, waits only until
+    /// `deadline`, and the files stay. Returns whether they are removed.
     pub(super) fn remove_spools(&self, deadline: Instant) -> bool {
         let Some(spooler) = self.spooler.as_ref().filter(|spooler| spooler.has_files()) else { return true };
         spooler.leave.store(true, Ordering::Release);

@@ -1,0 +1,114 @@
+//! Fields of a process image's pipeline, with the methods that need no other module.
+
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use logspool_lanes::blob::Blobs;
+use logspool_lanes::segment::Segment;
+use logspool_lanes::segment::layout::Table;
+
+use super::idle_writer::IdleWriter;
+use super::options::Fallback;
+use super::routes::Routes;
+use super::settings;
+use super::spooler::Spooler;
+use super::watcher::Watcher;
+use crate::chunk::Chunk;
+use crate::collector::Collector;
+use crate::lateness::Lateness;
+use crate::meters::WaitMeters;
+use crate::overflow::Budget;
+use crate::stats::QueuePlace;
+use crate::writer::{Outlet, Syncs};
+
+/// The chosen place of the queue, and why a better one was not used.
+#[derive(Debug)]
+pub(super) struct Chosen {
+    /// Where the queue is.
+    pub place: QueuePlace,
+    /// Why it is not at a better place; empty for the best place, and if the user chose it.
+    pub reason: String,
+}
+
+/// Segment, outlets and threads of one process image.
+#[derive(Debug)]
+pub struct Pipeline {
+    pub(super) segment: Arc<Segment>,
+    pub(super) place: Chosen,
+    pub(super) budget: Arc<Budget>,
+    pub(super) blobs: Arc<Blobs>,
+    pub(super) outlets: Mutex<Vec<Option<Arc<Outlet>>>>,
+    pub(super) routes: Mutex<Routes>,
+    pub(super) collector: Mutex<Option<Box<Collector>>>,
+    pub(super) collector_runs: AtomicBool,
+    pub(super) leave: AtomicBool,
+    pub(super) batching: Mutex<()>,
+    pub(super) requested: AtomicU64,
+    pub(super) answered: AtomicU64,
+    pub(super) saturated: AtomicBool,
+    /// Set by a caller that saw the collector make no turn for `STARVED_PATIENCE`.
+    pub(super) standstill: AtomicBool,
+    pub(super) refusals: AtomicU64,
+    /// Set when the queued errors were shown on standard error at the end of the process.
+    pub(super) fallen_back: AtomicBool,
+    /// Whether the segment had files and they were removed.
+    pub(super) removed: AtomicBool,
+    /// Whether another pipeline has replaced this one.
+    pub(super) is_past: AtomicBool,
+    /// The pipeline that was replaced before this one. Keeps it reachable, so that leak checkers do not report it.
+    pub(super) before: OnceLock<&'static Pipeline>,
+    /// Time already spent on drains that timed out.
+    pub(super) lateness: Lateness,
+    pub(super) waits: WaitMeters,
+    /// Spools for the records of stalled sinks, if the user chose a folder.
+    pub(super) spooler: Option<Spooler>,
+    /// Delivers the records of dead processes while this one lives.
+    pub(super) watcher: Watcher,
+    /// The writer thread that waits for its next sink, if any.
+    pub(super) idle_writer: Arc<IdleWriter>,
+    /// When sinks are synced, and the calls that wait for a sync.
+    pub(super) syncs: Syncs,
+    pub(super) number: u64,
+    /// Id of the process that made the pipeline.
+    pub(super) process: u32,
+}
+
+impl Pipeline {
+    /// Held while a batch is made, so that a snapshot under it sees no half-made batch.
+    pub(crate) fn batching(&self) -> MutexGuard<'_, ()> {
+        self.batching.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The current outlets, by slot in the sink table.
+    pub(crate) fn outlets(&self) -> Vec<Option<Arc<Outlet>>> {
+        self.outlets.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The outlet of a sink. `None` if there is no such sink, or if another one has its slot.
+    pub(crate) fn outlet(&self, sink: u32) -> Option<Arc<Outlet>> {
+        let outlets = self.outlets.lock().unwrap_or_else(PoisonError::into_inner);
+        outlets.get(Table::Sinks.slot(sink))?.clone().filter(|outlet| outlet.id == sink)
+    }
+
+    /// Shows on standard error the records of ERROR and above that an outlet could not write in time.
+    pub(crate) fn fall_back_queued(&self, outlet: &Outlet) {
+        outlet.show_queued(|chunk| self.fall_back(outlet, chunk));
+    }
+
+    /// Shows on standard error the records of ERROR and above of a chunk that cannot be written.
+    pub(crate) fn fall_back(&self, outlet: &Outlet, chunk: &Chunk) {
+        if settings::options().fallback == Fallback::Stderr {
+            crate::fallback::emit(outlet, chunk);
+        }
+    }
+
+    /// Number under which the ids of this pipeline are defined.
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Whether this is the pipeline of the parent, made before the fork.
+    pub(super) fn is_parents(&self) -> bool {
+        self.process != std::process::id()
+    }
+}

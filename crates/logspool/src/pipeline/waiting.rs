@@ -1,0 +1,60 @@
+//! Requests a flush, and waits for work of the native threads.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use logspool_lanes::queue::producer::wake_collector;
+use logspool_sys::progress;
+
+use super::state::Pipeline;
+
+/// How long a waiting caller stays awake and yields its processor to other threads.
+///
+/// Chosen: the collector and a writer need this long to wake and write a line. Sleeping and being woken would take the
+/// caller about as long again.
+const AWAKE: Duration = Duration::from_micros(40);
+/// First and longest pause of a waiting caller between two checks, if no event wakes it. Each pause is twice the
+/// previous one.
+///
+/// Chosen: usually an event wakes it. A sync and a spool do not, and take longer than the first pause.
+const FIRST_PAUSE: Duration = Duration::from_micros(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(1);
+
+/// Deadline `timeout` from now. `None` if there is no timeout, or if it is beyond the range of the clock.
+pub(super) fn deadline(timeout: Option<Duration>) -> Option<Instant> {
+    timeout.and_then(|timeout| Instant::now().checked_add(timeout))
+}
+
+impl Pipeline {
+    pub(super) fn wake(&self) {
+        wake_collector(&self.segment.header().sleeping);
+    }
+
+    /// Requests a flush and returns its ticket.
+    pub(super) fn request(&self) -> u64 {
+        // Release pairs with the Acquire in `requested_ticket`: the caller's pushes are visible to the collector.
+        let ticket = self.requested.fetch_add(1, Ordering::AcqRel) + 1;
+        self.wake();
+        ticket
+    }
+
+    pub(super) fn wait(&self, deadline: Option<Instant>, done: impl Fn() -> bool) -> bool {
+        let mut pause = FIRST_PAUSE;
+        let awake_until = Instant::now() + AWAKE;
+        loop {
+            // Read the step before the check, so that a step between check and sleep ends the sleep.
+            let seen = progress::steps();
+            // A replaced pipeline has written everything, and has no threads left to report it.
+            if done() || self.is_past.load(Ordering::Acquire) {
+                return true;
+            }
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return false;
+            }
+            if !progress::await_step(seen, awake_until) {
+                progress::sleep(seen, pause);
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+        }
+    }
+}
