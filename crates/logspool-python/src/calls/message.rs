@@ -193,6 +193,7 @@ fn is_mapping(argument: Object<'_, '_>) -> Result<bool, Failure> {
 }
 
 /// Adds the finished message, as `LogRecord.getMessage` makes it.
+#[inline(never)]
 fn add_text<'a>(
     pieces: &mut Pieces<'a>,
     site: &'a Site,

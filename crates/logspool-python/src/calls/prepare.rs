@@ -187,5 +187,5 @@ fn has_no_format(handler: Object<'_, '_>) -> Result<bool, Failure> {
     let py = handler.py();
     let attributes = own_attributes(handler)?;
     let formatter = item(py, &attributes, names().formatter.as_ptr());
-    Ok(formatter == Some(py.None().as_ptr()) && item(py, &attributes, names().format.as_ptr()).is_none())
+    Ok(formatter == Some(Owned::none(py).as_ptr()) && item(py, &attributes, names().format.as_ptr()).is_none())
 }

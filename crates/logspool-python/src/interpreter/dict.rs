@@ -14,11 +14,13 @@ pub struct DictWalk<'a, 'py> {
 
 impl<'a, 'py> DictWalk<'a, 'py> {
     /// Starts at the first key. An object that is no dict has no keys.
+    #[inline]
     pub fn of(fields: Object<'a, 'py>) -> Self {
         Self { fields, position: 0 }
     }
 
     /// The next key and value.
+    #[inline]
     pub fn next(&mut self) -> Option<(Object<'a, 'py>, Object<'a, 'py>)> {
         let (mut key, mut value) = (std::ptr::null_mut(), std::ptr::null_mut());
         // SAFETY: a live object whose type CPython checks; the dict keeps the key and value that are returned alive.
@@ -26,9 +28,17 @@ impl<'a, 'py> DictWalk<'a, 'py> {
             if ffi::PyDict_Next(self.fields.as_ptr(), &mut self.position, &mut key, &mut value) == 0 {
                 return None;
             }
+            std::hint::assert_unchecked(!key.is_null() && !value.is_null());
             Some((Borrowed::from_ptr(self.fields.py(), key), Borrowed::from_ptr(self.fields.py(), value)))
         }
     }
+}
+
+/// Whether a dict has no keys.
+#[inline]
+pub fn is_empty(fields: Object<'_, '_>) -> bool {
+    // SAFETY: a live object of an attached thread, whose type CPython checks.
+    unsafe { ffi::PyDict_Size(fields.as_ptr()) == 0 }
 }
 
 /// A copy of a dict, so that other code cannot change it.

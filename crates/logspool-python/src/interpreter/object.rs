@@ -55,6 +55,14 @@ impl Owned {
         Self::of(&self.bind(py))
     }
 
+    /// A reference to `None`. That of `Python::None` goes through a locked list when a native method drops it: PyO3 does
+    /// not count these methods as attached.
+    #[inline]
+    pub fn none(py: Python<'_>) -> Self {
+        // SAFETY: `None` lives for good.
+        unsafe { Self::of(&Borrowed::from_ptr(py, ffi::Py_None())) }
+    }
+
     /// The object, borrowed from `self`.
     #[inline(always)]
     pub fn bind<'py>(&self, py: Python<'py>) -> Object<'_, 'py> {
@@ -260,11 +268,14 @@ impl<'a, 'py> Call<'a, 'py> {
     /// The positional values, then the values of the keywords.
     #[inline]
     pub fn values(&self) -> &'a [Object<'a, 'py>] {
-        // SAFETY: `new` requires null or a tuple, and one value for each name in it.
-        unsafe {
-            let named = if self.keywords.is_null() { 0 } else { ffi::PyTuple_GET_SIZE(self.keywords) as usize };
-            self.first(self.count + named)
-        }
+        // SAFETY: `new` requires one value for each name.
+        unsafe { self.first(self.count + self.keyword_count()) }
+    }
+
+    #[inline(always)]
+    fn keyword_count(&self) -> usize {
+        // SAFETY: null or a tuple, as `new` says.
+        unsafe { if self.keywords.is_null() { 0 } else { ffi::PyTuple_GET_SIZE(self.keywords) as usize } }
     }
 
     /// The single positional value of a call without keywords.
@@ -289,14 +300,21 @@ impl<'a, 'py> Call<'a, 'py> {
     }
 
     /// Names and values of the keywords.
+    #[inline(always)]
     pub fn named(&self) -> impl Iterator<Item = (Object<'a, 'py>, Object<'a, 'py>)> {
-        let names: &'a [Object<'a, 'py>] = if self.keywords.is_null() {
-            &[]
+        let count = self.keyword_count();
+        let (names, values): (&'a [Object<'a, 'py>], &'a [Object<'a, 'py>]) = if count == 0 {
+            (&[], &[])
         } else {
-            // SAFETY: `new` requires a live tuple.
-            tuple_items(unsafe { Borrowed::from_ptr(self.py, self.keywords) }).unwrap_or(&[])
+            // SAFETY: a tuple of `count` names, as `new` says, which was given as many values after the positional ones;
+            // the items of a tuple are in its struct.
+            unsafe {
+                let first = &raw const (*self.keywords.cast::<ffi::PyTupleObject>()).ob_item;
+                let values = self.values.add(self.count);
+                (std::slice::from_raw_parts(first.cast(), count), std::slice::from_raw_parts(values.cast(), count))
+            }
         };
-        names.iter().copied().zip(self.values()[self.count..].iter().copied())
+        names.iter().copied().zip(values.iter().copied())
     }
 
     /// The first positional value and the call without it; `None` if there is no positional value.
@@ -324,7 +342,7 @@ pub fn tuple_items<'a, 'py>(object: Object<'a, 'py>) -> Option<&'a [Object<'a, '
 }
 
 /// The UTF-8 bytes of a `str`. `None` for another object and for text with lone surrogates; no error is set.
-#[inline]
+#[inline(always)]
 pub fn utf8<'a>(object: Object<'a, '_>) -> Option<&'a [u8]> {
     let mut len: ffi::Py_ssize_t = 0;
     // SAFETY: a live object whose type CPython checks; the buffer of a str lives as long as the str.
@@ -377,6 +395,7 @@ pub fn is_str(object: Object<'_, '_>) -> bool {
 }
 
 /// `object.name`; clears any error.
+#[inline]
 pub fn attribute(object: Object<'_, '_>, name: &Owned) -> Option<Owned> {
     // SAFETY: live objects, and `object` shows that the thread is attached; the result is a new reference or null.
     unsafe {
@@ -470,6 +489,7 @@ pub unsafe fn received<'a, 'py>(
     // SAFETY: the caller ensures that the thread is attached and the objects are live as long as the result.
     unsafe {
         let py = Python::assume_attached();
+        std::hint::assert_unchecked(!object.is_null());
         (Borrowed::from_ptr(py, object), Call::new(py, arguments, count, keywords))
     }
 }

@@ -163,7 +163,7 @@ pub fn result(future: FutureRef<'_, '_>, timeout: Option<f64>) -> PyResult<Owned
         unsafe { ffi::PyErr_SetObject(ffi::Py_TYPE(exception.as_ptr()).cast(), exception.as_ptr()) };
         return Err(PyErr::fetch(py));
     }
-    Ok(result_at_hand(future).unwrap_or_else(|| Owned::of(py.None().bind(py))))
+    Ok(result_at_hand(future).unwrap_or_else(|| Owned::none(py)))
 }
 
 /// Waits for the end, then returns the exception or `None`.
@@ -289,7 +289,7 @@ pub fn kept_exception(future: FutureRef<'_, '_>) -> PyResult<Owned> {
 fn finished(future: FutureRef<'_, '_>, field: &AtomicPtr<PyObject>) -> Owned {
     let py = future.py();
     let found = if state(future) == JobState::Finished { held(py, field) } else { None };
-    found.unwrap_or_else(|| Owned::of(py.None().bind(py)))
+    found.unwrap_or_else(|| Owned::none(py))
 }
 
 /// The `Condition` of the future, made when first requested.
