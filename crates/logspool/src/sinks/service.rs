@@ -3,8 +3,8 @@
 //! Records are gathered into chunks. The bytes of a chunk are encoded once and kept until it is acknowledged. Several
 //! chunks are in transit at a time. After a lost connection, all chunks without an ack are sent again, oldest first.
 //! They keep their ids, so that a receiver recognises a chunk that it has already. An id is `stream/epoch/first-last`:
-//! a stream is all records that one sink of one process sends, and its records are numbered from 1 within an epoch. When
-//! everything is acknowledged, the sink ends its stream with a message. A recoverer continues the stream of a dead
+//! a stream is all records that one sink of one process sends, and its records are numbered from 1 within an epoch.
+//! When everything is acknowledged, the sink ends its stream with a message. A recoverer continues the stream of a dead
 //! process, with the numbers that its records had or would have had. It does not end the stream: the service must know
 //! it as long as records of the dead process may still be in transit.
 //!
