@@ -60,6 +60,7 @@ pub fn emit(method: Method, handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut
 
 /// `handler.handle(record)`. A record queued by value skips the steps of `handle`: the handler has no filters, its
 /// `emit` is known, and the queue needs no lock. A handler seen for the first time is adopted in its `emit`.
+#[inline]
 pub fn handle(handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
     if let Some(record) = call.only() {
         if let Some(answer) = queue_handler::handle(handler, record) {

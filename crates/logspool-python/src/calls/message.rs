@@ -1,7 +1,7 @@
 //! Message and arguments of one call: by value where the template allows it, otherwise as text made here.
 //!
-//! Stop on the line: *capture*. Everything that may run foreign code (`str()` of the message, `%` with an argument that
-//! is no builtin value) happens here, before a byte is reserved. If a message cannot be formatted, the text that
+//! Stop on the line: *capture*. Everything that may run foreign code happens here, before a byte is reserved: `str()`
+//! of the message, and `%` with an argument that is no builtin value. If a message cannot be formatted, the text that
 //! foreign code made of it is kept ([`take_made`]). Stock logging reports the error and uses that text, so the foreign
 //! code does not run twice.
 
@@ -193,6 +193,7 @@ fn is_mapping(argument: Object<'_, '_>) -> Result<bool, Failure> {
 }
 
 /// Adds the finished message, as `LogRecord.getMessage` makes it.
+#[inline(never)]
 fn add_text<'a>(
     pieces: &mut Pieces<'a>,
     site: &'a Site,

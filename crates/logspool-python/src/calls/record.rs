@@ -120,7 +120,7 @@ fn read(
     let mut arguments = fields.get(&names.args)?;
     if !is_last_stop {
         message = plain_text(py, message, &arguments)?;
-        arguments = Owned::of(py.None().bind(py));
+        arguments = Owned::none(py);
         reading.leave_texts(record, time, &message)?;
     }
     let mut pieces = Pieces::new();
