@@ -32,6 +32,7 @@ pub mod protocols;
 pub mod query;
 pub mod questions;
 pub mod record;
+mod resolved;
 pub mod service;
 pub mod share;
 pub mod show;
