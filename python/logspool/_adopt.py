@@ -68,8 +68,10 @@ class Format(NamedTuple):
 class Adoption(NamedTuple):
     """A handler whose output can go through the queue."""
 
+    #: Name of the sink in the core's table.
     kind: str
-    options: tuple[Any, ...]
+    #: Its options. Those of "console" follow from `path` and `fd`.
+    options: dict[str, Any]
     path: str
     fd: int
     terminator: str
@@ -397,13 +399,13 @@ def _describe_stream(
     if is_file:
         note_truncation(handler)
     interactive = kind == "console" and os.isatty(fd)
-    options: tuple[Any, ...] = ()
+    options: dict[str, Any] = {"path": path}
     if turning is not None:
         described = _rotation.describe(handler, turning, errors or "strict")
         if isinstance(described, str):
             return described
         if kind == "file":
-            kind, options = turning, described
+            kind, options = turning, {"path": path, **described}
         elif turning != "rotating":
             return "its path is no regular file"
     return Adoption(

@@ -68,8 +68,8 @@ def describe(handler: Any, known: type) -> _adopt.Adoption:
         form = _adopt.Formatting("entry", "", None, "", None, False, [], True)
     return _adopt.Adoption(
         kind="service",
-        options=(),
-        path=handler._place,
+        options={"address": handler._place},
+        path="",
         fd=-1,
         terminator="",
         stream=None,

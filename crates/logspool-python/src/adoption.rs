@@ -12,8 +12,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use logspool::definition::{SinkDefinition, SinkKind, SinkPlace};
+use logspool::definition::SinkDefinition;
 use logspool::pipeline;
+use logspool::sinks::{self, SinkPlace, Takes, Traits};
 use pyo3::exceptions::PyException;
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
@@ -48,6 +49,8 @@ pub enum Verdict {
 pub struct Adoption {
     /// Where its lines go.
     pub definition: SinkDefinition,
+    /// How the line treats the sink.
+    pub traits: Traits,
     /// Ends each of its lines.
     pub terminator: String,
     /// Its text stream and buffer, null where it has none; `kept` holds them.
@@ -617,7 +620,8 @@ pub unsafe fn flush_beside(stream: &Owned, timeout: Duration) -> PyResult<()> {
     let behind = SinkPlace::of(descriptor);
     let goes_there = |state: &State| {
         let Verdict::Adopted(adoption) = &state.verdict else { return false };
-        adoption.stream.text == stream.as_ptr() || behind.is_some() && adoption.definition.place() == behind
+        adoption.stream.text == stream.as_ptr()
+            || behind.is_some() && sinks::shared_place(&adoption.definition) == behind
     };
     let sinks: Vec<u32> = with_table(|table| {
         let states = table.states.values().map(|entry| &entry.state);
@@ -632,29 +636,22 @@ pub unsafe fn flush_beside(stream: &Owned, timeout: Duration) -> PyResult<()> {
 impl Adoption {
     /// Whether its records may go by value: the collector can follow its formatter, and it is a file.
     pub fn may_go_by_value(&self) -> bool {
-        let kind = &self.definition.kind;
-        self.format.is_ok() && !matches!(kind, SinkKind::Console { .. } | SinkKind::Service { .. })
+        self.format.is_ok() && self.traits.takes == Takes::Lines && !self.traits.is_borrowed
     }
 
-    /// Whether its records go to a service, in their parts.
-    pub fn is_service(&self) -> bool {
-        matches!(self.definition.kind, SinkKind::Service { .. })
+    /// Whether its records go to the sink in their parts.
+    pub fn takes_entries(&self) -> bool {
+        self.traits.takes == Takes::Entries
     }
 
     /// Whether its sink goes over to other files by itself.
     pub fn turns(&self) -> bool {
-        matches!(
-            self.definition.kind,
-            SinkKind::RotatingFile { .. } | SinkKind::TimedRotatingFile { .. } | SinkKind::WatchedFile { .. }
-        )
+        self.traits.turns
     }
 
     /// The stream, with the sink that goes before the program's own text.
     pub fn text_stream(&self, sink: u32) -> TextStream {
-        let after = match self.definition.kind {
-            SinkKind::Console { .. } => None,
-            _ => Some(sink),
-        };
+        let after = (!self.traits.is_borrowed).then_some(sink);
         TextStream { after, ..self.stream }
     }
 }

@@ -259,7 +259,7 @@ unsafe fn queue_line(method: Method, handler: *mut PyObject, record: *mut PyObje
                 return Line::StockAfterQueue;
             }
         }
-        let made = if adoption.is_service() { entry(handler, record) } else { line(adoption, handler, record) };
+        let made = if adoption.takes_entries() { entry(handler, record) } else { line(adoption, handler, record) };
         let Some(line) = made else {
             if ffi::PyErr_Occurred().is_null() {
                 return Line::StockAfterQueue;
@@ -290,7 +290,7 @@ unsafe fn queue_line(method: Method, handler: *mut PyObject, record: *mut PyObje
             }
         };
         // The line is made: what else has changed meanwhile does not matter to it.
-        if !made_under.may_push() && adoption.is_service() {
+        if !made_under.may_push() && adoption.takes_entries() {
             return Line::Again;
         }
         if !pieces.bytes(tag::BYTES, bytes) || !made_under.may_push() {
@@ -306,7 +306,7 @@ unsafe fn queue_line(method: Method, handler: *mut PyObject, record: *mut PyObje
             }
             Queued::Raised => Line::Raised,
             // The handler changed, or the process forked: what was queued before is written first, then this line.
-            Queued::Stale if adoption.is_service() => Line::Again,
+            Queued::Stale if adoption.takes_entries() => Line::Again,
             Queued::Stale => Line::StockAfterQueue,
         }
     }
@@ -330,7 +330,7 @@ unsafe fn line(adoption: &Adoption, handler: *mut PyObject, record: *mut PyObjec
     }
 }
 
-/// The bytes that a service gets for a record.
+/// The bytes that a sink gets for a record in its parts.
 unsafe fn entry(handler: *mut PyObject, record: *mut PyObject) -> Option<Owned> {
     // SAFETY: live objects, attached; `_entry` may run foreign code.
     unsafe {

@@ -38,6 +38,7 @@ mod queue_handler;
 mod queueing;
 mod record;
 mod report;
+mod sink_options;
 mod site;
 mod stream;
 mod template;

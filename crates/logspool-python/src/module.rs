@@ -20,7 +20,7 @@ use crate::object::Owned;
 use crate::planning::Adopt;
 use crate::{
     adoption, context, environment, flushing, frame, hooks, keywords, leaving, message, methods, names, options, plan,
-    planning, plans, pool, prepare, report, site, stream, tries,
+    planning, plans, pool, prepare, report, sink_options, site, stream, tries,
 };
 
 /// Words of a command line or an environment, as the system has them.
@@ -259,6 +259,19 @@ mod native {
             Ok(address) => Ok((address.to_string(), address.to_text())),
             Err(error) => Err(PyValueError::new_err(error.to_string())),
         }
+    }
+
+    /// Return every kind of sink as a dict: kind, about, takes ("lines" or "entries"), options.
+    #[pyfunction]
+    fn sink_table(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+        sink_options::table(py)
+    }
+
+    /// Check the options of a sink, and return its name as statistics show it.
+    #[pyfunction]
+    #[pyo3(signature = (kind, options, /))]
+    fn check_sink(kind: &str, options: &Bound<'_, PyDict>) -> PyResult<String> {
+        sink_options::check(kind, options)
     }
 
     /// Return (class name, method name) of every method that `install()` replaces.

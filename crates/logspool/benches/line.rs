@@ -5,10 +5,11 @@
 
 use std::time::{Duration, Instant};
 
-use logspool::definition::{Descriptor, RouteDefinition, SinkDefinition, SinkKind, SiteDefinition, Target};
+use logspool::definition::{Descriptor, RouteDefinition, SiteDefinition, Target};
 use logspool::format::{FormatSpec, Style};
 use logspool::pipeline::{self, Push, Waiter};
 use logspool::record::{Encoder, Head};
+use logspool::sinks::{FileOptions, SinkOptions};
 
 const RECORDS: usize = 200_000;
 const ROUNDS: usize = 7;
@@ -16,8 +17,8 @@ const ROUNDS: usize = 7;
 fn main() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("bench.log");
-    let kind = SinkKind::File { path: path.to_str().unwrap().to_owned() };
-    let sink = pipeline::open_sink(&SinkDefinition { kind, descriptor: Descriptor::Open }).unwrap();
+    let kind = FileOptions { path: path.to_str().unwrap().to_owned() };
+    let sink = pipeline::open_sink(&kind.define(Descriptor::Open)).unwrap();
     let layout = "%(asctime)s %(levelname)s %(name)s:%(lineno)d %(message)s";
     let format = pipeline::define_format(&FormatSpec::text(Style::Percent, layout)).unwrap();
     let targets = vec![Target { sink, format, min_level: 0 }];

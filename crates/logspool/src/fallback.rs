@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::chunk::Chunk;
 use crate::clock::monotonic_ns;
-use crate::definition::SinkKind;
 use crate::format::entry;
 use crate::gate::Gate;
 use crate::segment::layout::level_class;
+use crate::sinks::{self, Place, Takes};
 use crate::writer::Outlet;
 pub use printer::finish;
 
@@ -52,7 +52,7 @@ static RATE: Gate<Rate> = Gate::new(Rate { second: 0, lines: 0, withheld: 0 });
 
 /// Whether an outlet is what this writes to.
 pub fn is_standard_error(outlet: &Outlet) -> bool {
-    matches!(outlet.definition.kind, SinkKind::Console { descriptor: 2 })
+    outlet.traits.is_borrowed && sinks::place(&outlet.definition) == Place::Descriptor(2)
 }
 
 /// Whether a line would be printed now; where not, it counts as withheld.
@@ -78,9 +78,9 @@ pub fn emit(outlet: &Outlet, chunk: &Chunk) {
             continue;
         }
         rate.turn();
-        let shown = match outlet.definition.kind {
-            SinkKind::Service { .. } => Cow::Owned(entry::readable(line).unwrap_or_default().into_bytes()),
-            _ => Cow::Borrowed(line),
+        let shown = match outlet.traits.takes {
+            Takes::Entries => Cow::Owned(entry::readable(line).unwrap_or_default().into_bytes()),
+            Takes::Lines => Cow::Borrowed(line),
         };
         if rate.lines < LINES_A_SECOND && print(&shown) {
             rate.lines += 1;

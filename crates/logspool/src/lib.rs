@@ -50,7 +50,11 @@ pub mod msgpack;
 #[cfg(not(loom))]
 pub mod nap;
 #[cfg(not(loom))]
+mod nearest;
+#[cfg(not(loom))]
 pub mod openmetrics;
+#[cfg(not(loom))]
+pub mod option;
 #[cfg(not(loom))]
 mod overflow;
 #[cfg(not(loom))]

@@ -30,7 +30,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::chunk::Chunk;
 use crate::clock::monotonic_ns;
-use crate::definition::{SinkDefinition, SinkPlace};
+use crate::definition::SinkDefinition;
 use crate::durable::Outcome;
 use crate::lateness::Lateness;
 use crate::meters::{BATCH_RECORDS, SinkMeters, SinkReading};
@@ -39,6 +39,7 @@ use crate::progress;
 use crate::segment::Segment;
 use crate::segment::layout::{LEVEL_CLASSES, SinkHead, Table};
 use crate::sink::Sink;
+use crate::sinks::{self, SinkPlace, Traits};
 use crate::stats::{DropReason, SinkCounts};
 use entries::{Entries, Entry};
 pub use sink_spool::{Next, SinkSpool};
@@ -142,6 +143,10 @@ pub struct Outlet {
     pub id: u32,
     /// What was opened.
     pub definition: SinkDefinition,
+    /// How the line treats it.
+    pub traits: Traits,
+    /// Whether it holds a duplicate of a descriptor that the program may close.
+    pub is_lent: bool,
     /// What its descriptor refers to, when others may share it.
     pub place: Option<SinkPlace>,
     /// Whether a later start can write what this process does not.
@@ -212,6 +217,8 @@ impl Outlet {
         }
         Self {
             id,
+            traits: sinks::traits(&definition),
+            is_lent: sinks::is_lent(&definition),
             definition,
             place,
             is_recoverable: false,
@@ -493,10 +500,11 @@ impl std::fmt::Debug for Outlet {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::definition::{Descriptor, SinkKind};
+    use crate::definition::Descriptor;
+    use crate::sinks::{NullOptions, SinkOptions};
 
     fn outlet() -> Outlet {
-        let definition = SinkDefinition { kind: SinkKind::Null, descriptor: Descriptor::Open };
+        let definition = NullOptions {}.define(Descriptor::Open);
         let sink = crate::sinks::open(&definition).unwrap();
         let segment = Arc::new(Segment::in_memory(None).unwrap());
         Outlet::new(1, definition, None, sink, segment, Arc::new(Budget::new(1024 * 1024)))

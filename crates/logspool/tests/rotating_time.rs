@@ -6,7 +6,8 @@ use std::fs;
 use std::path::Path;
 
 use feeding::{Feed, timed_kind};
-use logspool::definition::{Descriptor, RotationRules, SinkDefinition};
+use logspool::definition::{Descriptor, SinkDefinition};
+use logspool::sinks::{RotationRules, SinkOptions};
 use logspool::{sink, sinks};
 
 /// 2024-03-01 00:00:00 UTC.
@@ -14,10 +15,7 @@ const MARCH: i64 = 1_709_251_200;
 const DAY: i64 = 86_400;
 
 fn definition(path: &Path, when: &str, backup_count: u32, rules: RotationRules) -> SinkDefinition {
-    SinkDefinition {
-        kind: timed_kind(path.to_str().unwrap(), when, backup_count, MARCH, rules),
-        descriptor: Descriptor::Open,
-    }
+    timed_kind(path.to_str().unwrap(), when, backup_count, MARCH, rules).define(Descriptor::Open)
 }
 
 #[test]

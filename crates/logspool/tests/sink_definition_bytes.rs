@@ -1,7 +1,11 @@
 //! The bytes of a sink's definition in shared memory, as recorded: a recoverer of another version reads them.
 
-use logspool::definition::{Compression, Descriptor, RotationRules, SinkDefinition, SinkKind, Zone};
+use logspool::definition::{Descriptor, SinkDefinition, Zone};
 use logspool::record::Encoder;
+use logspool::sinks::{
+    Compression, ConsoleOptions, FileOptions, NullOptions, RotatingFileOptions, RotationRules, ServiceOptions,
+    SinkOptions, TimedRotatingFileOptions, WatchedFileOptions,
+};
 
 /// What the sink table holds for a definition.
 fn encoded(definition: &SinkDefinition) -> Vec<u8> {
@@ -17,17 +21,21 @@ fn recorded(place: Option<&str>, name: &str) -> Vec<u8> {
     [b"\x08\x02\x00\x00\x00".to_vec(), place, text(name)].concat()
 }
 
+fn of(options: &impl SinkOptions) -> Vec<u8> {
+    encoded(&options.define(Descriptor::Open))
+}
+
 #[test]
 fn the_bytes_of_every_kind_are_those_that_were_recorded() {
     let path = || "/var/log/ä.log".to_owned();
-    let of = |kind: SinkKind| encoded(&SinkDefinition { kind, descriptor: Descriptor::Open });
+
     let a_path = recorded(Some("/var/log/ä.log"), "/var/log/ä.log");
 
-    assert_eq!(a_path, of(SinkKind::File { path: path() }));
-    assert_eq!(a_path, of(SinkKind::WatchedFile { path: path() }));
+    assert_eq!(a_path, of(&FileOptions { path: path() }));
+    assert_eq!(a_path, of(&WatchedFileOptions { path: path() }));
     assert_eq!(
         a_path,
-        of(SinkKind::RotatingFile {
+        of(&RotatingFileOptions {
             path: path(),
             max_bytes: 10,
             backup_count: 3,
@@ -37,7 +45,7 @@ fn the_bytes_of_every_kind_are_those_that_were_recorded() {
     );
     assert_eq!(
         a_path,
-        of(SinkKind::TimedRotatingFile {
+        of(&TimedRotatingFileOptions {
             path: path(),
             when: "midnight".to_owned(),
             interval: 1,
@@ -49,19 +57,19 @@ fn the_bytes_of_every_kind_are_those_that_were_recorded() {
         })
     );
     for (number, name) in [(0, "descriptor 0"), (1, "stdout"), (2, "stderr"), (7, "descriptor 7")] {
-        assert_eq!(recorded(None, name), of(SinkKind::Console { descriptor: number }));
+        assert_eq!(recorded(None, name), of(&ConsoleOptions { descriptor: number }));
     }
-    assert_eq!(recorded(None, "null"), of(SinkKind::Null));
+    assert_eq!(recorded(None, "null"), of(&NullOptions {}));
     for address in ["tcp://127.0.0.1:9020", "tcp://[::1]:9020", "unix:///run/logspool.sock"] {
-        assert_eq!(recorded(Some(address), address), of(SinkKind::Service { address: address.parse().unwrap() }));
+        assert_eq!(recorded(Some(address), address), of(&ServiceOptions { address: address.parse().unwrap() }));
     }
     let whole = "tls://logs:9443?authorities=/etc/our%20ca.pem&server_name=logs";
-    assert_eq!(recorded(Some(whole), "tls://logs:9443"), of(SinkKind::Service { address: whole.parse().unwrap() }));
+    assert_eq!(recorded(Some(whole), "tls://logs:9443"), of(&ServiceOptions { address: whole.parse().unwrap() }));
 }
 
 #[test]
 fn a_definition_of_a_file_is_these_bytes() {
-    let definition = SinkDefinition { kind: SinkKind::File { path: "/a".to_owned() }, descriptor: Descriptor::Open };
+    let definition = FileOptions { path: "/a".to_owned() }.define(Descriptor::Open);
     let expected = b"\x08\x02\0\0\0\x06\x02\0\0\0/a\x06\x02\0\0\0/a";
 
     assert_eq!(&expected[..], encoded(&definition));

@@ -7,9 +7,10 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use line::{DEADLINE, begin, counted, log, route_to_format, sum};
-use logspool::definition::{Descriptor, SinkDefinition, SinkKind};
+use logspool::definition::Descriptor;
 use logspool::format::FormatSpec;
 use logspool::pipeline::{self, Options};
+use logspool::sinks::{ServiceOptions, SinkOptions};
 use service::{Answer, Service};
 
 #[test]
@@ -25,8 +26,8 @@ fn a_service_that_comes_and_goes_gets_every_record_once_in_order() {
     });
     let mut service = Service::start("tcp://127.0.0.1:0");
     service.set(Answer::Hold);
-    let kind = SinkKind::Service { address: service.address.parse().unwrap() };
-    let sink = pipeline::open_sink(&SinkDefinition { kind, descriptor: Descriptor::Open }).unwrap();
+    let kind = ServiceOptions { address: service.address.parse().unwrap() };
+    let sink = pipeline::open_sink(&kind.define(Descriptor::Open)).unwrap();
     let route = route_to_format("away", sink, &FormatSpec::entry(std::process::id()));
     const AWAY: usize = 40_000;
     const RECORDS: usize = 60_000;

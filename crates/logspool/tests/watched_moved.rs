@@ -7,13 +7,14 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 
 use feeding::Feed;
-use logspool::definition::{Descriptor, SinkDefinition, SinkKind};
+use logspool::definition::Descriptor;
 use logspool::sink::{Sink, SinkError};
 use logspool::sinks;
+use logspool::sinks::{SinkOptions, WatchedFileOptions};
 
 fn open(path: &Path, descriptor: Descriptor) -> Box<dyn Sink> {
-    let kind = SinkKind::WatchedFile { path: path.to_str().unwrap().to_owned() };
-    sinks::open(&SinkDefinition { kind, descriptor }).unwrap()
+    let kind = WatchedFileOptions { path: path.to_str().unwrap().to_owned() };
+    sinks::open(&kind.define(descriptor)).unwrap()
 }
 
 #[test]

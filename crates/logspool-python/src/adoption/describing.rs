@@ -2,11 +2,12 @@
 
 use std::sync::{Arc, Mutex};
 
-use logspool::definition::{Compression, Descriptor, RotationRules, SinkDefinition, SinkKind, Zone};
+use logspool::definition::{Descriptor, Zone};
 use logspool::format::{Extras, FormatSpec, Layout, Style};
+use logspool::sinks::{self, ConsoleOptions, FileOptions, SinkOptions};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
 use super::{Adoption, Inputs, Sink, State, Verdict};
 use crate::environment;
@@ -14,6 +15,7 @@ use crate::hooks::Part;
 use crate::object::Owned;
 use crate::plan::{self, TextStream};
 use crate::planning::Adopt;
+use crate::sink_options;
 use crate::stream::Word;
 
 /// The part of a [`FormatSpec`] that a formatter decides.
@@ -55,7 +57,7 @@ impl State {
     /// The same handler with the formatter that it has now; `None` where all of it has to be described.
     pub(super) fn reformatted(&self, adopt: &Adopt, handler: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         let Verdict::Adopted(old) = &self.verdict else { return Ok(None) };
-        if old.is_service() {
+        if old.takes_entries() {
             return Ok(None);
         }
         let copied = |objects: &[Owned]| objects.iter().map(again).collect();
@@ -64,6 +66,7 @@ impl State {
         let format = adopt.describe_format.bind(handler.py()).call1((handler,))?;
         let adoption = Adoption {
             definition: old.definition.clone(),
+            traits: old.traits,
             terminator: old.terminator.clone(),
             stream: old.stream,
             errors: old.errors.clone(),
@@ -122,25 +125,21 @@ impl State {
         let terminator: String = get("terminator")?.extract()?;
         let fd: i32 = get("fd")?.extract()?;
         let path: String = get("path")?.extract()?;
-        let (kind, descriptor) = match kind.as_str() {
-            "file" => (SinkKind::File { path }, Descriptor::Duplicate(fd)),
-            "watched" => (SinkKind::WatchedFile { path }, Descriptor::Duplicate(fd)),
-            "rotating" => (rotating(path, &get("options")?)?, Descriptor::Duplicate(fd)),
-            // Checked when the handler was made.
-            "service" => match path.parse() {
-                Ok(address) => (SinkKind::Service { address }, Descriptor::Open),
-                Err(error) => return Err(PyValueError::new_err(format!("{error}"))),
-            },
-            "timed" => (timed(path, &get("options")?)?, Descriptor::Duplicate(fd)),
-            "console" if fd <= 2 => (SinkKind::Console { descriptor: fd }, Descriptor::Open),
+        let descriptor = if fd < 0 { Descriptor::Open } else { Descriptor::Duplicate(fd) };
+        let definition = match kind.as_str() {
+            "console" if fd <= 2 => ConsoleOptions { descriptor: fd }.define(Descriptor::Open),
             // A pipe or device that has a name: the name is what a later start can be told about.
-            "console" if path.starts_with('/') => (SinkKind::File { path }, Descriptor::Duplicate(fd)),
-            "console" => (SinkKind::Console { descriptor: fd }, Descriptor::Duplicate(fd)),
-            other => return Err(PyValueError::new_err(format!("unknown kind of sink: {other}"))),
+            "console" if path.starts_with('/') => FileOptions { path }.define(descriptor),
+            "console" => ConsoleOptions { descriptor: fd }.define(descriptor),
+            kind => {
+                let given = sink_options::given(get("options")?.cast::<PyDict>()?)?;
+                sinks::define(kind, given, descriptor).map_err(sink_options::refused)?
+            }
         };
         let format = self.formatting.read(&get("format")?)?;
         self.verdict = Verdict::Adopted(Box::new(Adoption {
-            definition: SinkDefinition { kind, descriptor },
+            traits: sinks::traits(&definition),
+            definition,
             terminator,
             stream: text_stream,
             errors: get("errors")?.extract()?,
@@ -186,32 +185,6 @@ fn again(object: &Owned) -> Owned {
 fn seen(class: &Bound<'_, PyType>) -> (Owned, u32) {
     // SAFETY: a live type, attached.
     unsafe { (Owned::borrow(class.as_ptr()), plan::assigned_tag(class.as_ptr())) }
-}
-
-fn rules(name: &str) -> PyResult<RotationRules> {
-    match name {
-        "early" => Ok(RotationRules::Early),
-        "current" => Ok(RotationRules::Current),
-        "together" => Ok(RotationRules::Together { compress: None }),
-        "together.gzip" => Ok(RotationRules::Together { compress: Some(Compression::Gzip) }),
-        "together.zstd" => Ok(RotationRules::Together { compress: Some(Compression::Zstd) }),
-        other => Err(PyValueError::new_err(format!("unknown rules of rotation: {other}"))),
-    }
-}
-
-fn rotating(path: String, options: &Bound<'_, PyAny>) -> PyResult<SinkKind> {
-    let (max_bytes, backup_count, terminator_chars, rules): (_, _, _, String) = options.extract()?;
-    let rules = self::rules(&rules)?;
-    Ok(SinkKind::RotatingFile { path, max_bytes, backup_count, terminator_chars, rules })
-}
-
-fn timed(path: String, options: &Bound<'_, PyAny>) -> PyResult<SinkKind> {
-    type Options = (String, u32, u32, bool, Option<u32>, i64, String);
-    let (when, interval, backup_count, utc, at_time_seconds, rollover_at, rules): Options = options.extract()?;
-    let zone = if utc { Zone::Utc } else { Zone::Local };
-    let rules = self::rules(&rules)?;
-    let rollover_at = Some(rollover_at);
-    Ok(SinkKind::TimedRotatingFile { path, when, interval, backup_count, zone, at_time_seconds, rollover_at, rules })
 }
 
 impl FormatParts {

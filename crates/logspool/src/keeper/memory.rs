@@ -15,6 +15,7 @@ use crate::recover::{self, Options, Reason, Report};
 use crate::segment::folder::Folder;
 use crate::segment::handover;
 use crate::segment::held::Held;
+use crate::sinks;
 
 /// Longest pause between two tries to deliver what an output does not take.
 ///
@@ -154,8 +155,8 @@ fn next(names: &[String], report: &Report) -> Next {
 
 /// Whether an output that takes nothing now may take something later.
 fn may_be_mended(path: &Path) -> bool {
-    let is_service = path.to_str().is_some_and(|path| path.contains("://"));
-    is_service
+    let is_program = path.to_str().is_some_and(|place| sinks::at(place).is_some());
+    is_program
         || match path.metadata() {
             Ok(status) => status.is_file(),
             Err(error) if error.kind() == ErrorKind::NotFound => path.parent().is_some_and(Path::is_dir),

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use super::Pipeline;
 use super::life::{deadline, existing};
-use crate::definition::SinkKind;
 use crate::queue::reader::LaneReader;
 use crate::writer::{NONE, Outlet};
 
@@ -75,7 +74,7 @@ impl Flush {
 
     fn is_done(&self) -> bool {
         let is_flushed = |outlet: &Arc<Outlet>| outlet.flushed_ticket.load(Ordering::Acquire) >= self.ticket;
-        let is_local = |outlet: &&Arc<Outlet>| !matches!(outlet.definition.kind, SinkKind::Service { .. });
+        let is_local = |outlet: &&Arc<Outlet>| outlet.traits.is_local;
         let answered = || self.pipeline.answered.load(Ordering::Acquire) >= self.ticket;
         !self.pipeline.is_current()
             || match &self.awaited {

@@ -117,10 +117,10 @@ impl Pipeline {
 /// The work of a thread for one outlet.
 fn write(outlet: &Outlet) {
     let recover = || {
-        if let Some(path) = outlet.definition.kind.lasting()
+        if let Some(path) = &outlet.definition.lasting
             && outlet.begins()
         {
-            recover_target(&queue_folder(), Path::new(&path));
+            recover_target(&queue_folder(), Path::new(path));
         }
     };
     // What a dead process left for this file comes before this process's first line in it; for a service it waits until
@@ -137,15 +137,16 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
-    use crate::definition::{Descriptor, SinkDefinition, SinkKind};
+    use crate::definition::Descriptor;
     use crate::overflow::Budget;
     use crate::segment::Segment;
+    use crate::sinks::{NullOptions, SinkOptions};
 
     /// Far longer than any step of a test takes.
     const LONG: Duration = Duration::from_secs(20);
 
     fn outlet() -> Arc<Outlet> {
-        let definition = SinkDefinition { kind: SinkKind::Null, descriptor: Descriptor::Open };
+        let definition = NullOptions {}.define(Descriptor::Open);
         let sink = crate::sinks::open(&definition).unwrap();
         let segment = Arc::new(Segment::in_memory(None).unwrap());
         Arc::new(Outlet::new(1, definition, None, sink, segment, Arc::new(Budget::new(0))))

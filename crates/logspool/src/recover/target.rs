@@ -1,6 +1,6 @@
 //! What a dead process wrote to. A log file: whole lines are appended, a torn end is mended first. A service: its
 //! records are sent in the stream of the dead process, under their numbers; where it did not tell these, in a stream of
-//! their own.
+//! their own. Another program: its records are sent as far as the dead process had not noted them.
 //!
 //! A kill in the middle of a write leaves the beginning of a line. The sidecar says whose it is, and it is completed
 //! before anything else is appended. Where there was no sidecar: where that beginning is one of a record that is about
@@ -16,10 +16,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::claim::Claim;
+use crate::address::ServiceAddress;
 use crate::blob::MAX_BLOB_BYTES;
 use crate::chunk::Chunk;
+use crate::nap::nap;
 use crate::sidecar::{self, Identity, Origin, SharedFile};
 use crate::sink::{Lines, Sink, SinkError, Stream};
+use crate::sinks;
 use crate::sinks::service::ServiceSink;
 
 /// Bytes of the file's end that are looked at, and more where they hold no line end.
@@ -47,6 +50,8 @@ pub enum Target {
     File(Box<LogFile>),
     /// A service.
     Service(Box<ServiceSink>),
+    /// Another program that confirms nothing.
+    Program(Box<dyn Sink>),
 }
 
 /// A log file that is appended to.
@@ -113,16 +118,14 @@ impl Target {
     ///
     /// As for [`LogFile::open`].
     pub fn open(place: &Path, origin: Origin, stream: Option<Stream>) -> io::Result<Self> {
-        let Some(address) = place.to_str().and_then(|text| text.parse().ok()) else {
-            let mut file = LogFile::open(place)?;
+        if let (Some(stream), Some(address)) = (stream, address_of(place)) {
+            return Ok(Self::Service(Box::new(ServiceSink::resume(address, stream))));
+        }
+        let mut target = Self::open_alone(place)?;
+        if let Self::File(file) = &mut target {
             file.shared.attend(origin);
-            return Ok(Self::File(Box::new(file)));
-        };
-        let sink = match stream {
-            Some(stream) => ServiceSink::resume(address, stream),
-            None => ServiceSink::new(address)?,
-        };
-        Ok(Self::Service(Box::new(sink)))
+        }
+        Ok(target)
     }
 
     /// Waits until nobody else writes to a log file, and finishes what a dead writer began.
@@ -142,7 +145,7 @@ impl Target {
     pub fn has_begun(&self) -> bool {
         match self {
             Self::File(file) => file.has_begun,
-            Self::Service(_) => true,
+            Self::Service(_) | Self::Program(_) => true,
         }
     }
 
@@ -159,6 +162,10 @@ impl Target {
                 send(sink, piece)?;
                 note(piece.chunk.bytes.len())
             }
+            Self::Program(sink) => {
+                claim.check()?;
+                write(sink.as_mut(), piece, note)
+            }
         }
     }
 
@@ -168,9 +175,12 @@ impl Target {
     ///
     /// As for [`LogFile::open`].
     pub fn open_alone(place: &Path) -> io::Result<Self> {
-        match place.to_str().and_then(|text| text.parse().ok()) {
+        if let Some(address) = address_of(place) {
+            return Ok(Self::Service(Box::new(ServiceSink::new(address)?)));
+        }
+        match place.to_str().and_then(sinks::at) {
+            Some(definition) => sinks::open(&definition).map(Self::Program),
             None => LogFile::open(place).map(|file| Self::File(Box::new(file))),
-            Some(address) => Ok(Self::Service(Box::new(ServiceSink::new(address)?))),
         }
     }
 
@@ -184,6 +194,7 @@ impl Target {
         match self {
             Self::File(file) => file.append(&piece, || Ok(()), &mut |_| Ok(())),
             Self::Service(sink) => send(sink, &piece),
+            Self::Program(sink) => write(sink.as_mut(), &piece, &mut |_| Ok(())),
         }
     }
 
@@ -195,7 +206,7 @@ impl Target {
     pub fn sync(&self) -> io::Result<()> {
         match self {
             Self::File(file) => file.file.sync_data(),
-            Self::Service(_) => Ok(()),
+            Self::Service(_) | Self::Program(_) => Ok(()),
         }
     }
 
@@ -208,6 +219,7 @@ impl std::fmt::Debug for Target {
         match self {
             Self::File(file) => file.fmt(formatter),
             Self::Service(_) => formatter.write_str("Service"),
+            Self::Program(_) => formatter.write_str("Program"),
         }
     }
 }
@@ -230,6 +242,33 @@ fn send(sink: &mut ServiceSink, piece: &Piece<'_>) -> io::Result<()> {
             Err(error) => return Err(error.into_io_error()),
         }
     }
+}
+
+/// The address of a service, where the place is one.
+fn address_of(place: &Path) -> Option<ServiceAddress> {
+    place.to_str()?.parse().ok()
+}
+
+/// Writes what is left of a piece to a program that confirms nothing. `note` is told after each write.
+fn write(sink: &mut dyn Sink, piece: &Piece<'_>, note: &mut Note<'_>) -> io::Result<()> {
+    let chunk = piece.chunk;
+    let mut written = piece.written;
+    let give_up = Instant::now() + CONFIRM_LIMIT;
+    while written < chunk.bytes.len() {
+        let first = chunk.marks.partition_point(|mark| mark.end as usize <= written);
+        let lines = Lines { bytes: &chunk.bytes[written..], marks: &chunk.marks[first..], before: written };
+        match sink.write(lines) {
+            Ok(count) => {
+                written += count;
+                note(written)?;
+            }
+            Err(SinkError::Retry(error)) if error.kind() == ErrorKind::WouldBlock && Instant::now() < give_up => {
+                nap(Duration::from_millis(10));
+            }
+            Err(error) => return Err(error.into_io_error()),
+        }
+    }
+    Ok(())
 }
 
 /// Whether the service has not answered yet, or ended the connection: it does that to the older of two that send one

@@ -29,8 +29,8 @@ mod thread;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::Compression;
 use super::calendar::Precision;
-use crate::definition::Compression;
 use crate::sidecar::Origin;
 pub use thread::{come_back, end, forget, leave};
 

@@ -9,9 +9,9 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use super::RotationRules;
 use super::calendar::Precision;
 use super::compress::forms;
-use crate::definition::RotationRules;
 
 /// Removes all backups of `path` but the newest `backup_count`, oldest first.
 ///

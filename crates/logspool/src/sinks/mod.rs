@@ -1,48 +1,47 @@
-//! Every sink, one file each. To add one: its file, and one line in [`open`].
+//! Every sink. To add one: its file, and one line in the table below.
 //!
-//! Beside them, `lent` (descriptors of the program's), and what the file sinks share: `named` (a file and its path),
-//! `torn` (writes that end inside a record), `unsynced` (what is not durable yet), `schedule`, `calendar` and `expired`
-//! (when rotation by time is due, and what it removes), `compress` (what becomes of backups).
+//! The file declares a struct of options (by [`options!`](crate::options)) and says with [`SinkOptions`] how the sink is
+//! opened, what identifies its destination and how the line treats it. Names in statistics, recovery, the contract
+//! tests, `logspool.SinkHandler` in Python and the reference page follow from that.
+//!
+//! Beside them, `table` and `place` (how a definition finds its kind and its destination), `query` (options as text),
+//! `lent` (descriptors of the program's), and what the file sinks share: `named` (a file and its path), `torn` (writes
+//! that end inside a record), `unsynced` (what is not durable yet), `rotation`, `schedule`, `calendar` and `expired`
+//! (by which rules and when a file is rotated, and what that removes), `compress` (what becomes of backups).
 
 mod calendar;
 pub(crate) mod compress;
-mod console;
 mod expired;
-mod file;
 pub(crate) mod lent;
 mod named;
-mod null;
-mod rotating;
+mod place;
+mod query;
+mod rotation;
 mod schedule;
-pub(crate) mod service;
-mod timed;
+mod table;
 mod torn;
 mod unsynced;
-mod watched;
 
-use std::io;
+pub use place::{Place, SinkPlace};
+pub use rotation::{Compression, RotationRules};
+pub use table::{SinkOptions, SinkRow, Takes, Traits, at, define, is_lent, open, place, row, shared_place, traits};
 
-use crate::definition::{SinkDefinition, SinkKind};
-use crate::sink::Sink;
+/// Makes a module and a row of each sink.
+macro_rules! sinks {
+    ($($module:ident => $options:ident,)+) => {
+        $(pub(crate) mod $module; pub use $module::$options;)+
 
-/// Opens the sink that a definition describes.
-///
-/// # Errors
-///
-/// What the system said about the path or descriptor; `InvalidInput` for options that no handler can have.
-pub fn open(definition: &SinkDefinition) -> io::Result<Box<dyn Sink>> {
-    Ok(match &definition.kind {
-        SinkKind::File { path } => Box::new(file::FileSink::open(path, definition.descriptor)?),
-        SinkKind::Console { descriptor } => Box::new(console::ConsoleSink::open(*descriptor, definition.descriptor)?),
-        SinkKind::RotatingFile { .. } => Box::new(rotating::RotatingFileSink::open(definition)?),
-        SinkKind::TimedRotatingFile { .. } => Box::new(timed::TimedRotatingFileSink::open(definition)?),
-        SinkKind::WatchedFile { path } => Box::new(watched::WatchedFileSink::open(path, definition.descriptor)?),
-        SinkKind::Service { address } => Box::new(service::ServiceSink::new(address.clone())?),
-        SinkKind::Null => Box::new(null::NullSink),
-    })
+        /// Every kind of sink.
+        pub static TABLE: &[SinkRow] = &[$(SinkRow::of::<$options>()),+];
+    };
 }
 
-/// A sink was asked to open a definition of another kind.
-fn wrong_kind() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, "the definition is of another kind of sink")
+sinks! {
+    console => ConsoleOptions,
+    file => FileOptions,
+    null => NullOptions,
+    rotating => RotatingFileOptions,
+    service => ServiceOptions,
+    timed => TimedRotatingFileOptions,
+    watched => WatchedFileOptions,
 }

@@ -6,8 +6,9 @@
 
 use std::io;
 
+use super::RotationRules;
 use super::calendar::{Precision, WallTime};
-use crate::definition::{RotationRules, Zone};
+use crate::definition::Zone;
 
 const DAY: i64 = 24 * 60 * 60;
 const HOUR: i64 = 60 * 60;

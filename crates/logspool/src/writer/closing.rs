@@ -147,12 +147,13 @@ mod tests {
 
     use super::*;
     use crate::chunk::Chunk;
-    use crate::definition::{Descriptor, SinkDefinition, SinkKind};
+    use crate::definition::{Descriptor, SinkDefinition};
     use crate::overflow::Budget;
     use crate::segment::Segment;
+    use crate::sinks::{ConsoleOptions, NullOptions, SinkOptions};
 
     fn outlet() -> Outlet {
-        outlet_of(SinkDefinition { kind: SinkKind::Null, descriptor: Descriptor::Open })
+        outlet_of(NullOptions {}.define(Descriptor::Open))
     }
 
     fn outlet_of(definition: SinkDefinition) -> Outlet {
@@ -217,8 +218,8 @@ mod tests {
     #[test]
     fn a_writer_whose_sink_is_gone_leaves() {
         let descriptor = Descriptor::Duplicate(2);
-        let outlet = outlet_of(SinkDefinition { kind: SinkKind::Console { descriptor: 2 }, descriptor });
-        assert!(outlet.definition.is_lent() && outlet.claim_thread());
+        let outlet = outlet_of(ConsoleOptions { descriptor: 2 }.define(descriptor));
+        assert!(outlet.is_lent && outlet.claim_thread());
         // Before its thread has begun.
         outlet.ask_to_leave();
         outlet.release();

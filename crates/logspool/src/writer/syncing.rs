@@ -289,11 +289,12 @@ mod tests {
 
     use super::*;
     use crate::chunk::Chunk;
-    use crate::definition::{Descriptor, SinkDefinition, SinkKind};
+    use crate::definition::Descriptor;
     use crate::durable::{Share, Wait};
     use crate::overflow::Budget;
     use crate::segment::Segment;
     use crate::sink::{Lines, SinkError, SyncError};
+    use crate::sinks::{NullOptions, SinkOptions};
 
     /// A sink whose syncs end when and as the test says.
     struct Scripted {
@@ -339,7 +340,7 @@ mod tests {
     fn stage(rule: SyncRule, wait: Wait) -> Stage {
         let (begins, begun) = channel();
         let (results, ends) = channel();
-        let definition = SinkDefinition { kind: SinkKind::Null, descriptor: Descriptor::Open };
+        let definition = NullOptions {}.define(Descriptor::Open);
         let sink = Box::new(Scripted { begun: begins, results: ends, written: 0 });
         let segment = Arc::new(Segment::in_memory(None).unwrap());
         let mut outlet = Outlet::new(1, definition, None, sink, segment, Arc::new(Budget::new(0)));

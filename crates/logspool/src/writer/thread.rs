@@ -79,7 +79,7 @@ impl Outlet {
         let mut waiting = self.lock();
         waiting.leave = false;
         // It has to see when the program closes what it has lent, though no record may come any more.
-        let watches = self.definition.is_lent() && !waiting.dead && !self.is_closed();
+        let watches = self.is_lent && !waiting.dead && !self.is_closed();
         let start = !waiting.thread_runs && (watches || self.has_work(&waiting));
         waiting.thread_runs |= start;
         start
@@ -125,12 +125,12 @@ impl Outlet {
     }
 
     fn write_chunks(&self, mut sink: Option<&mut Box<dyn Sink>>) {
-        let mut rests = sink.is_some() && self.definition.is_lent();
+        let mut rests = sink.is_some() && self.is_lent;
         while let Some(errand) = self.next_errand(rests) {
             match (&mut sink, errand) {
                 (Some(sink), Errand::Write(chunk, written)) => {
                     self.write_chunk(sink.as_mut(), &chunk, written);
-                    rests = self.definition.is_lent();
+                    rests = self.is_lent;
                 }
                 (Some(sink), Errand::Sync) => self.sync(sink.as_mut()),
                 (Some(sink), Errand::Rest) => rests = sink.rest(),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use super::*;
-use crate::definition::{Descriptor, SinkDefinition, SinkKind};
+use crate::definition::Descriptor;
 use crate::manifest;
 use crate::queue::producer::Producer;
 use crate::record::{Encoder, Head, flags};
@@ -13,6 +13,7 @@ use crate::recover::leftover::Leftover;
 use crate::recover::{Options, Report, recover, scan};
 use crate::segment::Segment;
 use crate::segment::layout::{LaneRange, ManifestHead, Table};
+use crate::sinks::{FileOptions, SinkOptions};
 
 const NAME: &str = "1-2-3-00000000000000aa";
 
@@ -41,8 +42,8 @@ impl Process {
     }
 
     fn open_sink(&self, name: &str) -> u32 {
-        let kind = SinkKind::File { path: self.target(name).to_str().unwrap().to_owned() };
-        let definition = SinkDefinition { kind, descriptor: Descriptor::Open };
+        let kind = FileOptions { path: self.target(name).to_str().unwrap().to_owned() };
+        let definition = kind.define(Descriptor::Open);
         self.segment.define(Table::Sinks, |encoder| definition.encode(encoder)).unwrap()
     }
 

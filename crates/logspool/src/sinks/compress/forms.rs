@@ -9,8 +9,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::super::named::{make_way, rename_existing};
-use crate::definition::Compression;
 use crate::sidecar::steps::{Step, reach};
+use crate::sinks::Compression;
 
 /// Endings of compressed backups.
 const ENDINGS: [(&str, Compression); 2] = [(".gz", Compression::Gzip), (".zst", Compression::Zstd)];

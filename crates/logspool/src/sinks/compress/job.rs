@@ -14,10 +14,10 @@ use zstd::stream::write::Encoder as ZstdEncoder;
 use super::live::while_nobody_rotates;
 use super::scan::{self, Backup};
 use super::{Task, forms};
-use crate::definition::Compression;
 use crate::sidecar::Identity;
 use crate::sidecar::locks::{self, Lock};
 use crate::sidecar::steps::{Step, reach};
+use crate::sinks::Compression;
 
 /// Bytes read at a time; between two of them the thread may be asked to leave for a fork.
 ///
