@@ -71,7 +71,7 @@ bench-durability: check-tools ## Measure what the durability modes cost, and rec
 bench-service: check-tools ## Compare the service with the plainest things that do the same work
 	@$(PYTHON) bench/prepare.py --python "$(BENCH_PYTHON)" -- bench/service.py $(BENCH_OPTIONS)
 
-lint: check-tools ## Check form, warnings, stubs, pages of the core and the length of files
+lint: check-tools ## Check form, warnings, stubs, pages, imports, names and words
 	@$(PYTHON) scripts/lint.py
 
 format: check-tools ## Bring Rust and Python sources into form

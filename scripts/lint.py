@@ -60,10 +60,34 @@ def sizes() -> None:
     run([sys.executable, "scripts/check_sizes.py"])
 
 
+def layers() -> None:
+    """Refuse imports that go up, and cycles of files."""
+    run([sys.executable, "scripts/check_layers.py"])
+
+
+def names() -> None:
+    """Refuse a name that two types of a crate share."""
+    run([sys.executable, "scripts/check_names.py"])
+
+
+def unsafe() -> None:
+    """Refuse more unsafe functions than there are, and SAFETY comments without a fact."""
+    run([sys.executable, "scripts/check_unsafe.py"])
+
+
+def words() -> None:
+    """Refuse comments and pages that are harder to read than before."""
+    run([sys.executable, "scripts/check_words.py"])
+
+
 CHECKS: dict[str, Callable[[], None]] = {
     "rustfmt": rustfmt,
     "ruff": ruff,
     "sizes": sizes,
+    "layers": layers,
+    "names": names,
+    "unsafe": unsafe,
+    "words": words,
     "clippy": clippy,
     "rustdoc": rustdoc,
     "stubs": stubs,

@@ -1,0 +1,246 @@
+"""Check that imports go down only: between crates by the table below, and without cycles of files in a crate.
+
+An import is a `use` line, or a path that begins with `crate`, `self` or `super`. A re-export (`pub use`) is no import:
+whoever imports the name through it imports the file that defines the name. Tests and models are left out.
+
+`python scripts/check_layers.py --show` lists every cycle with the imports that make it.
+"""
+
+import argparse
+import re
+from collections.abc import Iterator
+from functools import cache
+
+import terminal
+from rust_sources import ROOT, Crate, Module, crates
+
+# Layers, lowest first: what a crate may use of the others.
+MAY_USE = {
+    "logspool": set(),
+    "logspool_python": {"logspool"},
+    "logspool_server": {"logspool"},
+}
+
+# The ground layer stands on the operating system alone.
+SYSTEM_CRATES = {"logspool_sys": {"libc", "loom"}}
+
+# Files that are in a cycle of imports, by crate: each figure may only become smaller.
+FILES_IN_CYCLES = {"logspool": 69, "logspool_python": 32, "logspool_server": 79}
+
+# Chosen: above a quarter of the code, a crate has more than one purpose.
+LARGEST_SHARE = 0.42
+
+
+class Reader:
+    """Resolves paths to the files that define what they name."""
+
+    def __init__(self, found: dict[str, Crate]) -> None:
+        self.crates = found
+
+    def imports(self, module: Module) -> dict[Module, set[str]]:
+        """Return the files whose definitions `module` takes, with the names."""
+        taken: dict[str, tuple[Module, set[str]]] = {}
+
+        def note(path: tuple[str, ...]) -> None:
+            target, name = self.resolve(module, path)
+            if target is not None and target is not module:
+                taken.setdefault(str(target.file), (target, set()))[1].add(name)
+
+        for path, name, shared in module.uses:
+            target, rest = self._module_at(module, path)
+            if shared:
+                continue
+            if target is not None and not rest:
+                for item in module.names_after(name):
+                    note((*path, item))
+            else:
+                note(path)
+        for path in module.inline_paths:
+            note(path)
+        for child in module.children:
+            for item in module.names_after(child):
+                note(("self", child, item))
+        return dict(taken.values())
+
+    def resolve(self, module: Module, path: tuple[str, ...], depth: int = 0) -> tuple[Module | None, str]:
+        """Return the file that defines the item at `path` as seen from `module`, and the item's name."""
+        target, rest = self._module_at(module, path)
+        if target is None or depth > 8:
+            return None, ""
+        if not rest:
+            return target, path[-1]
+        for inner, name, shared in target.uses:
+            if shared and name == rest[0]:
+                found, defined = self.resolve(target, inner, depth + 1)
+                if found is not None:
+                    return found, defined
+        for inner, name, shared in target.uses:
+            if shared and name == "*":
+                found, defined = self.resolve(target, (*inner[:-1], rest[0]), depth + 1)
+                if found is not None and re.search(rf"\b{rest[0]}\b", found.code):
+                    return found, defined
+        return target, rest[0]
+
+    def _module_at(self, module: Module, path: tuple[str, ...]) -> tuple[Module | None, tuple[str, ...]]:
+        """Follow `path` through module files; return the last one and what of the path is left."""
+        first, rest = path[0], path[1:]
+        if first == "crate":
+            here = self.crates[module.crate].root
+        elif first in ("self", "super"):
+            here = module
+            rest = path
+            while rest and rest[0] in ("self", "super"):
+                if rest[0] == "super":
+                    here = self._parent(here)
+                rest = rest[1:]
+        elif first in module.children:
+            here, rest = module, path
+        elif first in self.crates:
+            here = self.crates[first].root
+        else:
+            return None, path
+        while rest and rest[0] in here.children:
+            here, rest = here.children[rest[0]], rest[1:]
+        return here, rest
+
+    def _parent(self, module: Module) -> Module:
+        here = self.crates[module.crate].root
+        for name in module.path[:-1]:
+            here = here.children[name]
+        return here
+
+
+def cycles(arrows: dict[str, set[str]]) -> list[list[str]]:
+    """Return the groups of files that reach each other, the largest first (Tarjan 1972)."""
+    order: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    groups: list[list[str]] = []
+
+    def visit(file: str) -> None:
+        order[file] = low[file] = len(order)
+        stack.append(file)
+        for other in sorted(arrows.get(file, ())):
+            if other not in order:
+                visit(other)
+                low[file] = min(low[file], low[other])
+            elif other in stack:
+                low[file] = min(low[file], order[other])
+        if low[file] == order[file]:
+            group = stack[stack.index(file) :]
+            del stack[stack.index(file) :]
+            if len(group) > 1:
+                groups.append(sorted(group))
+
+    for file in sorted(arrows):
+        if file not in order:
+            visit(file)
+    return sorted(groups, key=len, reverse=True)
+
+
+def imports_within(crate: Crate, reader: Reader) -> dict[str, dict[str, set[str]]]:
+    """Return, for each file of a crate, the other files of it that it imports, with the names."""
+
+    def shown(module: Module) -> str:
+        return str(module.file.relative_to(crate.folder / "src"))
+
+    return {
+        shown(module): {
+            shown(other): names for other, names in reader.imports(module).items() if other.crate == crate.name
+        }
+        for module in crate.modules()
+    }
+
+
+def wrong_layers(found: dict[str, Crate], may_use: dict[str, set[str]]) -> Iterator[str]:
+    """Yield one line for each import against the table, and for each dependency that the table does not have."""
+    for name, crate in found.items():
+        if name not in may_use:
+            yield f"crates/{crate.folder.name} has no row in the table of scripts/check_layers.py"
+            continue
+        manifest = (crate.folder / "Cargo.toml").read_text(encoding="utf-8")
+        # Dependencies of tests and of the build may be anything.
+        tables = re.findall(r"^\[(?:target\..*\.)?dependencies\]\n(.*?)(?=^\[|\Z)", manifest, re.MULTILINE | re.DOTALL)
+        needed = {line.replace("-", "_") for table in tables for line in re.findall(r"^([\w-]+)", table, re.MULTILINE)}
+        for other in sorted(needed & set(found)):
+            if other not in may_use[name]:
+                yield f"crates/{crate.folder.name}/Cargo.toml depends on {other}"
+        for other in sorted(needed - set(found) - SYSTEM_CRATES.get(name, needed)):
+            yield f"crates/{crate.folder.name}/Cargo.toml depends on {other}"
+        for module in crate.modules():
+            for path, _, _ in module.uses:
+                if path[0] in found and path[0] != name and path[0] not in may_use[name]:
+                    yield f"{crate.folder.name}/{module.file.relative_to(crate.folder)} uses {'::'.join(path)}"
+
+
+def shares(found: dict[str, Crate]) -> dict[str, float]:
+    """Return each crate's share of the source lines without tests, the Python package counted in."""
+    lines = {name: sum(_lines(module) for module in crate.modules()) for name, crate in found.items()}
+    package = sum(
+        len(file.read_text(encoding="utf-8").splitlines())
+        for pattern in ("*.py", "*.pyi")
+        for file in (ROOT / "python").rglob(pattern)
+    )
+    total = sum(lines.values()) + package
+    return {name: count / total for name, count in lines.items()}
+
+
+@cache
+def _length(file: str) -> int:
+    return len((ROOT / file).read_text(encoding="utf-8").splitlines())
+
+
+def _lines(module: Module) -> int:
+    """Count the lines of a file up to the module with its tests."""
+    text = module.file.read_text(encoding="utf-8")
+    tests = re.search(r"^#\[cfg\((?:all\()?test.*\)\]\n(?:#\[.*\n)*mod \w+ \{", text, re.MULTILINE)
+    return len((text[: tests.start()] if tests else text).splitlines())
+
+
+def main() -> None:
+    """Print what is against the layers; exit with 1 if there is anything."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--show", action="store_true", help="list every cycle with the imports that make it")
+    show = parser.parse_args().show
+    found = crates()
+    reader = Reader(found)
+    faults = list(wrong_layers(found, MAY_USE))
+    summary = []
+    for name, crate in found.items():
+        imports = imports_within(crate, reader)
+        groups = cycles({file: set(taken) for file, taken in imports.items()})
+        tied = sum(len(group) for group in groups)
+        allowed = FILES_IN_CYCLES.get(name, 0)
+        if groups:
+            summary.append(f"{crate.folder.name} {tied}")
+        if tied > allowed:
+            faults.append(f"crates/{crate.folder.name} has {tied} files in cycles of imports, {allowed} allowed")
+        if tied < allowed:
+            faults.append(
+                f"crates/{crate.folder.name} has only {tied} files in cycles: lower its figure in FILES_IN_CYCLES"
+            )
+        if not show and tied <= allowed:
+            continue
+        for number, group in enumerate(groups, 1):
+            print(f"{crate.folder.name}, cycle {number}: {len(group)} files")
+            for file in group:
+                for other in group:
+                    if other in imports[file]:
+                        print(f"  {file} -> {other}: {', '.join(sorted(imports[file][other]))}")
+    largest, share = max(shares(found).items(), key=lambda item: item[1])
+    if share > LARGEST_SHARE:
+        faults.append(f"{largest} has {share:.1%} of the source lines, {LARGEST_SHARE:.0%} allowed")
+    for fault in faults:
+        print(fault)
+    if faults:
+        raise terminal.fail(
+            "imports go down only (ARCHITECTURE.md, layers): move what both sides need to the lower one"
+        )
+    tied_files = ", ".join(summary) or "0"
+    terminal.note(
+        f"files in cycles of imports: {tied_files}; largest crate: {largest}, {share:.1%} of the source lines"
+    )
+
+
+if __name__ == "__main__":
+    main()

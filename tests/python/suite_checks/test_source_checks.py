@@ -1,0 +1,157 @@
+"""The checks of `make lint` that read the sources find what they are there for."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "scripts"))
+
+import check_layers
+import check_names
+import check_unsafe
+import check_words
+import rust_sources
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    """Return a function that writes a workspace from `{path: text}` and reads its crates."""
+
+    def write(files: dict[str, str]) -> dict[str, rust_sources.Crate]:
+        for path, text in files.items():
+            file = tmp_path / "crates" / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+        return rust_sources.crates(tmp_path)
+
+    return write
+
+
+def _cycles(found, crate):
+    imports = check_layers.imports_within(found[crate], check_layers.Reader(found))
+    return check_layers.cycles({file: set(taken) for file, taken in imports.items()})
+
+
+LOWER = {"lower/Cargo.toml": "[package]\nname = 'lower'\n", "lower/src/lib.rs": "pub struct Ground;\n"}
+
+
+def test_a_cycle_of_files_is_found_through_re_exports_and_inline_paths(workspace):
+    found = workspace(
+        {
+            "house/Cargo.toml": "[package]\n",
+            "house/src/lib.rs": "mod floor;\nmod wall;\nmod door;\n",
+            "house/src/floor/mod.rs": "mod plank;\npub use plank::Plank;\n",
+            "house/src/floor/plank.rs": "use crate::wall::Wall;\npub struct Plank(Wall);\n",
+            "house/src/wall.rs": "use crate::floor::Plank;\npub struct Wall;\n",
+            "house/src/door.rs": "pub fn open() { crate::wall::lean() }\n",
+        }
+    )
+
+    assert [["floor/plank.rs", "wall.rs"]] == _cycles(found, "house")
+
+
+def test_a_parent_that_only_re_exports_and_imports_of_tests_make_no_cycle(workspace):
+    found = workspace(
+        {
+            "house/Cargo.toml": "[package]\n",
+            "house/src/lib.rs": "mod floor;\nmod wall;\n",
+            "house/src/floor/mod.rs": "mod plank;\nmod nail;\npub use plank::Plank;\npub use nail::Nail;\n",
+            "house/src/floor/plank.rs": "use super::Nail;\npub struct Plank(Nail);\n",
+            "house/src/floor/nail.rs": "pub struct Nail;\n",
+            "house/src/wall.rs": "// use crate::wall::x;\n#[cfg(test)]\nmod tests {\n use crate::floor::Plank;\n}\n",
+        }
+    )
+
+    assert _cycles(found, "house") == []
+
+
+def test_a_parent_that_defines_what_its_children_use_makes_a_cycle_with_them(workspace):
+    found = workspace(
+        {
+            "house/Cargo.toml": "[package]\n",
+            "house/src/lib.rs": "mod floor;\n",
+            "house/src/floor.rs": "mod plank;\npub struct Nail;\npub fn lay() { plank::saw() }\n",
+            "house/src/floor/plank.rs": "use super::Nail;\npub fn saw() -> Nail { Nail }\n",
+        }
+    )
+
+    assert [["floor.rs", "floor/plank.rs"]] == _cycles(found, "house")
+
+
+def test_an_import_and_a_dependency_against_the_table_are_refused(workspace):
+    files = {
+        **LOWER,
+        "upper/Cargo.toml": "[package]\n\n[dependencies]\nlower = { path = '../lower' }\n",
+        "upper/src/lib.rs": "use lower::Ground;\npub struct Roof(Ground);\n",
+    }
+    found = workspace(files)
+    allowed = list(check_layers.wrong_layers(found, {"lower": set(), "upper": {"lower"}}))
+    refused = list(check_layers.wrong_layers(found, {"lower": set(), "upper": set()}))
+
+    assert allowed == []
+    assert ["crates/upper/Cargo.toml depends on lower", "upper/src/lib.rs uses lower::Ground"] == refused
+
+
+def test_a_crate_without_a_row_in_the_table_is_refused(workspace):
+    refused = list(check_layers.wrong_layers(workspace(LOWER), {}))
+
+    assert len(refused) == 1
+    assert "crates/lower has no row" in refused[0]
+
+
+def test_a_type_name_that_is_there_twice_is_found(workspace):
+    found = workspace(
+        {
+            "house/Cargo.toml": "[package]\n",
+            "house/src/lib.rs": "mod a;\nmod b;\nstruct Once;\n",
+            "house/src/a.rs": "pub(crate) struct State { x: u8 }\n",
+            "house/src/b.rs": 'enum State { On }\nconst TEXT: &str = "struct Once";\n',
+        }
+    )
+
+    assert {"State": ["src/a.rs", "src/b.rs"]} == check_names.repeated(found["house"])
+
+
+@pytest.mark.parametrize(
+    ("comment", "is_empty"),
+    [
+        ("attached.", True),
+        ("passed on; as above.", True),
+        ("as the caller says, attached.", True),
+        ("live objects.", True),
+        ("`count` pieces were written by `add`.", False),
+        ("the plan keeps the type alive.", False),
+        ("attached; the frame is\n    // borrowed from the running thread.", False),
+    ],
+)
+def test_a_safety_comment_without_a_fact_is_found(comment, is_empty):
+    text = f"fn f() {{\n    // SAFETY: {comment}\n    unsafe {{ g() }}\n}}\n"
+
+    assert check_unsafe.comments_without_fact(text) == ([2] if is_empty else [])
+
+
+def test_unsafe_functions_and_their_sections_are_counted():
+    text = """
+/// Reads.
+///
+/// # Safety
+///
+/// `place` is valid.
+pub unsafe fn documented(place: *const u8) {}
+
+// unsafe fn in a comment
+unsafe extern "C" fn bare() {}
+"""
+
+    assert check_unsafe.functions_without_section(text) == (2, 1)
+
+
+def test_words_are_counted_in_comments_docstrings_and_pages_only():
+    rust = 'let told = "told";  // told\n/// It tells.\n'
+    python = '"""It stands."""\n# anew\nlies = 1\n'
+    page = "Behind.\n```\nbehind\n```\n"
+
+    assert check_words.prose("a.rs", rust).split() == ["It", "tells."]
+    assert sorted(check_words.prose("a.py", python).split()) == ["It", "anew", "stands."]
+    assert check_words.prose("a.md", page).split() == ["Behind."]
