@@ -4,32 +4,35 @@
 //! opened, what identifies its destination and how the line treats it. Names in statistics, recovery, the contract
 //! tests, `logspool.SinkHandler` in Python and the reference page follow from that.
 //!
-//! Beside them, `table` and `place` (how a definition finds its kind and its destination), `query` (options as text),
-//! `lent` (descriptors of the program's), and what the file sinks share: `named` (a file and its path), `torn` (writes
-//! that end inside a record), `unsynced` (what is not durable yet), `rotation`, `schedule`, `calendar` and `expired`
-//! (by which rules and when a file is rotated, and what that removes), `compress` (what becomes of backups).
+//! Beside them, `declared` (what a sink says of itself), `lookup` (how a definition finds its row), `place`
+//! (destinations), `query` (options as text), `lent` (descriptors of the program's), and what the file sinks share:
+//! `named` (a file and its path), `torn` (writes that end inside a record), `unsynced` (records that are not durable
+//! yet), `rotation`, `schedule`, `calendar` and `expired` (by which rules and when a file is rotated, and which backups
+//! that removes), `compress` (backups).
 
 mod calendar;
 pub(crate) mod compress;
+mod declared;
 mod expired;
 pub(crate) mod lent;
+mod lookup;
 mod named;
 mod place;
 mod query;
 mod rotation;
 mod schedule;
-mod table;
 mod torn;
 mod unsynced;
 
+pub use declared::{SinkOptions, SinkRow, Takes, Traits};
+pub use lookup::{at, define, is_lent, open, place, row, shared_place, traits};
 pub use place::{Place, SinkPlace};
 pub use rotation::{Compression, RotationRules};
-pub use table::{SinkOptions, SinkRow, Takes, Traits, at, define, is_lent, open, place, row, shared_place, traits};
 
-/// Makes a module and a row of each sink.
+/// Makes a row of each sink besides its module.
 macro_rules! sinks {
-    ($($module:ident => $options:ident,)+) => {
-        $(pub(crate) mod $module; pub use $module::$options;)+
+    ($(mod $module:ident; pub use $home:ident::$options:ident;)+) => {
+        $(pub(crate) mod $module; pub use $home::$options;)+
 
         /// Every kind of sink.
         pub static TABLE: &[SinkRow] = &[$(SinkRow::of::<$options>()),+];
@@ -37,11 +40,11 @@ macro_rules! sinks {
 }
 
 sinks! {
-    console => ConsoleOptions,
-    file => FileOptions,
-    null => NullOptions,
-    rotating => RotatingFileOptions,
-    service => ServiceOptions,
-    timed => TimedRotatingFileOptions,
-    watched => WatchedFileOptions,
+    mod console; pub use console::ConsoleOptions;
+    mod file; pub use file::FileOptions;
+    mod null; pub use null::NullOptions;
+    mod rotating; pub use rotating::RotatingFileOptions;
+    mod service; pub use service::ServiceOptions;
+    mod timed; pub use timed::TimedRotatingFileOptions;
+    mod watched; pub use watched::WatchedFileOptions;
 }
