@@ -644,9 +644,9 @@ impl Adoption {
         self.traits.takes == Takes::Entries
     }
 
-    /// Whether its sink goes over to other files by itself.
+    /// Whether its sink goes over to other files by itself, and its stream has to follow.
     pub fn turns(&self) -> bool {
-        self.traits.turns
+        self.traits.turns && !self.stream.text.is_null()
     }
 
     /// The stream, with the sink that goes before the program's own text.

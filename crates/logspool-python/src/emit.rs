@@ -55,7 +55,7 @@ pub unsafe fn emit(
             }
             let barrier = match line {
                 Line::Stock => flush_beside_stream(method, handler),
-                Line::StockAfterQueue | Line::Again if method != Method::ServiceEmit => {
+                Line::StockAfterQueue | Line::Again if method != Method::SinkEmit => {
                     adoption::give_back(handler, options::shutdown_timeout())
                 }
                 Line::Uninstalling => adoption::give_back(handler, options::shutdown_timeout())

@@ -265,6 +265,7 @@ unsafe fn before(object: *mut PyObject, name: *mut PyObject, value: *mut PyObjec
         }
         let Some(state) = adoption::known(object) else { return Ok(()) };
         if let adoption::Verdict::Adopted(adoption) = &state.verdict
+            && !adoption.stream.text.is_null()
             && adoption.stream.text != value
             && state.open_sink().is_some()
         {

@@ -69,10 +69,10 @@ pub enum Method {
     SizeQuestion,
     /// `logging.handlers.TimedRotatingFileHandler.shouldRollover`
     TimeQuestion,
-    /// `logspool.ServiceHandler.emit`
-    ServiceEmit,
-    /// `logspool.ServiceHandler.flush`
-    ServiceFlush,
+    /// `logspool.SinkHandler.emit`
+    SinkEmit,
+    /// `logspool.SinkHandler.flush`
+    SinkFlush,
     /// `logging.handlers.QueueHandler.prepare`
     QueuePrepare,
 }
@@ -351,7 +351,7 @@ barrier_methods! {
     size_question: SizeQuestion, flush_and_catch_up;
     time_question: TimeQuestion, flush_and_catch_up;
     handle_error: HandleError, flush_beside_report;
-    service_flush: ServiceFlush, flush_queue;
+    sink_flush: SinkFlush, flush_queue;
 }
 
 /// What stock logging is about to print on standard error comes after what is queued for it.
@@ -407,7 +407,7 @@ emit_methods! {
     file_emit: FileEmit;
     rotating_emit: RotatingEmit;
     watched_emit: WatchedEmit;
-    service_emit: ServiceEmit;
+    sink_emit: SinkEmit;
 }
 
 type WithKeywords =
@@ -567,18 +567,18 @@ static DECLARED: [Declared; METHODS] = [
         function: time_question,
     },
     Declared {
-        class: "ServiceHandler",
+        class: "SinkHandler",
         name: c"emit",
         doc: c"emit($self, record, /)\n--\n\nQueue a record.",
-        method: Method::ServiceEmit,
-        function: service_emit,
+        method: Method::SinkEmit,
+        function: sink_emit,
     },
     Declared {
-        class: "ServiceHandler",
+        class: "SinkHandler",
         name: c"flush",
-        doc: c"flush($self, /)\n--\n\nWait until the service has everything that is queued.",
-        method: Method::ServiceFlush,
-        function: service_flush,
+        doc: c"flush($self, /)\n--\n\nWait until the sink has everything that is queued.",
+        method: Method::SinkFlush,
+        function: sink_flush,
     },
     Declared {
         class: "QueueHandler",

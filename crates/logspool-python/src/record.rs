@@ -264,7 +264,9 @@ unsafe fn read(
         let mut call = [std::ptr::null_mut(); MOST_ARGUMENTS + 1];
         let count = arguments_of(&mut call, &message, &arguments)?;
         let site = message::add(&mut pieces, site, made_under.generation, call.as_ptr(), count)?;
-        stream::empty_buffers(&[adoption.text_stream(sink)])?;
+        if !adoption.stream.text.is_null() {
+            stream::empty_buffers(&[adoption.text_stream(sink)])?;
+        }
         if !made_under.holds() {
             return Ok(ByValue::No);
         }
