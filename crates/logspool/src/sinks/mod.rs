@@ -45,6 +45,7 @@ sinks! {
     mod null; pub use null::NullOptions;
     mod rotating; pub use rotating::RotatingFileOptions;
     mod service; pub use service::ServiceOptions;
+    mod syslog; pub use syslog::SyslogOptions;
     mod timed; pub use timed::TimedRotatingFileOptions;
     mod watched; pub use watched::WatchedFileOptions;
 }
