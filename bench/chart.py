@@ -12,7 +12,7 @@ INK, QUIET, GRID, OURS, OTHERS = "#1f2933", "#6b7785", "#e4e8ec", "#0f8b6d", "#8
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar: what it stands for, its length, the words at its end and whether it is our own."""
+    """One bar: its label, its length, the words at its end and whether it is our own."""
 
     label: str
     value: float | None
@@ -27,8 +27,6 @@ class Panel:
     title: str
     bars: Sequence[Bar]
     logarithmic: bool = False
-    #: Ends of a logarithmic axis that several panels share, powers of ten; None: those that fit the bars.
-    ends: tuple[float, float] | None = None
 
 
 def write(path: Path, title: str, subtitle: str, panels: Sequence[Panel]) -> None:
@@ -40,7 +38,8 @@ def write(path: Path, title: str, subtitle: str, panels: Sequence[Panel]) -> Non
         'font-family="system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif" font-size="13">',
         f'<rect width="{width}" height="{height}" rx="10" fill="#ffffff"/>',
         _text(20, 30, title, size=18, weight="600"),
-        _text(20, 50, subtitle, size=12, colour=QUIET),
+        # About 115 characters of size 12 fit.
+        _text(20, 50, subtitle, size=12 if len(subtitle) <= 115 else 10, colour=QUIET),
     ]
     top = TOP
     for panel in panels:
@@ -54,8 +53,6 @@ def _panel(panel: Panel, top: int) -> list[str]:
     values = [bar.value for bar in panel.bars if bar.value]
     largest, smallest = max(values, default=1.0), min(values, default=1.0)
     floor = 10 ** (int(log10(smallest)) - (1 if smallest < 1 else 0)) if panel.logarithmic else 0.0
-    if panel.ends:
-        floor, largest = panel.ends
 
     def length(value: float) -> float:
         if panel.logarithmic:

@@ -22,6 +22,8 @@ from terminal import paint
 ROOT = Path(__file__).resolve().parent.parent
 README_CASES = ["logspool", "logspool-handler", "stdlib-file", "stdlib-queue"]
 README_CASES += ["backgroundlog", "picologging", "loguru", "logust", "spydlog"]
+#: The rows of the chart.
+PLOT_CASES = [name for name in README_CASES if name != "logspool-handler"]
 
 
 def print_tables(results: Results) -> None:
@@ -75,25 +77,17 @@ def verdict_lines(verdicts: list[Verdict]) -> list[str]:
 
 
 def draw(path: Path, results: Results) -> None:
-    """Draw what a record costs the caller and what it costs until its line is in the file."""
-    panels = []
-    for mode, name, title in (
-        (THROUGHPUT, "caller_cpu_ns", "The caller's CPU per record (ns, logarithmic)"),
-        (THROUGHPUT, "end_to_end_ns", "Until the line is in the closed file, per record (ns, logarithmic)"),
-        (THREADS, "end_to_end_ns", "The same with four threads (ns, logarithmic)"),
-    ):
-        bars = []
-        for case in CASES.values():
-            if mode not in case.modes or case.group in ("customised", "keywords"):
-                continue
-            value, lost = results.median(case.name, mode, name), results.worst(case.name, mode, "lost")
-            words = "" if value is None else f"{value:,.0f}" + (f" ({lost:,} lost)" if lost else "")
-            reason = results.skipped.get(case.name) or results.failed.get(f"{case.name} {mode}", "not measured")
-            ours = case.name.startswith("logspool")
-            bars.append(chart.Bar(case.title.strip("*"), value, words or reason[:60], ours))
-        bars.sort(key=lambda bar: (bar.value is None, bar.value or 0))
-        panels.append(chart.Panel(title, bars, logarithmic=True))
-    chart.write(path, "What a log record costs", _where(results), panels)
+    """Draw the caller's CPU per record in one panel of eight rows; the summary has the other figures."""
+    bars = []
+    for name in PLOT_CASES:
+        value, lost = results.median(name, THROUGHPUT, "caller_cpu_ns"), results.worst(name, THROUGHPUT, "lost")
+        words = "" if value is None else f"{value:,.0f}" + (f" ({lost:,} lost)" if lost else "")
+        reason = results.skipped.get(name) or results.failed.get(f"{name} {THROUGHPUT}", "not measured")
+        ours = name.startswith("logspool")
+        bars.append(chart.Bar(CASES[name].title.strip("*"), value, words or reason[:60], ours))
+    bars.sort(key=lambda bar: (bar.value is None, bar.value or 0))
+    panel = chart.Panel("The caller's CPU per record (ns, logarithmic)", bars, logarithmic=True)
+    chart.write(path, "What a log record costs", _where(results), [panel])
 
 
 def update_readme(folder: Path, results: Results) -> None:

@@ -38,11 +38,11 @@ async def order(number: int) -> dict[str, object]:
 
 @app.get("/health")
 async def health() -> dict[str, str]:
-    """Say that the service is up."""
+    """Report that the service is up."""
     return {"status": "up"}
 
 
 @app.get("/call-times")
 async def call_times() -> list[int]:
-    """Return what the measured logging calls took, in nanoseconds."""
+    """Return the durations of the measured logging calls, in nanoseconds."""
     return call_ns.tolist()

@@ -1,4 +1,4 @@
-"""Show what a service does for many programs: 50 with a handler of the standard library, one with logspool."""
+"""Collect the records of many programs by a service: 50 with a handler of the standard library, one with logspool."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RECORDS = 2_000
 DEADLINE = 120.0
 SENDER = Path(__file__).with_name("sender.py")
 
-#: What is asked at the end, and of which answer only the first lines are shown.
+#: The queries at the end; the first shows only five records.
 QUESTIONS = [
     ["query", "level>=error bank", "--limit", "5"],
     ["query", "customer=7 | count by logger"],
@@ -57,7 +57,7 @@ class Service:
         self.url = next(f"http://127.0.0.1:{port}" for port, http in ports.items() if http)
 
     def stored(self) -> int:
-        """Return how many records are committed."""
+        """Return the number of committed records."""
         with urllib.request.urlopen(f"{self.url}/api/stats", timeout=30) as answer:
             return json.load(answer)["stores"][0]["records_stored"]
 
@@ -69,7 +69,7 @@ class Service:
         return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=variables).stdout
 
     def stop(self) -> int:
-        """End it; everything that came is stored."""
+        """End the service, which first stores all received records; return its exit code."""
         self.process.terminate()
         code = self.process.wait(DEADLINE)
         self.log.close()
@@ -77,7 +77,7 @@ class Service:
 
 
 def show(python: str, progress: Callable[[int, int], None]) -> None:
-    """Start a service, let programs log to it, ask it."""
+    """Start a service, let programs log to it, and query it."""
     total = (CLIENTS + 1) * RECORDS
     with tempfile.TemporaryDirectory(prefix="logspool-demo-") as folder:
         service = Service(build(), Path(folder))

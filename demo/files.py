@@ -1,7 +1,7 @@
-"""Whether two runs of the service left the same lines behind.
+"""Whether two runs of the service wrote the same lines.
 
 Times, durations, ports and process numbers differ between any two runs and are replaced; all else, the caller's
-line included, has to be equal, and the lines of one order have to stand in the same order.
+line included, has to be equal, and the lines of one order have to be in the same order.
 """
 
 import re

@@ -39,12 +39,12 @@ async def _run(port: int, numbers: range, done: Callable[[], None]) -> list[floa
 
 
 def orders(port: int, numbers: range, done: Callable[[], None]) -> list[float]:
-    """Ask for each order once and return how long each request took."""
+    """Ask for each order once and return the duration of each request."""
     return asyncio.run(_run(port, numbers, done))
 
 
 def call_times(port: int) -> list[int]:
-    """Return what the measured logging calls of the service took, in nanoseconds."""
+    """Return the durations of the measured logging calls of the service, in nanoseconds."""
 
     async def ask() -> bytes:
         reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 24)

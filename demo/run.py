@@ -1,9 +1,9 @@
-"""Show what logspool does for a program that knows nothing of it.
+"""Show the effect of logspool on an unchanged program.
 
 A small web service on uvicorn writes an access log and an application log under a few seconds of local load:
-first as it is, then with `python -m logspool run` in front of its command, each some rounds in turn.
-The lines of both are compared, and their cost and latency shown.
-Then a service collects the records of many programs at once, and is asked about them.
+first as it is, then with `python -m logspool run` in front of its command, alternating for some rounds.
+The demo compares the lines of both and shows their cost and latency.
+Then a service collects the records of many programs at once, and answers queries.
 """
 
 import argparse

@@ -12,7 +12,7 @@ LEVELS = [logging.DEBUG, logging.INFO, logging.INFO, logging.INFO, logging.WARNI
 
 
 def main() -> None:
-    """Log so many records about orders of a shop."""
+    """Log the given number of records about orders of a shop."""
     kind, host, port, records, number = sys.argv[1], sys.argv[2], *map(int, sys.argv[3:6])
     if kind == "logspool":
         import logspool

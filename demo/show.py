@@ -1,4 +1,4 @@
-"""What a person sees at the end: one table on the terminal and one picture."""
+"""The output of the demo: one table on the terminal and one picture."""
 
 import statistics
 import sys
@@ -55,7 +55,7 @@ def rows(stock: list[Measured], ours: list[Measured]) -> list[Row]:
 
 
 def point(values: list[float] | list[int], part: float) -> float:
-    """Return the value below which `part` of all lie."""
+    """Return the quantile `part` of the values."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(part * len(ordered)))]
 

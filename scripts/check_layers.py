@@ -15,17 +15,28 @@ import terminal
 from rust_sources import ROOT, Crate, Module, crates
 
 # Layers, lowest first: what a crate may use of the others.
+BELOW_THE_CORE = {"logspool_sys", "logspool_record", "logspool_lanes", "logspool_spool", "logspool_pool"}
 MAY_USE = {
-    "logspool": set(),
-    "logspool_python": {"logspool"},
-    "logspool_server": {"logspool"},
+    "logspool_sys": set(),
+    "logspool_record": set(),
+    "logspool_lanes": {"logspool_sys", "logspool_record"},
+    "logspool_spool": {"logspool_sys"},
+    "logspool_pool": {"logspool_sys"},
+    "logspool": BELOW_THE_CORE,
+    "logspool_python": {"logspool", *BELOW_THE_CORE},
+    "logspool_server": {"logspool", *BELOW_THE_CORE},
 }
 
 # The ground layer stands on the operating system alone.
 SYSTEM_CRATES = {"logspool_sys": {"libc", "loom"}}
 
 # Files that are in a cycle of imports, by crate: each figure may only become smaller.
-FILES_IN_CYCLES = {"logspool": 69, "logspool_python": 32, "logspool_server": 79}
+FILES_IN_CYCLES = {
+    "logspool": 45,
+    "logspool_record": 2,
+    "logspool_python": 32,
+    "logspool_server": 79,
+}
 
 # Chosen: above a quarter of the code, a crate has more than one purpose.
 LARGEST_SHARE = 0.42

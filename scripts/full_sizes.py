@@ -77,10 +77,10 @@ def pytest(interpreter: interpreters.Interpreter, label: str, *arguments: str, *
     return Command([*script, "--label", label, "--", *arguments], variables, report)
 
 
-def cargo_test(*names: str, **variables: str) -> Command:
+def cargo_test(*names: str, crate: str = "logspool", **variables: str) -> Command:
     """Make the command that runs integration tests of the core in release mode."""
     wanted = [word for name in names for word in ("--test", name)]
-    return Command(["cargo", "test", "--release", "-p", "logspool", *wanted, "--", "--nocapture"], variables)
+    return Command(["cargo", "test", "--release", "-p", crate, *wanted, "--", "--nocapture"], variables)
 
 
 def faults(seed: int) -> Iterator[Command]:
@@ -102,16 +102,16 @@ def core_kills(seed: int) -> Iterator[Command]:
     yield cargo_test("rotating_compressed", LOGSPOOL_KILLS=str(SHARED_FILE_KILLS), LOGSPOOL_SEED=str(seed))
     hostile = {"LOGSPOOL_FUZZ": str(FUZZ_ROUNDS), "LOGSPOOL_FAULTS": "full"}
     yield cargo_test("recover_hostile", LOGSPOOL_SEED=str(seed), **hostile)
-    yield cargo_test("spool_real", LOGSPOOL_KILLS=str(CORE_KILLS), LOGSPOOL_SEED=str(seed))
+    yield cargo_test("spool_real", crate="logspool-spool", LOGSPOOL_KILLS=str(CORE_KILLS), LOGSPOOL_SEED=str(seed))
     yield cargo_test("spooled_killed", LOGSPOOL_KILLS=str(SPOOL_KILLS), LOGSPOOL_SEED=str(seed))
     yield cargo_test("recover_service", LOGSPOOL_KILLS=str(SERVICE_CLIENT_KILLS), LOGSPOOL_SEED=str(seed))
 
 
 def crash_states(seed: int) -> Iterator[Command]:
     """Crashes of the spool on a simulated disk, every damaged byte of a segment, and every planted defect."""
-    proof = ["cargo", "test", "--release", "-p", "logspool", "--lib"]
+    proof = ["cargo", "test", "--release", "-p", "logspool-spool", "--lib"]
     shown = ["--", "--nocapture"]
-    yield Command([*proof, "spool::proof", *shown], {"LOGSPOOL_SEED": str(seed), "LOGSPOOL_FAULTS": "full"})
+    yield Command([*proof, "proof::", *shown], {"LOGSPOOL_SEED": str(seed), "LOGSPOOL_FAULTS": "full"})
     for part in range(CRASH_PARTS):
         # A run has hundreds of states: no two parts look at the same one.
         first = seed + part * CRASH_STATES
@@ -121,7 +121,7 @@ def crash_states(seed: int) -> Iterator[Command]:
 
 def formatting(seed: int) -> Iterator[Command]:
     """Templates and formatters against each interpreter's own, a million cases each, in the core alone."""
-    yield Command(["cargo", "build", "--release", "-p", "logspool", "--example", "percent_lines"])
+    yield Command(["cargo", "build", "--release", "-p", "logspool-record", "--example", "percent_lines"])
     binary = ROOT / "target" / "release" / "examples" / "percent_lines"
     for interpreter in interpreters.chosen():
         for name in ("differential_percent", "differential_formatter"):

@@ -17,7 +17,9 @@ from pathlib import Path
 import terminal
 from environment import BUILD, ROOT
 
-SOURCES = ROOT / "crates" / "logspool" / "src"
+# The crates with models, and the lowest one, whose orderings they guard too.
+MODELLED = ("logspool-lanes", "logspool-pool")
+SOURCES = [ROOT / "crates" / name / "src" for name in ("logspool-sys", *MODELLED)]
 FAILED = re.compile(r"^test (\S+)(?: - should panic)? \.\.\. FAILED", re.MULTILINE)
 NAME = re.compile(r'\b(?:guarded|is_weakened)\(\s*"([^"]+)"')
 
@@ -27,15 +29,16 @@ SECONDS_PER_NAME = 300
 
 def weakened_names() -> list[str]:
     """Return every name that the sources can be weakened by, without comment lines."""
-    lines = (line for path in sorted(SOURCES.rglob("*.rs")) for line in path.read_text().splitlines())
+    lines = (
+        line for folder in SOURCES for path in sorted(folder.rglob("*.rs")) for line in path.read_text().splitlines()
+    )
     code = (line for line in lines if not line.lstrip().startswith("//"))
     return sorted({name for line in code for name in NAME.findall(line)})
 
 
-def build() -> Path:
-    """Compile the models."""
-    # No model has a part in TLS, and its libraries take long to build.
-    command = ["cargo", "rustc", "-p", "logspool", "--no-default-features", "--lib", "--profile", "test"]
+def build(crate: str) -> Path:
+    """Compile the models of a crate."""
+    command = ["cargo", "rustc", "-p", crate, "--lib", "--profile", "test"]
     command += ["--message-format=json", "--quiet"]
     variables = {
         **os.environ,
@@ -49,18 +52,18 @@ def build() -> Path:
     if done.returncode != 0:
         for message in messages:
             print(message.get("message", {}).get("rendered") or "", end="")
-        raise terminal.fail("the models do not compile", done.returncode)
+        raise terminal.fail(f"the models of {crate} do not compile", done.returncode)
     return Path(next(message["executable"] for message in messages if message.get("executable")))
 
 
 def run_models(program: Path) -> int:
-    """Run all models as they are; return the exit code, a failure where there is no model."""
+    """Run all models of a crate as they are; return the exit code, a failure where there is no model."""
     listed = subprocess.run([program, "models", "--list"], capture_output=True, text=True).stdout
     count = sum(line.endswith(": test") for line in listed.splitlines())
     if count == 0:
         terminal.fail("no model found: a green run would prove nothing")
         return 1
-    terminal.note(f"{count} models")
+    terminal.note(f"{count} models in {program.name}")
     return subprocess.run([program, "models"]).returncode
 
 
@@ -92,10 +95,11 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="only these weakened orderings; default: all")
     options = parser.parse_args()
     terminal.step("loom: the models as they are")
-    program = build()
-    code = run_models(program)
-    if code != 0:
-        raise terminal.fail("a model fails with the orderings as they are", code)
+    programs = [build(crate) for crate in MODELLED]
+    for program in programs:
+        code = run_models(program)
+        if code != 0:
+            raise terminal.fail("a model fails with the orderings as they are", code)
     names = weakened_names()
     unknown = set(options.names) - set(names)
     if unknown:
@@ -106,7 +110,7 @@ def main() -> None:
     green = []
     for name in options.names or names:
         begin = time.monotonic()
-        red = first_red(program, name)
+        red = next(filter(None, (first_red(program, name) for program in programs)), None)
         seconds = f"{time.monotonic() - begin:5.1f} s"
         if red:
             print(f"    {terminal.paint('red  ', 'green')} {seconds}  {name}: {red}", flush=True)

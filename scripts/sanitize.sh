@@ -43,5 +43,6 @@ export CARGO_TARGET_DIR="build/target-$kind-sanitizer"
 limited=a_record_shown_thousands_of_times_takes_no_memory_and_costs_itself
 # Without TLS: its code here has nothing unsafe, and the assembler of its library is not instrumented.
 # shellcheck disable=SC2086 # no word or one
-exec cargo test $std -p logspool --no-default-features --target "$host" --lib --tests -- \
+exec cargo test $std -p logspool-sys -p logspool-record -p logspool-lanes -p logspool-spool -p logspool-pool \
+    -p logspool --no-default-features --target "$host" --lib --tests -- \
     --test-threads="$threads" --skip "$limited"

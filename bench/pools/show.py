@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import statistics
-from math import ceil, floor, log10
 from pathlib import Path
 
 import chart
@@ -16,33 +15,11 @@ from results import Results
 from tables import Table
 from terminal import paint  # its folder was added by report
 
-#: The chart: (title, part, figure, rows; none: all of the part).
-PANELS: list[tuple[str, str, str, tuple[str, ...]]] = [
-    (
-        "A job, pushed aside or with its result taken",
-        "jobs",
-        "us",
-        (
-            *("Pool.push", "Pool.submit", "as_completed, native", "Pool.run, gather"),
-            *("fastthreadpool.submit", STOCK, "as_completed, stdlib", "run_in_executor, gather"),
-        ),
-    ),
-    (
-        "An item of many",
-        "jobs",
-        "us",
-        ("for loop", "Pool.map", "fastthreadpool.map", "ThreadPool.map_async", "ThreadPoolExecutor.map"),
-    ),
-    ("A value that a generator yields in a worker", "streams", "us", ()),
-    ("A semaphore, acquire and release", "semaphores", "us", ()),
-    (
-        "A timer added",
-        "timers",
-        "add_us",
-        ("Pool.submit_later", "heap and Condition", "threading.Timer", "fastthreadpool.submit_later"),
-    ),
-    ("A job for an idle pool, until it starts (p50)", "idle", "start_p50_us", ()),
-]
+#: The rows of the chart: jobs, queued or with their result taken.
+CHART = (
+    *("Pool.push", "Pool.submit", "as_completed, native", "Pool.run, gather"),
+    *("fastthreadpool.submit", STOCK, "as_completed, stdlib", "run_in_executor, gather"),
+)
 
 
 def tables(results: Results) -> list[Table]:
@@ -91,25 +68,18 @@ def update_readme(folder: Path) -> None:
 
 
 def draw(path: Path, results: Results) -> None:
-    """Draw the cost of jobs, values, semaphores and timers."""
-    groups = []
-    for title, part, figure, rows in PANELS:
-        bars = []
-        for row in rows or _rows(results, PARTS[part]):
-            value = results.median(row, part, figure)
-            reason = results.failed.get(f"{row} {part}") or results.skipped.get(row.split(".")[0], "not measured")
-            if value is not None and value <= 0:
-                # The loop that is subtracted took longer: too few rounds, or a busy machine.
-                value, reason = None, "less than the loop around it"
-            bars.append(chart.Bar(row, value, reason[:60] if value is None else f"{value:.3g}", own(row)))
-        bars.sort(key=lambda bar: (bar.value is None, bar.value or 0))
-        if any(bar.value for bar in bars):
-            groups.append((title, bars))
-    values = [bar.value for _, bars in groups for bar in bars if bar.value]
-    # One axis for all: a bar has the same meaning in each group.
-    ends = (10.0 ** floor(log10(min(values))), 10.0 ** ceil(log10(max(values)))) if values else None
-    panels = [chart.Panel(title, bars, logarithmic=True, ends=ends) for title, bars in groups]
-    chart.write(path, "What a thread pool costs (microseconds, logarithmic)", where(results), panels)
+    """Draw the cost of a job in one panel of eight rows; the summary has the other figures."""
+    bars = []
+    for row in CHART:
+        value = results.median(row, "jobs", "us")
+        reason = results.failed.get(f"{row} jobs") or results.skipped.get(row.split(".")[0], "not measured")
+        if value is not None and value <= 0:
+            # The loop that is subtracted took longer: too few rounds, or a busy machine.
+            value, reason = None, "less than the loop around it"
+        bars.append(chart.Bar(row, value, reason[:60] if value is None else f"{value:.3g}", own(row)))
+    bars.sort(key=lambda bar: (bar.value is None, bar.value or 0))
+    panel = chart.Panel("A job, queued or with its result taken (us, logarithmic)", bars, logarithmic=True)
+    chart.write(path, "What a thread pool costs", where(results), [panel])
 
 
 def where(results: Results) -> str:

@@ -1,6 +1,6 @@
 """One JSON object a line, the same bytes whether Python or the collector writes it.
 
-The rules stand at the head of `crates/logspool/src/format/json.rs`; this is their twin.
+The rules stand at the head of `crates/logspool-record/src/format/json.rs`; this is their twin.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What goes to a service: all of a record in its parts.
 
-The rules stand at the head of `crates/logspool/src/format/entry.rs`; `entry` is their twin, for records that only
+The rules stand at the head of `crates/logspool-record/src/format/entry.rs`; `entry` is their twin, for records that only
 Python can read: those that pass a filter, have lists or dicts in `extra`, or come from a factory.
 """
 

@@ -1,4 +1,4 @@
-"""Every way to end, in the modes that there are: what `docs/explain/guarantees.md` says may be missing, and no more."""
+"""Every way to end, in each durability: the file lacks only what `docs/explain/guarantees-in-detail.md` says."""
 
 import contextlib
 import os

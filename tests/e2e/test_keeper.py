@@ -329,7 +329,7 @@ except RuntimeError as error:
 
 def test_a_name_of_the_core_is_known_here():
     """The folder where none is given stands in the core and in Python."""
-    source = Path(__file__).parents[2] / "crates" / "logspool" / "src" / "segment" / "folder.rs"
+    source = Path(__file__).parents[2] / "crates" / "logspool-sys" / "src" / "folder.rs"
 
     assert "/dev/shm/logspool-{}" in source.read_text()
     from logspool import _options

@@ -1,6 +1,6 @@
 """The memory of the queue is gone when the program is: a killed container, a reboot in good order, a logout.
 
-What is left is what the file and the spool on disk have, as `docs/explain/guarantees.md` says for each durability.
+The file and the spool on disk hold what `docs/explain/guarantees-in-detail.md` says for each durability.
 """
 
 import contextlib

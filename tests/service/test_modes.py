@@ -1,4 +1,4 @@
-"""What `docs/explain/guarantees.md` says of records for a service, in the modes that there are.
+"""What `docs/explain/guarantees-in-detail.md` says of records for a service, in the modes that there are.
 
 Each test has a client in every mode at once, beside one service.
 """

@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use logspool::definition::SinkDefinition;
 use logspool::pipeline;
 use logspool::sinks::{self, SinkPlace, Takes, Traits};
+use logspool_record::definition::SinkDefinition;
 use pyo3::exceptions::PyException;
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;

@@ -6,7 +6,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use logspool::record::Head;
+use logspool_record::Head;
 use pyo3::ffi::PyObject;
 
 use crate::context;

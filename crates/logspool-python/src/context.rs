@@ -7,7 +7,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use logspool::record::tag;
+use logspool_record::tag;
 use pyo3::ffi::{self, PyObject};
 
 use crate::fields;

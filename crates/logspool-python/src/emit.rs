@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use logspool::pipeline;
-use logspool::record::{Head, flags, tag};
+use logspool_record::{Head, flags, tag};
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 

@@ -5,8 +5,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use logspool::format::{Acceptance, ArgumentKind, Format, FormatSpec, Layout, Need};
-use logspool::record::tag;
+use logspool_record::format::{Acceptance, ArgumentKind, Format, FormatSpec, Layout, Need};
+use logspool_record::tag;
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::PyString;

@@ -5,9 +5,9 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use logspool::definition::RouteDefinition;
-use logspool::format::{Format, FormatSpec, Need};
 use logspool::pipeline;
+use logspool_record::definition::RouteDefinition;
+use logspool_record::format::{Format, FormatSpec, Need};
 
 use crate::fields;
 use crate::plan::Needs;

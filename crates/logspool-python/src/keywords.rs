@@ -5,7 +5,7 @@
 
 use std::sync::OnceLock;
 
-use logspool::record::tag;
+use logspool_record::tag;
 use pyo3::ffi::{self, PyObject};
 
 use crate::leaving;

@@ -364,7 +364,7 @@ mod turn {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::{Duration, Instant};
 
-    use logspool::nap::nap;
+    use logspool_sys::nap::nap;
 
     use super::{Detached, another_ends, this_thread};
 

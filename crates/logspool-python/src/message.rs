@@ -8,8 +8,8 @@
 use std::cell::Cell;
 use std::sync::OnceLock;
 
-use logspool::format::Acceptance;
-use logspool::record::tag;
+use logspool_record::format::Acceptance;
+use logspool_record::tag;
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 

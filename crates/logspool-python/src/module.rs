@@ -7,9 +7,9 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use logspool::address::{ServiceAddress, TlsIdentity};
 use logspool::keeper::Command;
 use logspool::pipeline;
+use logspool_record::address::{ServiceAddress, TlsIdentity};
 use pyo3::exceptions::{PyImportError, PyRuntimeError, PyValueError};
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
@@ -158,7 +158,7 @@ mod native {
     #[pyo3(signature = (*, forks=false))]
     fn missing_calls(py: Python<'_>, forks: bool) -> PyResult<Bound<'_, PyList>> {
         if forks {
-            logspool::kernel::try_wipe_on_fork();
+            logspool_sys::kernel::try_wipe_on_fork();
         }
         report::missing_calls(py)
     }
@@ -517,7 +517,7 @@ mod native {
     /// Forget texts made for another time zone. Called after `time.tzset()`.
     #[pyfunction]
     fn zone_changed() {
-        logspool::format::zone_changed();
+        logspool_record::format::zone_changed();
     }
 
     /// Return the core's counters, or None when nothing was logged yet.

@@ -3,7 +3,7 @@
 //! Stop on the line: *capture* into *queue*. Whatever may run foreign code happens while pieces are added;
 //! writing them is plain copying, inside the lane's window.
 
-use logspool::record::tag;
+use logspool_record::tag;
 
 use crate::object::Owned;
 

@@ -7,9 +7,9 @@
 use std::sync::atomic::{AtomicBool, AtomicI8, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock, PoisonError};
 
-use logspool::definition::{MAX_TARGETS, RouteDefinition, Target};
-use logspool::format::Format;
 use logspool::pipeline;
+use logspool_record::definition::{MAX_TARGETS, RouteDefinition, Target};
+use logspool_record::format::Format;
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyList, PyString, PyType};

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use logspool::pipeline::{self, DurableWait, Push, Refusal, Room, Waiter};
-use logspool::record::Head;
+use logspool_record::Head;
 
 use crate::context;
 use crate::environment;

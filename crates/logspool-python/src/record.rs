@@ -12,9 +12,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use logspool::definition::{RouteDefinition, Target};
-use logspool::format::{CompiledSite, Format, RenderState, TimeArithmetic};
-use logspool::record::{Head, tag};
+use logspool_record::definition::{RouteDefinition, Target};
+use logspool_record::format::{CompiledSite, Format, RenderState, TimeArithmetic};
+use logspool_record::{Head, tag};
 use pyo3::ffi::{self, PyObject};
 
 use crate::adoption::{Adoption, State};

@@ -6,8 +6,6 @@ use std::path::PathBuf;
 use std::sync::Once;
 use std::time::Duration;
 
-use logspool::kernel;
-use logspool::meters::HistogramCounts;
 use logspool::openmetrics;
 use logspool::pipeline::{self, LEAST_FREE_BYTES};
 use logspool::recover::{Condition, MAX_ORPHAN_BYTES, Place, Retention};
@@ -15,6 +13,8 @@ use logspool::sinks;
 use logspool::stats::{
     DROP_REASONS, DropReason, LEVEL_NAMES, PerLevel, QueuePlace, REFUSAL_REASONS, SinkSnapshot, Snapshot, add,
 };
+use logspool_sys::histogram::HistogramCounts;
+use logspool_sys::kernel;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 

@@ -1,8 +1,8 @@
 //! Options of sinks between Python and the core's table of sinks.
 
-use logspool::definition::{Descriptor, OptionValue};
 use logspool::option::{OptionDefault, OptionError, OptionRange, OptionRow, OptionShape};
 use logspool::sinks::{self, SinkRow, TABLE, Takes};
+use logspool_record::definition::{Descriptor, OptionValue};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString};

@@ -9,9 +9,9 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use logspool::definition::SiteDefinition;
 use logspool::pipeline;
-use logspool::record::{Encoder, tag};
+use logspool_record::definition::SiteDefinition;
+use logspool_record::{Encoder, tag};
 use pyo3::ffi::{self, PyObject};
 
 use crate::frame::{self, Caller};

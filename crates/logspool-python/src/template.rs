@@ -1,9 +1,9 @@
 //! A message template and what each of its directives takes by value.
 //!
-//! Stop on the line: *capture*. The core parses (`logspool::format`); here its answers become tables that the
+//! Stop on the line: *capture*. The core parses (`logspool_record::format`); here its answers become tables that the
 //! hot path indexes, and each directive's own text becomes a `str` for values that Python must render.
 
-use logspool::format::{Acceptance, ArgumentKind, MessageTemplate};
+use logspool_record::format::{Acceptance, ArgumentKind, MessageTemplate};
 use pyo3::ffi::{self, PyObject};
 
 use crate::object::Owned;

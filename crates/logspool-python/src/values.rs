@@ -2,7 +2,7 @@
 //!
 //! Stop on the line: *capture*.
 
-use logspool::record::{MAX_TUPLE_DEPTH, tag};
+use logspool_record::{MAX_TUPLE_DEPTH, tag};
 use pyo3::ffi::{self, PyObject};
 
 use crate::object;

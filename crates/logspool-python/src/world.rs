@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use logspool::format::TimeArithmetic;
+use logspool_record::format::TimeArithmetic;
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
 

@@ -24,8 +24,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use logspool::address::ServiceAddress;
 use logspool::recover::{self, Adopter, Reason, Report, Taken, Want};
+use logspool_record::address::ServiceAddress;
 use tokio::runtime::Handle;
 
 use crate::address::{Listen, Place};

@@ -5,11 +5,11 @@
 
 use std::time::{Duration, Instant};
 
-use logspool::definition::{Descriptor, RouteDefinition, Target};
-use logspool::format::{FormatSpec, Style};
 use logspool::pipeline::{self, Push, Waiter};
-use logspool::record::{Head, tag};
 use logspool::sinks::{FileOptions, SinkOptions};
+use logspool_record::definition::{Descriptor, RouteDefinition, Target};
+use logspool_record::format::{FormatSpec, Style};
+use logspool_record::{Head, tag};
 
 const ROUNDS: usize = 7;
 /// Long lines, so that appending weighs more than anything else.

@@ -5,11 +5,11 @@
 
 use std::time::{Duration, Instant};
 
-use logspool::definition::{Descriptor, RouteDefinition, SiteDefinition, Target};
-use logspool::format::{FormatSpec, Style};
 use logspool::pipeline::{self, Push, Waiter};
-use logspool::record::{Encoder, Head};
 use logspool::sinks::{FileOptions, SinkOptions};
+use logspool_record::definition::{Descriptor, RouteDefinition, SiteDefinition, Target};
+use logspool_record::format::{FormatSpec, Style};
+use logspool_record::{Encoder, Head};
 
 const RECORDS: usize = 200_000;
 const ROUNDS: usize = 7;

@@ -19,10 +19,10 @@ use std::fs;
 use std::io::{BufRead, Write};
 use std::str::FromStr;
 
-use logspool::definition::{Descriptor, SinkDefinition, Zone};
 use logspool::sink::{Lines, Mark, Sink};
 use logspool::sinks;
 use logspool::sinks::{RotatingFileOptions, RotationRules, SinkOptions, TimedRotatingFileOptions, WatchedFileOptions};
+use logspool_record::definition::{Descriptor, SinkDefinition, Zone};
 
 fn main() {
     let mut orders = std::io::stdin().lock().lines().map(|line| line.expect("orders are UTF-8"));

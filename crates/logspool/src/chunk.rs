@@ -14,7 +14,8 @@
 //! | 48.. | lines, then 16 bytes a mark: end, level, class, seconds |
 //! | last 8 | batch; an entry that does not end so was cut by a kill |
 
-use crate::segment::layout::LEVEL_CLASSES;
+use logspool_lanes::segment::layout::LEVEL_CLASSES;
+
 use crate::sink::Mark;
 
 /// First word of an entry.

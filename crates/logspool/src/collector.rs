@@ -11,18 +11,19 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use logspool_lanes::manifest;
+use logspool_lanes::queue::merge::{Share, in_order};
+use logspool_lanes::queue::reader::{LaneReader, Lying};
+use logspool_lanes::segment::Segment;
+use logspool_lanes::segment::layout::{LEVEL_CLASSES, LaneRange, MAX_POINTS, ManifestHead, Table, level_class};
+use logspool_record::Values;
+use logspool_sys::clock::{self, Calibrator, Point};
+use logspool_sys::progress;
+
 use crate::chunk::Chunk;
-use crate::clock::{self, Calibrator, Point};
 use crate::durable::{self, Sinks};
-use crate::manifest;
 use crate::pipeline::Pipeline;
-use crate::progress;
-use crate::queue::merge::{Share, in_order};
-use crate::queue::reader::{LaneReader, Lying};
-use crate::record::Values;
 use crate::render::{Chunks, Definitions, Renderer};
-use crate::segment::Segment;
-use crate::segment::layout::{LEVEL_CLASSES, LaneRange, MAX_POINTS, ManifestHead, Table, level_class};
 use crate::stats::DropReason;
 use crate::writer::{Capacity, NONE, Outlet};
 
@@ -274,7 +275,7 @@ impl Collector {
         let source = Source { segment: &self.segment, pipeline };
         let mut open = Open { filling: &mut self.filling, pipeline, sinks: 0 };
         let taken = self.renderer.take(&source, &mut open, lying, time_ns);
-        if pipeline.undurable().is_some() {
+        if pipeline.pending_sync().is_some() {
             tally.reach(lane, open.sinks);
         }
         // With the large one that it refers to: a chunk is not much longer than its longest record.
@@ -312,8 +313,8 @@ impl Collector {
         for range in &ranges {
             self.segment.lane(range.lane as usize).consumer.batched.store(range.to, Ordering::Relaxed);
         }
-        if let Some(undurable) = pipeline.undurable() {
-            undurable.enter(number, ranges.iter().map(|range| tally.share(range)));
+        if let Some(pending_sync) = pipeline.pending_sync() {
+            pending_sync.enter(number, ranges.iter().map(|range| tally.share(range)));
         }
         self.in_flight.push_back(InFlight { batch: number, ranges, manifest_end, blobs: tally.blobs });
     }

@@ -17,9 +17,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::gate::PerProcess;
-use crate::nap::nap;
-use crate::segment::layout::level_class;
+use logspool_lanes::segment::layout::level_class;
+use logspool_sys::gate::PerProcess;
+use logspool_sys::nap::nap;
+
 use crate::stats::PerLevel;
 
 const NAME: &CStr = c"logspool-core";

@@ -15,7 +15,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::segment::layout::{LEVEL_CLASSES, MAX_LANES, MAX_SINKS, level_class};
+use logspool_lanes::segment::layout::{LEVEL_CLASSES, MAX_LANES, MAX_SINKS, level_class};
+
 use crate::stats::{self, PerLevel};
 
 /// One bit for the place of each sink.
@@ -86,7 +87,7 @@ struct State {
 
 /// See the file head.
 #[derive(Debug)]
-pub struct Undurable {
+pub struct PendingSync {
     wait: Wait,
     levels: Vec<u16>,
     /// Records whose push has begun; one that is refused is taken off again.
@@ -103,7 +104,7 @@ pub struct Undurable {
     changed: Condvar,
 }
 
-impl Undurable {
+impl PendingSync {
     /// Nothing was logged yet. Calls of `levels` wait besides.
     pub fn new(wait: Wait, levels: Vec<u16>) -> Self {
         Self {
@@ -320,95 +321,95 @@ mod tests {
         Share { lane, from, to, records: 1, sinks }
     }
 
-    fn outcome(undurable: &Undurable, lane: usize, position: u64) -> Option<Outcome> {
-        undurable.lock().outcome(lane, position)
+    fn outcome(pending_sync: &PendingSync, lane: usize, position: u64) -> Option<Outcome> {
+        pending_sync.lock().outcome(lane, position)
     }
 
     #[test]
     fn a_share_is_durable_when_each_of_its_sinks_has_synced_it() {
-        let undurable = Undurable::new(Wait::Every, Vec::new());
-        assert_eq!(None, outcome(&undurable, 0, 8), "not batched yet");
-        undurable.enter(1, [share(0, 0, 8, 0b11), share(1, 0, 16, 0b10)].into_iter());
-        assert_eq!(None, outcome(&undurable, 0, 8));
-        undurable.settle(1, [1].into_iter(), Outcome::Durable);
+        let pending_sync = PendingSync::new(Wait::Every, Vec::new());
+        assert_eq!(None, outcome(&pending_sync, 0, 8), "not batched yet");
+        pending_sync.enter(1, [share(0, 0, 8, 0b11), share(1, 0, 16, 0b10)].into_iter());
+        assert_eq!(None, outcome(&pending_sync, 0, 8));
+        pending_sync.settle(1, [1].into_iter(), Outcome::Durable);
 
-        assert_eq!(None, outcome(&undurable, 0, 8), "the other sink has it still");
-        assert_eq!(Some(Outcome::Durable), outcome(&undurable, 1, 16));
-        undurable.settle(0, [1].into_iter(), Outcome::Durable);
-        assert_eq!(Some(Outcome::Durable), outcome(&undurable, 0, 8));
-        assert!(undurable.lock().batches.is_empty());
+        assert_eq!(None, outcome(&pending_sync, 0, 8), "the other sink has it still");
+        assert_eq!(Some(Outcome::Durable), outcome(&pending_sync, 1, 16));
+        pending_sync.settle(0, [1].into_iter(), Outcome::Durable);
+        assert_eq!(Some(Outcome::Durable), outcome(&pending_sync, 0, 8));
+        assert!(pending_sync.lock().batches.is_empty());
     }
 
     #[test]
     fn a_later_batch_of_another_lane_does_not_wait_for_an_earlier_one() {
-        let undurable = Undurable::new(Wait::Every, Vec::new());
-        undurable.enter(1, [share(0, 0, 8, 0b1)].into_iter());
-        undurable.enter(2, [share(1, 0, 8, 0b10)].into_iter());
-        undurable.settle(1, [2].into_iter(), Outcome::Durable);
+        let pending_sync = PendingSync::new(Wait::Every, Vec::new());
+        pending_sync.enter(1, [share(0, 0, 8, 0b1)].into_iter());
+        pending_sync.enter(2, [share(1, 0, 8, 0b10)].into_iter());
+        pending_sync.settle(1, [2].into_iter(), Outcome::Durable);
 
-        assert_eq!(None, outcome(&undurable, 0, 8));
-        assert_eq!(Some(Outcome::Durable), outcome(&undurable, 1, 8));
+        assert_eq!(None, outcome(&pending_sync, 0, 8));
+        assert_eq!(Some(Outcome::Durable), outcome(&pending_sync, 1, 8));
     }
 
     #[test]
     fn a_record_that_one_sink_could_not_sync_is_not_durable() {
-        let undurable = Undurable::new(Wait::Every, Vec::new());
-        undurable.enter(1, [share(0, 0, 8, 0b11)].into_iter());
-        undurable.enter(2, [share(0, 8, 16, 0b11)].into_iter());
-        undurable.settle(0, [1].into_iter(), Outcome::Failed);
-        undurable.settle(0, [2].into_iter(), Outcome::Durable);
-        undurable.settle(1, [1, 2].into_iter(), Outcome::Durable);
+        let pending_sync = PendingSync::new(Wait::Every, Vec::new());
+        pending_sync.enter(1, [share(0, 0, 8, 0b11)].into_iter());
+        pending_sync.enter(2, [share(0, 8, 16, 0b11)].into_iter());
+        pending_sync.settle(0, [1].into_iter(), Outcome::Failed);
+        pending_sync.settle(0, [2].into_iter(), Outcome::Durable);
+        pending_sync.settle(1, [1, 2].into_iter(), Outcome::Durable);
 
-        assert_eq!(Some(Outcome::Failed), outcome(&undurable, 0, 8));
-        assert_eq!(Some(Outcome::Durable), outcome(&undurable, 0, 16));
-        assert_eq!(Some(false), undurable.wait_until(0, 8, 20, Some(Instant::now() + SOON), || {}));
-        assert_eq!(Some(true), undurable.wait_until(0, 16, 20, Some(Instant::now() + SOON), || {}));
+        assert_eq!(Some(Outcome::Failed), outcome(&pending_sync, 0, 8));
+        assert_eq!(Some(Outcome::Durable), outcome(&pending_sync, 0, 16));
+        assert_eq!(Some(false), pending_sync.wait_until(0, 8, 20, Some(Instant::now() + SOON), || {}));
+        assert_eq!(Some(true), pending_sync.wait_until(0, 16, 20, Some(Instant::now() + SOON), || {}));
     }
 
     #[test]
     fn a_sink_that_is_gone_holds_nobody() {
-        let undurable = Undurable::new(Wait::Every, Vec::new());
-        undurable.enter(1, [share(0, 0, 8, 0b100)].into_iter());
-        undurable.enter(2, [share(1, 0, 8, 0b1)].into_iter());
-        undurable.forget_sink(2);
+        let pending_sync = PendingSync::new(Wait::Every, Vec::new());
+        pending_sync.enter(1, [share(0, 0, 8, 0b100)].into_iter());
+        pending_sync.enter(2, [share(1, 0, 8, 0b1)].into_iter());
+        pending_sync.forget_sink(2);
 
-        assert_eq!(Some(Outcome::Failed), outcome(&undurable, 0, 8));
-        assert_eq!(None, outcome(&undurable, 1, 8));
+        assert_eq!(Some(Outcome::Failed), outcome(&pending_sync, 0, 8));
+        assert_eq!(None, outcome(&pending_sync, 1, 8));
     }
 
     #[test]
     fn a_checkpoint_waits_with_the_record_that_would_be_one_too_many() {
-        let undurable = Undurable::new(Wait::Checkpoint(3), vec![50]);
-        undurable.begin();
-        undurable.begin();
-        assert!(!undurable.must_wait(20));
-        assert!(undurable.must_wait(50), "its level asks for it");
-        undurable.begin();
-        assert!(undurable.must_wait(20));
-        undurable.take_back();
-        assert!(!undurable.must_wait(20));
-        undurable.begin();
+        let pending_sync = PendingSync::new(Wait::Checkpoint(3), vec![50]);
+        pending_sync.begin();
+        pending_sync.begin();
+        assert!(!pending_sync.must_wait(20));
+        assert!(pending_sync.must_wait(50), "its level asks for it");
+        pending_sync.begin();
+        assert!(pending_sync.must_wait(20));
+        pending_sync.take_back();
+        assert!(!pending_sync.must_wait(20));
+        pending_sync.begin();
 
-        undurable.enter(1, [share(0, 0, 8, 1)].into_iter());
+        pending_sync.enter(1, [share(0, 0, 8, 1)].into_iter());
         std::thread::scope(|scope| {
-            let waits = scope.spawn(|| undurable.wait_until(1, 24, 20, Some(Instant::now() + SOON), || {}));
-            while !undurable.has_waiters() {
+            let waits = scope.spawn(|| pending_sync.wait_until(1, 24, 20, Some(Instant::now() + SOON), || {}));
+            while !pending_sync.has_waiters() {
                 std::thread::yield_now();
             }
             // Another lane's record: the credit is what counts.
-            undurable.settle(0, [1].into_iter(), Outcome::Durable);
+            pending_sync.settle(0, [1].into_iter(), Outcome::Durable);
             assert_eq!(Some(true), waits.join().unwrap());
         });
     }
 
     #[test]
     fn a_wait_ends_at_its_deadline_and_the_call_is_counted_by_its_level() {
-        let undurable = Undurable::new(Wait::Every, Vec::new());
-        undurable.enter(1, [share(0, 0, 8, 1)].into_iter());
+        let pending_sync = PendingSync::new(Wait::Every, Vec::new());
+        pending_sync.enter(1, [share(0, 0, 8, 1)].into_iter());
 
-        assert_eq!(None, undurable.wait_until(0, 8, 40, Some(Instant::now() + Duration::from_millis(1)), || {}));
-        undurable.count_not_durable(40);
-        assert_eq!([0, 0, 0, 0, 1, 0], undurable.not_durable());
-        assert!(!undurable.has_waiters());
+        assert_eq!(None, pending_sync.wait_until(0, 8, 40, Some(Instant::now() + Duration::from_millis(1)), || {}));
+        pending_sync.count_not_durable(40);
+        assert_eq!([0, 0, 0, 0, 1, 0], pending_sync.not_durable());
+        assert!(!pending_sync.has_waiters());
     }
 }

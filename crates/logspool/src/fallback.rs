@@ -9,11 +9,12 @@ mod printer;
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use logspool_lanes::segment::layout::level_class;
+use logspool_record::format::entry;
+use logspool_sys::clock::monotonic_ns;
+use logspool_sys::gate::Gate;
+
 use crate::chunk::Chunk;
-use crate::clock::monotonic_ns;
-use crate::format::entry;
-use crate::gate::Gate;
-use crate::segment::layout::level_class;
 use crate::sinks::{self, Place, Takes};
 use crate::writer::Outlet;
 pub use printer::finish;
@@ -74,7 +75,7 @@ pub fn emit(outlet: &Outlet, chunk: &Chunk) {
     for mark in &chunk.marks {
         let line = &chunk.bytes[start..mark.end as usize];
         start = mark.end as usize;
-        if usize::from(mark.class) < level_class(crate::queue::producer::ERROR) {
+        if usize::from(mark.class) < level_class(logspool_lanes::queue::producer::ERROR) {
             continue;
         }
         rate.turn();

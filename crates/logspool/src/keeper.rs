@@ -27,9 +27,10 @@ use std::os::fd::RawFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::nap::nap;
+use logspool_sys::folder::Folder;
+use logspool_sys::nap::nap;
+
 use crate::recover::{self, Options, Reason, Report, Undeliverable};
-use crate::segment::folder::Folder;
 
 /// Descriptor of the program behind the three of /dev/null.
 const WATCHED: RawFd = 3;

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::clock::monotonic_ns;
+use logspool_sys::clock::monotonic_ns;
 
 /// A wait that begins so soon after one that ran out of time belongs to it.
 ///

@@ -4,8 +4,10 @@
 
 use std::fmt::Write;
 
-use crate::meters::{ERROR_CLASSES, HistogramCounts};
-use crate::pool::metrics::PoolReading;
+use logspool_pool::PoolReading;
+use logspool_sys::histogram::HistogramCounts;
+
+use crate::meters::ERROR_CLASSES;
 use crate::stats::{DROP_REASONS, LEVEL_NAMES, REFUSAL_REASONS, SinkSnapshot, Snapshot};
 
 /// Content type of [`text`].
@@ -68,7 +70,7 @@ pub fn text(snapshot: Option<&Snapshot>, pools: &[PoolReading], build: &[(&str, 
         sinks(&mut page, snapshot);
     }
     if !pools.is_empty() {
-        crate::pool::metrics::families(&mut page, pools);
+        crate::pools_page::families(&mut page, pools);
     }
     page.text.push_str("# EOF\n");
     page.text

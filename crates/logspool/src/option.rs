@@ -6,8 +6,9 @@
 
 use std::fmt;
 
-use crate::definition::{OptionValue, Zone};
 use crate::nearest::nearest;
+pub use logspool_record::definition::OptionValue;
+use logspool_record::definition::Zone;
 
 /// One option.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -424,12 +425,12 @@ macro_rules! options {
                 meaning: concat!($($doc, "\n"),+),
             }),*];
 
-            fn values(&self) -> Vec<$crate::definition::OptionValue> {
+            fn values(&self) -> Vec<$crate::option::OptionValue> {
                 vec![$($crate::option::OptionField::to_value(&self.$field)),*]
             }
 
             fn from_values(
-                values: &[$crate::definition::OptionValue],
+                values: &[$crate::option::OptionValue],
             ) -> Result<Self, $crate::option::OptionError> {
                 #[allow(unused_variables, unused_mut, reason = "a struct may have no options")]
                 let mut values = values.iter();

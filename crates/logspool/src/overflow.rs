@@ -11,10 +11,11 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use logspool_lanes::segment::Segment;
+use logspool_lanes::segment::layout::{LEVEL_CLASSES, Table};
+use logspool_sys::held::memory_file;
+
 use crate::chunk::{Chunk, ENTRY_HEAD_BYTES, decode_marks, entry_bytes};
-use crate::segment::Segment;
-use crate::segment::held::memory_file;
-use crate::segment::layout::{LEVEL_CLASSES, Table};
 use crate::sink::Mark;
 
 /// A file that has grown this far gets a successor, in a small budget earlier: it is freed as a whole.

@@ -28,7 +28,6 @@ pub use crash::{install_crash_drain, remove_crash_drain};
 pub use door::{end, go_on, settle};
 pub use durability::{DurableWait, SyncWait, await_durable, flush_durable};
 pub use flushing::Flush;
-pub(crate) use life::spawn;
 pub use life::{
     after_fork_in_child, after_fork_in_parent, before_fork, configure, drain, empty, flush, flush_local, generation,
     is_running, watch_after_fork,
@@ -45,15 +44,16 @@ pub use signals::install_signal_drain;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::blob::Blobs;
+use logspool_lanes::blob::Blobs;
+use logspool_lanes::segment::Segment;
+use logspool_lanes::segment::layout::Table;
+use logspool_sys::progress;
+
 use crate::chunk::Chunk;
 use crate::collector::Collector;
 use crate::lateness::Lateness;
 use crate::meters::WaitMeters;
 use crate::overflow::Budget;
-use crate::progress;
-use crate::segment::Segment;
-use crate::segment::layout::Table;
 use crate::writer::{Outlet, Syncs};
 use routes::Routes;
 use spooling::Spooler;

@@ -3,12 +3,13 @@
 //! Stop on the line: *format*, driven by the collector, and by the recoverer for the segment of a dead process.
 //! Definitions are decoded when their id is first met, so a record can be rendered by whoever has the segment.
 
+use logspool_lanes::queue::reader::Lying;
+use logspool_lanes::segment::layout::{Table, level_class};
+use logspool_record::definition::{RouteDefinition, SiteDefinition};
+use logspool_record::format::{CompiledSite, Format, FormatSpec, OpenRecord, RecordView, RenderError, RenderState};
+use logspool_record::{Context, Encoder, Entry, Value, Values, flags, tag};
+
 use crate::chunk::Chunk;
-use crate::definition::{RouteDefinition, SiteDefinition};
-use crate::format::{CompiledSite, Format, FormatSpec, OpenRecord, RecordView, RenderError, RenderState};
-use crate::queue::reader::Lying;
-use crate::record::{Context, Encoder, Entry, Value, Values, flags, tag};
-use crate::segment::layout::{Table, level_class};
 use crate::sink::Mark;
 
 /// Where the definitions and large records of a segment are read.

@@ -130,7 +130,7 @@ pub trait Sink: Send {
     fn keep_unsynced(&mut self) {}
 
     /// Nothing was queued for a while: lets go of what the program itself has let go of. Returns whether to ask again.
-    /// Asked of sinks whose definition [is lent](crate::definition::SinkDefinition::is_lent).
+    /// Asked of sinks whose definition [is lent](logspool_record::definition::SinkDefinition::is_lent).
     fn rest(&mut self) -> bool {
         false
     }

@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::segment::layout::{DROPS, LEVEL_CLASSES, REFUSALS, SinkHead};
+use logspool_lanes::segment::layout::{DROPS, LEVEL_CLASSES, REFUSALS, SinkHead};
 
 /// Why a sink gave records up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -172,7 +172,7 @@ pub struct SinkSnapshot {
     /// Id in the sink table.
     pub id: usize,
     /// What was opened.
-    pub definition: crate::definition::SinkDefinition,
+    pub definition: logspool_record::definition::SinkDefinition,
     /// What became of its records.
     pub counts: SinkCounts,
     /// Error of the last write, empty when it went well.

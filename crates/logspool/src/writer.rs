@@ -28,16 +28,17 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use logspool_lanes::segment::Segment;
+use logspool_lanes::segment::layout::{LEVEL_CLASSES, SinkHead, Table};
+use logspool_record::definition::SinkDefinition;
+use logspool_sys::clock::monotonic_ns;
+use logspool_sys::progress;
+
 use crate::chunk::Chunk;
-use crate::clock::monotonic_ns;
-use crate::definition::SinkDefinition;
 use crate::durable::Outcome;
 use crate::lateness::Lateness;
 use crate::meters::{BATCH_RECORDS, SinkMeters, SinkReading};
 use crate::overflow::{Budget, Overflow};
-use crate::progress;
-use crate::segment::Segment;
-use crate::segment::layout::{LEVEL_CLASSES, SinkHead, Table};
 use crate::sink::Sink;
 use crate::sinks::{self, SinkPlace, Traits};
 use crate::stats::{DropReason, SinkCounts};
@@ -50,7 +51,7 @@ pub use syncing::{SyncRule, Syncs};
 
 /// A writer that has not come back for this long is stuck, and its records move to overflow.
 ///
-/// Specified (ARCHITECTURE.md); a page-cache write takes well under a millisecond.
+/// Specified (docs/decisions/when-a-sink-is-stuck.md); a page-cache write takes well under a millisecond.
 pub const STUCK_NS: u64 = 20_000_000;
 
 /// A service that has confirmed nothing for this long, while records wait for it, is stuck.
@@ -256,7 +257,7 @@ impl Outlet {
             large_until: AtomicU64::new(0),
             syncing_since: AtomicU64::new(0),
             sync_error: AtomicI32::new(0),
-            syncs: Syncs { rule: SyncRule::Asked, undurable: None },
+            syncs: Syncs { rule: SyncRule::Asked, pending_sync: None },
             error_number: AtomicI32::new(0),
             notify: AtomicBool::new(false),
             begun: AtomicBool::new(false),
@@ -499,8 +500,9 @@ impl std::fmt::Debug for Outlet {
 
 #[cfg(test)]
 mod tests {
+    use logspool_record::definition::Descriptor;
+
     use super::*;
-    use crate::definition::Descriptor;
     use crate::sinks::{NullOptions, SinkOptions};
 
     fn outlet() -> Outlet {

@@ -6,11 +6,11 @@ mod service;
 use std::path::PathBuf;
 
 use line::{DEADLINE, begin, file_sink, log, make_fifo, route_to, route_to_format};
-use logspool::definition::Descriptor;
-use logspool::format::FormatSpec;
 use logspool::pipeline::{self, Durability, Options};
 use logspool::sinks::{ServiceOptions, SinkOptions};
 use logspool::stats::SinkCounts;
+use logspool_record::definition::Descriptor;
+use logspool_record::format::FormatSpec;
 use service::Service;
 
 fn spool_folder() -> PathBuf {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use line::{DEADLINE, begin, counted, file_sink, log, route_to, sum};
 use logspool::pipeline::{self, Durability, DurableWait, Options, Push, SyncWait};
-use logspool::record::{Head, tag};
+use logspool_record::{Head, tag};
 
 static HANGS: AtomicBool = AtomicBool::new(false);
 

@@ -6,10 +6,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use line::{DEADLINE, begin, file_sink, log, route_to, sum};
-use logspool::definition::{RouteDefinition, SiteDefinition, Target};
-use logspool::format::{FormatSpec, Style};
 use logspool::pipeline::{self, Options, Push, Refusal, Room, Waiter};
-use logspool::record::{Head, tag};
+use logspool_record::definition::{RouteDefinition, SiteDefinition, Target};
+use logspool_record::format::{FormatSpec, Style};
+use logspool_record::{Head, tag};
 
 /// Runs `work` in a forked child; a panic in it fails the test.
 fn in_child(work: impl FnOnce()) {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use line::{DEADLINE, begin, counted, file_sink, log, make_fifo, route_to};
 use logspool::pipeline::{self, Options};
-use logspool::record::{Encoder, Head, tag};
+use logspool_record::{Encoder, Head, tag};
 
 static HANGS: AtomicBool = AtomicBool::new(false);
 

@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 use logspool::recover::{self, Condition, Damage, Reason};
-use logspool::segment::layout::{DEFINITIONS, Header, INDEXES, LANES, MANIFESTS, POINTS, RINGS, SINKS, Table};
+use logspool_lanes::segment::layout::{DEFINITIONS, Header, INDEXES, LANES, MANIFESTS, POINTS, RINGS, SINKS, Table};
 use orphan::{Dice, Scene, Task, check};
 
 #[test]

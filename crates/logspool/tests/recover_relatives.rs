@@ -3,7 +3,7 @@
 mod orphan;
 
 use logspool::recover::{self, Deliver, Found, Reason, Want};
-use logspool::segment::folder::{Folder, Times};
+use logspool_sys::folder::{Folder, Times};
 use orphan::{Scene, Task, check};
 
 #[test]

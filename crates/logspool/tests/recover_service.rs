@@ -14,9 +14,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use logspool::msgpack::Reader;
 use logspool::recover::{self, Adopter, Taken, Want};
-use logspool::segment::layout::{DROPS, LEVEL_CLASSES, SINKS, SinkHead};
+use logspool_lanes::segment::layout::{DROPS, LEVEL_CLASSES, SINKS, SinkHead};
+use logspool_record::msgpack::Reader;
 use orphan::exact::judge;
 use orphan::{Dice, Scene, Task};
 use service::{Answer, Service};

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use line::{begin, file_sink, log, route_to};
 use logspool::pipeline::{self, Options};
-use logspool::record::{Encoder, Head, tag};
+use logspool_record::{Encoder, Head, tag};
 
 /// What `action` writes to standard error.
 fn on_standard_error(action: impl FnOnce()) -> String {

@@ -8,10 +8,10 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::time::Duration;
 
-use logspool::definition::{Descriptor, Zone};
 use logspool::sink::{Lines, Mark, Sink};
 use logspool::sinks;
 use logspool::sinks::{Compression, RotatingFileOptions, RotationRules, SinkOptions, TimedRotatingFileOptions};
+use logspool_record::definition::{Descriptor, Zone};
 use orphan::exact::{check_sizes, judge, rotated, text_of};
 use orphan::seam::{DEATHS_OF_COMPRESSION, Order};
 use orphan::{Dice, Scene, Task, await_that, await_within};

@@ -7,10 +7,10 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 
 use feeding::{Feed, timed_kind};
-use logspool::definition::{Descriptor, SinkDefinition};
 use logspool::sink::{Sink, SinkError};
 use logspool::sinks;
 use logspool::sinks::{RotatingFileOptions, RotationRules, SinkOptions};
+use logspool_record::definition::{Descriptor, SinkDefinition};
 
 fn sized(path: &Path, backup_count: u32) -> SinkDefinition {
     let options = RotatingFileOptions {

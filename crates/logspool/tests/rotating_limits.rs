@@ -8,10 +8,10 @@ use std::fs;
 use std::process::Command;
 
 use feeding::{Feed, timed_kind};
-use logspool::definition::Descriptor;
 use logspool::sink::SinkError;
 use logspool::sinks;
 use logspool::sinks::{RotatingFileOptions, RotationRules, SinkOptions, WatchedFileOptions};
+use logspool_record::definition::Descriptor;
 
 /// Runs the body of the test `name` in a process where nothing else runs.
 fn alone(name: &str, body: fn()) {

@@ -11,10 +11,10 @@ use std::path::Path;
 
 use feeding::Feed;
 use line::{DEADLINE, begin, log, route_to};
-use logspool::definition::{Descriptor, SinkDefinition};
 use logspool::pipeline::{self, Options};
 use logspool::sinks;
 use logspool::sinks::{RotatingFileOptions, RotationRules, SinkOptions};
+use logspool_record::definition::{Descriptor, SinkDefinition};
 
 fn definition(path: &Path, max_bytes: u64, backup_count: u32, descriptor: Descriptor) -> SinkDefinition {
     let path = path.to_str().unwrap().to_owned();

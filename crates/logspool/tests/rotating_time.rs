@@ -6,9 +6,9 @@ use std::fs;
 use std::path::Path;
 
 use feeding::{Feed, timed_kind};
-use logspool::definition::{Descriptor, SinkDefinition};
 use logspool::sinks::{RotationRules, SinkOptions};
 use logspool::{sink, sinks};
+use logspool_record::definition::{Descriptor, SinkDefinition};
 
 /// 2024-03-01 00:00:00 UTC.
 const MARCH: i64 = 1_709_251_200;

@@ -6,9 +6,9 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::FileExt;
 
 use line::{DEADLINE, begin, sum};
-use logspool::definition::Descriptor;
 use logspool::pipeline::{self, Options, Refusal};
 use logspool::sinks::{FileOptions, SinkOptions};
+use logspool_record::definition::Descriptor;
 
 /// Leaves the mark of another copy, as `copies.rs` does: a mapped page that says that it has claimed the process.
 fn map_page_of_another_copy(library: &str) {

@@ -6,11 +6,11 @@ mod service;
 use std::time::{Duration, Instant};
 
 use line::{begin, log};
-use logspool::definition::{Descriptor, RouteDefinition, Target};
-use logspool::format::FormatSpec;
 use logspool::pipeline::{self, Durability, Options};
 use logspool::sinks::{ServiceOptions, SinkOptions};
 use logspool::stats::DropReason;
+use logspool_record::definition::{Descriptor, RouteDefinition, Target};
+use logspool_record::format::FormatSpec;
 use service::{Answer, Service};
 
 #[test]

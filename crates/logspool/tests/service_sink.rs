@@ -8,11 +8,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use line::{DEADLINE, begin, counted, file_sink, log, route_to, sum};
-use logspool::definition::{Descriptor, RouteDefinition, Target};
-use logspool::format::FormatSpec;
 use logspool::pipeline::{self, Options};
 use logspool::sinks::{ServiceOptions, SinkOptions};
 use logspool::stats::SinkSnapshot;
+use logspool_record::definition::{Descriptor, RouteDefinition, Target};
+use logspool_record::format::FormatSpec;
 use service::{Answer, Service};
 
 /// One test at a time: a healthy burst refuses nothing, eight at once on a busy machine may.

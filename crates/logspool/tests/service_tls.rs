@@ -13,12 +13,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use line::{DEADLINE, begin, log};
-use logspool::address::{ServiceAddress, TlsIdentity};
-use logspool::definition::{Descriptor, RouteDefinition, Target};
-use logspool::format::FormatSpec;
 use logspool::pipeline::{self, Options};
 use logspool::sinks::{ServiceOptions, SinkOptions};
 use logspool::stats::SinkSnapshot;
+use logspool_record::address::{ServiceAddress, TlsIdentity};
+use logspool_record::definition::{Descriptor, RouteDefinition, Target};
+use logspool_record::format::FormatSpec;
 use rcgen::date_time_ymd;
 use service::{Answer, Service};
 use tls_front::{Authority, Front, config};

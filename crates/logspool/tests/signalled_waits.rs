@@ -8,8 +8,8 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use line::{DEADLINE, begin, file_sink, log, make_fifo, route_to};
-use logspool::nap::nap;
 use logspool::pipeline::{self, Options};
+use logspool_sys::nap::nap;
 
 const PATIENCE: Duration = Duration::from_millis(20);
 /// Less than the slack of 50 us that the kernel gives each sleep.

@@ -12,11 +12,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use feeding::Feed;
-use logspool::definition::{Descriptor, OptionValue, SinkDefinition};
-use logspool::msgpack;
 use logspool::option::OptionError;
 use logspool::sink::{Lines, Sink, SinkError};
 use logspool::sinks::{self, Place, SinkRow, TABLE, Takes};
+use logspool_record::definition::{Descriptor, OptionValue, SinkDefinition};
+use logspool_record::msgpack;
 use service::Service;
 
 /// Every sample of every row.

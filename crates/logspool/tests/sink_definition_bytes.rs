@@ -1,11 +1,11 @@
 //! The bytes of a sink's definition in shared memory, as recorded: a recoverer of another version reads them.
 
-use logspool::definition::{Descriptor, SinkDefinition, Zone};
-use logspool::record::Encoder;
 use logspool::sinks::{
     Compression, ConsoleOptions, FileOptions, NullOptions, RotatingFileOptions, RotationRules, ServiceOptions,
     SinkOptions, TimedRotatingFileOptions, WatchedFileOptions,
 };
+use logspool_record::Encoder;
+use logspool_record::definition::{Descriptor, SinkDefinition, Zone};
 
 /// What the sink table holds for a definition.
 fn encoded(definition: &SinkDefinition) -> Vec<u8> {

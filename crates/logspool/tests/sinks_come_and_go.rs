@@ -3,11 +3,11 @@
 mod line;
 
 use line::{DEADLINE, begin, file_sink, log};
-use logspool::definition::{Descriptor, RouteDefinition, Target};
-use logspool::format::{FormatSpec, Style};
 use logspool::pipeline::{self, Options};
-use logspool::segment::layout::{MAX_ROUTES, MAX_SINKS};
 use logspool::sinks::{FileOptions, SinkOptions};
+use logspool_lanes::segment::layout::{MAX_ROUTES, MAX_SINKS};
+use logspool_record::definition::{Descriptor, RouteDefinition, Target};
+use logspool_record::format::{FormatSpec, Style};
 
 #[test]
 fn places_of_closed_sinks_and_their_routes_are_used_again() {

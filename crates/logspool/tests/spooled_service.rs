@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use line::{DEADLINE, begin, counted, log, route_to_format, sum};
-use logspool::definition::Descriptor;
-use logspool::format::FormatSpec;
 use logspool::pipeline::{self, Options};
 use logspool::sinks::{ServiceOptions, SinkOptions};
+use logspool_record::definition::Descriptor;
+use logspool_record::format::FormatSpec;
 use service::{Answer, Service};
 
 #[test]

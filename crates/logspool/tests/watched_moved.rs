@@ -7,10 +7,10 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 
 use feeding::Feed;
-use logspool::definition::Descriptor;
 use logspool::sink::{Sink, SinkError};
 use logspool::sinks;
 use logspool::sinks::{SinkOptions, WatchedFileOptions};
+use logspool_record::definition::Descriptor;
 
 fn open(path: &Path, descriptor: Descriptor) -> Box<dyn Sink> {
     let kind = WatchedFileOptions { path: path.to_str().unwrap().to_owned() };

@@ -279,7 +279,7 @@ class Case:
             return error
 
     def json_line(self):
-        """Return the line by the rules at the head of ``crates/logspool/src/format/json.rs``."""
+        """Return the line by the rules at the head of ``crates/logspool-record/src/format/json.rs``."""
         record = self.record()
         if any(name == "asctime" for _, name in self.members):
             self.style, self.template, template = "%", "%(asctime)s", self.template

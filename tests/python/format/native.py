@@ -1,6 +1,6 @@
 """Speak with the example ``percent_lines``, which renders cases natively.
 
-The protocol is described at the head of ``crates/logspool/examples/percent_lines.rs``.
+The protocol is described at the head of ``crates/logspool-record/examples/percent_lines.rs``.
 """
 
 import argparse

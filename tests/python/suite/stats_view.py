@@ -75,7 +75,7 @@ class Snapshot:
     sinks: dict[str, dict[str, SinkCount]]
 
     def broken_identities(self) -> list[str]:
-        """Return the lines of ARCHITECTURE.md that do not hold, as text; empty when all do."""
+        """Return the identities of `docs/reference/python.md` that do not hold, as text; empty when all do."""
         broken = [f"level {name}: {count}" for name, count in self.levels.items() if not count.adds_up()]
         for sink, levels in self.sinks.items():
             broken += [f"sink {sink}, level {name}: {count}" for name, count in levels.items() if not count.adds_up()]

@@ -1,4 +1,4 @@
-"""The samples of the pages about senders, as they stand there, with the addresses of a test."""
+"""The samples of the page about senders, with the addresses of a test."""
 
 import re
 from pathlib import Path
@@ -6,9 +6,9 @@ from pathlib import Path
 HOW_TO = Path(__file__).parents[3] / "docs" / "how-to"
 
 
-def sample(heading: str, page: str = "senders.md") -> str:
-    """Return the first block of code under a heading."""
-    section = re.split(r"^## ", (HOW_TO / page).read_text(), flags=re.MULTILINE)
+def sample(heading: str) -> str:
+    """Return the first block of code under a heading of the page about senders."""
+    section = re.split(r"^## ", (HOW_TO / "senders.md").read_text(), flags=re.MULTILINE)
     (found,) = [part for part in section if part.split("\n")[0] == heading]
     return re.findall(r"^```\w*\n(.*?)^```", found, flags=re.MULTILINE | re.DOTALL)[0]
 

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use logspool::definition::{Descriptor, Zone};
-use logspool::format::{Extras, FormatSpec, Layout, Style};
 use logspool::sinks::{self, ConsoleOptions, FileOptions, SinkOptions};
+use logspool_record::definition::{Descriptor, Zone};
+use logspool_record::format::{Extras, FormatSpec, Layout, Style};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};

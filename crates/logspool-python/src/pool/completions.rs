@@ -3,8 +3,8 @@
 //! The object is a callback of each future. Futures of the pool know it and put themselves into its queue without a
 //! call; those of others call it.
 
-use logspool::pool::Channel;
-use logspool::pool::channel::Taken;
+use logspool_pool::Channel;
+use logspool_pool::channel::Taken;
 use pyo3::prelude::*;
 
 use super::waiting::{self, Deadline};

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering}
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use logspool::clock;
-use logspool::meters::HistogramCounts;
-use logspool::pool::metrics::PoolReading;
-use logspool::pool::{Counts, Jobs, Times, times};
+use logspool_pool::PoolReading;
+use logspool_pool::{Counts, Jobs, Times, times};
+use logspool_sys::clock;
+use logspool_sys::histogram::HistogramCounts;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};

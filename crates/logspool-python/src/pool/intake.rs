@@ -5,9 +5,9 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use logspool::clock;
-use logspool::pool::jobs::{self, Place};
-use logspool::pool::timers::Clock;
+use logspool_pool::jobs::{self, Place};
+use logspool_pool::timers::Clock;
+use logspool_sys::clock;
 use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;

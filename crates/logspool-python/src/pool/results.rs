@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use logspool::pool::Channel;
-use logspool::pool::channel::{Refused, Taken};
+use logspool_pool::Channel;
+use logspool_pool::channel::{Refused, Taken};
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use logspool::clock;
-use logspool::pool::timers::{Clock, Key};
+use logspool_pool::timers::{Clock, Key};
+use logspool_sys::clock;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 

@@ -5,7 +5,7 @@
 
 use std::sync::OnceLock;
 
-use logspool::pool as core;
+use logspool_pool as core;
 use pyo3::exceptions::PyValueError;
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;

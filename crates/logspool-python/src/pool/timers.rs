@@ -8,10 +8,10 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use logspool::clock;
-use logspool::pool::Timers;
-use logspool::pool::jobs::Place;
-use logspool::pool::timers::{Clock, Key, Next, Now};
+use logspool_pool::Timers;
+use logspool_pool::jobs::Place;
+use logspool_pool::timers::{Clock, Key, Next, Now};
+use logspool_sys::clock;
 use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 

@@ -3,7 +3,7 @@
 
 use std::ffi::CStr;
 
-use logspool::pool::jobs::Place;
+use logspool_pool::jobs::Place;
 use pyo3::PyTypeInfo;
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;

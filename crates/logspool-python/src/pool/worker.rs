@@ -8,8 +8,8 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use logspool::clock;
-use logspool::pool::{Counts, jobs};
+use logspool_pool::{Counts, jobs};
+use logspool_sys::clock;
 use pyo3::prelude::*;
 
 use super::core::{self, Shared};

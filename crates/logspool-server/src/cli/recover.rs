@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use logspool::recover::{self, Options, Undeliverable};
-use logspool::segment::folder;
+use logspool_sys::folder;
 
 use super::Failure;
 

@@ -9,9 +9,9 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use logspool::definition::Descriptor;
 use logspool::sink::{Lines, Sink, SinkError};
 use logspool::sinks::{SinkOptions, WatchedFileOptions};
+use logspool_record::definition::Descriptor;
 
 use super::private::{self, Readers};
 use super::{Found, Store, StoreError, Written};

@@ -4,9 +4,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::gate::PerProcess;
-use crate::nap::nap;
-use crate::pipeline::spawn;
+use logspool_sys::gate::PerProcess;
+use logspool_sys::nap::nap;
+use logspool_sys::threads::spawn;
 
 /// Bytes that wait for it at most.
 ///

@@ -9,12 +9,13 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use logspool_sys::folder::Folder;
+use logspool_sys::handover;
+use logspool_sys::held::Held;
+use logspool_sys::nap::nap;
+
 use super::{HANDOVER, LOOKED_AFTER, PAUSES, WATCHED, become_independent};
-use crate::nap::nap;
 use crate::recover::{self, Options, Reason, Report};
-use crate::segment::folder::Folder;
-use crate::segment::handover;
-use crate::segment::held::Held;
 use crate::sinks;
 
 /// Longest pause between two tries to deliver what an output does not take.

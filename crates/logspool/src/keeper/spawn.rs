@@ -11,8 +11,9 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use logspool_sys::handover::Handover;
+
 use super::{HANDOVER, WATCHED};
-use crate::segment::handover::Handover;
 
 /// Bytes of stack for each of the two processes. Chosen: what they call takes a few hundred bytes.
 const STACK_BYTES: usize = 32 * 1024;

@@ -11,11 +11,12 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use logspool_sys::clock;
+use logspool_sys::folder::{self, Folder, Times};
+use logspool_sys::identity::ProcessIdentity;
+
 use super::check;
-use crate::clock;
 use crate::recover::{self, Options, Reason, Report, Undeliverable};
-use crate::segment::folder::{self, Folder, Times};
-use crate::segment::identity::ProcessIdentity;
 
 /// Between two looks for the lock, in milliseconds. Chosen: what such a program leaves is delivered within 200.
 const PAUSE_MS: libc::c_int = 100;

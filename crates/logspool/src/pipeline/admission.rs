@@ -5,19 +5,20 @@ use std::ptr::NonNull;
 use std::sync::atomic::{Ordering, fence};
 use std::time::{Duration, Instant};
 
+use logspool_lanes::blob::NoRoom;
+use logspool_lanes::queue::producer::{ERROR, Obstacle, Producer, RESERVED_SHARE, wake_collector};
+use logspool_lanes::segment::SHARED_LANES;
+use logspool_lanes::segment::layout::level_class;
+use logspool_record::{HEAD_BYTES, Head, advance};
+use logspool_sys::clock::monotonic_ns;
+use logspool_sys::generation;
+use logspool_sys::nap::nap;
+
 use super::Pipeline;
 use super::door::wait_for_death;
 use super::life::{current, existing, options};
-use crate::blob::NoRoom;
-use crate::clock::monotonic_ns;
 use crate::copies;
-use crate::durable::Undurable;
-use crate::generation;
-use crate::nap::nap;
-use crate::queue::producer::{ERROR, Obstacle, Producer, RESERVED_SHARE, wake_collector};
-use crate::record::{HEAD_BYTES, Head, advance};
-use crate::segment::SHARED_LANES;
-use crate::segment::layout::level_class;
+use crate::durable::PendingSync;
 use crate::writer::NONE;
 
 /// Why a record was refused.
@@ -138,22 +139,29 @@ const WARNING: u16 = 30;
 
 thread_local! {
     /// This thread's producer, or null. Without a destructor, so that reading it is one load.
-    static PRODUCER: Cell<*mut Producer> = const { Cell::new(std::ptr::null_mut()) };
+    static PUSHER: Cell<*mut Pusher> = const { Cell::new(std::ptr::null_mut()) };
     /// Gives the lane back when the thread ends.
     static OWNER: Owner = const { Owner };
+}
+
+/// What one thread pushes with.
+struct Pusher {
+    producer: Producer,
+    /// Counts records that are not durable, where calls may wait for that.
+    pending_sync: Option<&'static PendingSync>,
 }
 
 struct Owner;
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        let producer = PRODUCER.replace(std::ptr::null_mut());
-        if producer.is_null() {
+        let pusher = PUSHER.replace(std::ptr::null_mut());
+        if pusher.is_null() {
             return;
         }
         // SAFETY: made by `Box::into_raw` in `renew`, owned by this thread alone.
-        let mut producer = unsafe { Box::from_raw(producer) };
-        give_back(&mut producer);
+        let mut pusher = unsafe { Box::from_raw(pusher) };
+        give_back(&mut pusher.producer);
     }
 }
 
@@ -176,15 +184,15 @@ fn give_back(producer: &mut Producer) {
 /// record with others finds no room, and [`make_room`] refuses it.
 #[inline]
 pub fn push(head: Head, value_bytes: usize, fill: impl FnOnce(*mut u8)) -> Push {
-    let producer = PRODUCER.get();
-    if producer.is_null() {
+    let pusher = PUSHER.get();
+    if pusher.is_null() {
         return Push::NoRoom;
     }
     // SAFETY: only this thread has the pointer. A signal handler that comes in between finds the lane busy
     // or the producer whole: its fields change only inside the busy window or before it.
-    let producer = unsafe { &mut *producer };
-    if let Some(undurable) = producer.undurable {
-        return push_to_wait(producer, undurable, head, value_bytes, fill);
+    let Pusher { producer, pending_sync } = unsafe { &mut *pusher };
+    if let Some(pending_sync) = pending_sync {
+        return push_to_wait(producer, pending_sync, head, value_bytes, fill);
     }
     match producer.push(head, value_bytes, fill) {
         Ok(()) => Push::Accepted,
@@ -196,17 +204,17 @@ pub fn push(head: Head, value_bytes: usize, fill: impl FnOnce(*mut u8)) -> Push 
 #[inline(never)]
 fn push_to_wait(
     producer: &mut Producer,
-    undurable: &Undurable,
+    pending_sync: &PendingSync,
     head: Head,
     value_bytes: usize,
     fill: impl FnOnce(*mut u8),
 ) -> Push {
-    undurable.begin();
+    pending_sync.begin();
     match producer.push(head, value_bytes, fill) {
-        Ok(()) if undurable.must_wait(head.level) => Push::Undurable,
+        Ok(()) if pending_sync.must_wait(head.level) => Push::Undurable,
         Ok(()) => Push::Accepted,
         Err(_) => {
-            undurable.take_back();
+            pending_sync.take_back();
             Push::NoRoom
         }
     }
@@ -214,12 +222,12 @@ fn push_to_wait(
 
 /// The pipeline of this thread's last push, its lane, and the position after the record.
 pub(super) fn last_push() -> Option<(&'static Pipeline, usize, u64)> {
-    let producer = PRODUCER.get();
-    if producer.is_null() {
+    let pusher = PUSHER.get();
+    if pusher.is_null() {
         return None;
     }
     // SAFETY: only this thread has the pointer.
-    let producer = unsafe { &*producer };
+    let producer = unsafe { &(*pusher).producer };
     let pipeline = existing().filter(|pipeline| pipeline.number() == producer.pipeline)?;
     Some((pipeline, producer.index, producer.position()))
 }
@@ -229,21 +237,21 @@ pub(super) fn last_push() -> Option<(&'static Pipeline, usize, u64)> {
 /// May block for as long as the level allows: call it without holding an interpreter lock.
 /// `waited` is the time this record has waited so far, kept by the caller between retries.
 pub fn make_room(level: u16, value_bytes: usize, waiter: Waiter, waited: &mut Duration) -> Room {
-    let (pipeline, mut producer) = loop {
+    let (pipeline, mut pusher) = loop {
         let Some(pipeline) = current() else { return refused_without_queue(level) };
         pipeline.ensure_threads();
-        let Some(producer) = renew(pipeline) else { return refused(pipeline, level, Refusal::NoLane) };
+        let Some(pusher) = renew(pipeline) else { return refused(pipeline, level, Refusal::NoLane) };
         // Behind `renew`: a producer that took over the turn of a dying process must not push in it. Acquire pairs with
         // the Release in `generation::advance`.
         fence(Ordering::Acquire);
         wait_for_death();
         // One that took over a turn in which its pipeline is put aside is made anew.
         if existing().is_some_and(|current| std::ptr::eq(current, pipeline)) {
-            break (pipeline, producer);
+            break (pipeline, pusher);
         }
     };
-    // SAFETY: owned by this thread alone, and nothing below reaches `PRODUCER`.
-    let producer = unsafe { producer.as_mut() };
+    // SAFETY: owned by this thread alone, and nothing below reaches `PUSHER`.
+    let producer = unsafe { &mut pusher.as_mut().producer };
     if producer.take_stale_ids() {
         return refused(pipeline, level, Refusal::StaleIds);
     }
@@ -286,9 +294,9 @@ pub fn refuse(level: u16, reason: Refusal) {
         let _ = refused_without_queue(level);
         return;
     };
-    if let Some(mut producer) = NonNull::new(PRODUCER.get()) {
+    if let Some(mut pusher) = NonNull::new(PUSHER.get()) {
         // SAFETY: only this thread has the pointer.
-        let producer = unsafe { producer.as_mut() };
+        let producer = unsafe { &mut pusher.as_mut().producer };
         if producer.pipeline == pipeline.number() {
             pipeline.drop_large(producer);
         }
@@ -310,27 +318,27 @@ fn refused(pipeline: &Pipeline, level: u16, reason: Refusal) -> Room {
 }
 
 /// This thread's producer, valid for this turn of the process. `None`: no lane could be had.
-fn renew(pipeline: &'static Pipeline) -> Option<NonNull<Producer>> {
-    let held = PRODUCER.get();
+fn renew(pipeline: &'static Pipeline) -> Option<NonNull<Pusher>> {
+    let held = PUSHER.get();
     if !held.is_null() {
         // SAFETY: only this thread has the pointer.
-        let producer = unsafe { &mut *held };
+        let producer = unsafe { &mut (*held).producer };
         if producer.pipeline == pipeline.number() {
             producer.turn = generation::turn();
             return NonNull::new(held);
         }
         // Of a parent's pipeline: the lane is not ours, its memory is not even mapped.
-        PRODUCER.set(std::ptr::null_mut());
+        PUSHER.set(std::ptr::null_mut());
         // SAFETY: made by `Box::into_raw` below, owned by this thread alone.
         drop(unsafe { Box::from_raw(held) });
     }
-    let mut producer = pipeline.claim_lane()?;
-    producer.undurable = pipeline.syncs.undurable.as_deref();
-    let producer = Box::into_raw(Box::new(producer));
-    PRODUCER.set(producer);
+    let producer = pipeline.claim_lane()?;
+    let pending_sync = pipeline.syncs.pending_sync.as_deref();
+    let pusher = Box::into_raw(Box::new(Pusher { producer, pending_sync }));
+    PUSHER.set(pusher);
     // Registers the destructor; at the very end of a thread there is none any more, and the lane stays taken.
     let _ = OWNER.try_with(|_| ());
-    NonNull::new(producer)
+    NonNull::new(pusher)
 }
 
 impl Pipeline {
@@ -384,7 +392,11 @@ impl Pipeline {
             }
             self.blobs.remove(&self.segment, large.number);
         }
-        producer.set_large(self.blobs.make(&self.segment, value_bytes, self.blob_limit(level))?);
+        let made = self.blobs.make(&self.segment, value_bytes, self.blob_limit(level));
+        if let Some(warning) = self.blobs.take_warning() {
+            crate::fallback::tell(&warning);
+        }
+        producer.set_large(made?);
         Ok(())
     }
 

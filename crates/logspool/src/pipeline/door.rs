@@ -10,12 +10,13 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use logspool_sys::barrier;
+use logspool_sys::clock::monotonic_ns;
+use logspool_sys::generation;
+use logspool_sys::nap::nap;
+
 use super::Pipeline;
 use super::life::{drain, existing};
-use crate::barrier;
-use crate::clock::monotonic_ns;
-use crate::generation;
-use crate::nap::nap;
 
 /// How long a push that passed its look at the turn may take to publish. Chosen: it takes nanoseconds, or as long as
 /// its thread is kept from the processor, which is tens of milliseconds on a busy machine.

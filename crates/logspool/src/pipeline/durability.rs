@@ -6,11 +6,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use logspool_lanes::queue::producer::wake_collector;
+
 use super::life::{deadline, existing, options};
 use super::options::{Durability, Options};
 use super::{Pipeline, admission};
-use crate::durable::{Undurable, Wait};
-use crate::queue::producer::wake_collector;
+use crate::durable::{PendingSync, Wait};
 use crate::writer::{Outlet, SyncRule, Syncs};
 
 /// The waiting calls and the rule for the sinks that the options ask for.
@@ -26,8 +27,8 @@ pub(super) fn syncs(options: &Options) -> Syncs {
         Durability::Sync => SyncRule::Always,
     };
     let waits = wait != Wait::Levels || !options.durable_levels.is_empty();
-    let undurable = waits.then(|| Arc::new(Undurable::new(wait, options.durable_levels.clone())));
-    Syncs { rule, undurable }
+    let pending_sync = waits.then(|| Arc::new(PendingSync::new(wait, options.durable_levels.clone())));
+    Syncs { rule, pending_sync }
 }
 
 /// Waits as [`super::Push::Undurable`] asks, at most for `durability_timeout`.
@@ -42,7 +43,7 @@ pub fn await_durable(level: u16) -> bool {
 #[derive(Debug)]
 pub struct DurableWait {
     pipeline: &'static Pipeline,
-    undurable: &'static Undurable,
+    pending_sync: &'static PendingSync,
     lane: usize,
     position: u64,
     level: u16,
@@ -53,9 +54,9 @@ impl DurableWait {
     /// Begins to wait for the record that this thread pushed last. `None`: it needs not be durable.
     pub fn begin(level: u16) -> Option<Self> {
         let (pipeline, lane, position) = admission::last_push()?;
-        let undurable = pipeline.undurable()?;
+        let pending_sync = pipeline.pending_sync()?;
         let deadline = deadline(Some(options().durability_timeout));
-        Some(Self { pipeline, undurable, lane, position, level, deadline })
+        Some(Self { pipeline, pending_sync, lane, position, level, deadline })
     }
 
     /// Waits at most for `share`. Returns whether the record is durable; `None`: that is not known, and there is time.
@@ -67,7 +68,7 @@ impl DurableWait {
             return Some(true);
         }
         let until = [deadline(Some(share)), self.deadline].into_iter().flatten().min();
-        let durable = self.undurable.wait_until(self.lane, self.position, self.level, until, || {
+        let durable = self.pending_sync.wait_until(self.lane, self.position, self.level, until, || {
             self.pipeline.ensure_threads();
             wake_collector(&self.pipeline.segment.header().sleeping);
         });
@@ -82,7 +83,7 @@ impl DurableWait {
 
     /// Counts the call as one that returned although its record was not durable.
     pub fn give_up(&self) {
-        self.undurable.count_not_durable(self.level);
+        self.pending_sync.count_not_durable(self.level);
     }
 }
 
@@ -154,11 +155,11 @@ impl Pipeline {
 
     /// Moves whenever a call begins to wait until its record is durable.
     pub(crate) fn durable_calls(&self) -> u64 {
-        self.syncs.undurable.as_ref().map_or(0, |undurable| undurable.calls())
+        self.syncs.pending_sync.as_ref().map_or(0, |pending_sync| pending_sync.calls())
     }
 
     /// The calls that wait until their record is durable, where some do.
-    pub(crate) fn undurable(&self) -> Option<&Undurable> {
-        self.syncs.undurable.as_deref()
+    pub(crate) fn pending_sync(&self) -> Option<&PendingSync> {
+        self.syncs.pending_sync.as_deref()
     }
 }

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use logspool_lanes::queue::reader::LaneReader;
+
 use super::Pipeline;
 use super::life::{deadline, existing};
-use crate::queue::reader::LaneReader;
 use crate::writer::{NONE, Outlet};
 
 /// What a flush waits for.

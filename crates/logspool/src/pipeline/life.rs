@@ -7,21 +7,23 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use logspool_lanes::queue::producer::{sleep_until_woken, wake_collector};
+use logspool_sys::clock;
+use logspool_sys::folder;
+use logspool_sys::gate::Gate;
+use logspool_sys::generation;
+use logspool_sys::progress;
+use logspool_sys::threads::spawn;
+
 use super::Pipeline;
 use super::flushing::{Awaited, Flush};
 use super::options::{Options, OptionsError};
 use super::spooling::Spooler;
 use super::watch;
-use crate::clock;
 use crate::collector::{Collector, Turn};
 use crate::copies;
-use crate::gate::Gate;
-use crate::generation;
 use crate::lateness::Lateness;
 use crate::overflow::Budget;
-use crate::progress;
-use crate::queue::producer::{sleep_until_woken, wake_collector};
-use crate::segment::folder;
 use crate::sidecar;
 use crate::writer::Outlet;
 
@@ -179,20 +181,6 @@ fn begin() -> Option<Pipeline> {
         number: NUMBER.load(Ordering::Relaxed),
         process: std::process::id(),
     })
-}
-
-/// Starts a native thread with all signals blocked: they are for the program's own threads.
-pub(crate) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> bool {
-    // SAFETY: plain operations on local signal sets.
-    unsafe {
-        let mut all = std::mem::zeroed();
-        let mut before = std::mem::zeroed();
-        libc::sigfillset(&mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
-        let spawned = std::thread::Builder::new().name(name.to_owned()).stack_size(512 * 1024).spawn(run);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
-        spawned.is_ok()
-    }
 }
 
 impl Pipeline {
@@ -423,7 +411,7 @@ pub fn after_fork_in_parent() {
     pipeline.resume_writers();
     // Threads that logged while the others were away took their slow way already: let them take it again.
     generation::advance();
-    if pipeline.left_behind() > 0 || pipeline.undurable().is_some_and(|undurable| undurable.has_waiters()) {
+    if pipeline.left_behind() > 0 || pipeline.pending_sync().is_some_and(|pending_sync| pending_sync.has_waiters()) {
         pipeline.ensure_threads();
     }
 }
@@ -447,7 +435,7 @@ pub fn after_fork_in_child() {
     progress::forget_sleepers();
     crate::sinks::compress::forget();
     crate::sinks::lent::close_inherited();
-    crate::segment::handover::close_inherited();
+    logspool_sys::handover::close_inherited();
     super::signals::install_in_child();
 }
 

@@ -4,29 +4,30 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
+use logspool_lanes::queue::reader::LaneReader;
+use logspool_lanes::segment::layout::{MAX_SINKS, Table, level_class};
+use logspool_record::definition::{RouteDefinition, SinkDefinition, SiteDefinition};
+use logspool_record::format::{Format, FormatSpec};
+use logspool_sys::clock;
+
 use super::flushing::Awaited;
 use super::life::{current, existing};
 use super::{Pipeline, Refusal, door};
-use crate::clock;
 use crate::copies;
-use crate::definition::{RouteDefinition, SinkDefinition, SiteDefinition};
 use crate::fallback;
-use crate::format::{Format, FormatSpec};
-use crate::queue::reader::LaneReader;
-use crate::segment::layout::{MAX_SINKS, Table, level_class};
 use crate::sidecar::Origin;
 use crate::sinks::{self, Place};
 use crate::stats::{self, DropReason, PerLevel, SinkSnapshot, Snapshot};
 use crate::writer::Outlet;
 
-/// Defines a call site. `None`: the table is full, send [`crate::record::tag::SITE`] with each record.
+/// Defines a call site. `None`: the table is full, send [`logspool_record::tag::SITE`] with each record.
 pub fn define_site(site: &SiteDefinition) -> Option<u32> {
     current()?.segment.define(Table::Sites, |encoder| site.encode(encoder))
 }
 
 /// Defines a route. `None`: the table is full, or a target is not one of this process's queue; use the stock path.
 pub fn define_route(route: &RouteDefinition) -> Option<u32> {
-    if route.targets.len() > crate::definition::MAX_TARGETS {
+    if route.targets.len() > logspool_record::definition::MAX_TARGETS {
         return None;
     }
     current()?.define_route(route)
@@ -256,7 +257,7 @@ pub(super) fn snapshot_of(pipeline: &Pipeline) -> Snapshot {
         accepted,
         refused,
         in_lanes,
-        not_durable: pipeline.undurable().map_or_else(Default::default, |undurable| undurable.not_durable()),
+        not_durable: pipeline.pending_sync().map_or_else(Default::default, |pending_sync| pending_sync.not_durable()),
         late_records: header.late_records.load(Ordering::Relaxed),
         batches: header.batch.load(Ordering::Relaxed),
         lanes,

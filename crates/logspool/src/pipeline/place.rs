@@ -8,13 +8,14 @@
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
+use logspool_lanes::segment::Segment;
+use logspool_sys::folder::Folder;
+use logspool_sys::held::Held;
+use logspool_sys::kernel;
+
 use super::options::{Durability, Options};
 use crate::copies;
 use crate::keeper;
-use crate::kernel;
-use crate::segment::Segment;
-use crate::segment::folder::Folder;
-use crate::segment::held::Held;
 use crate::stats::QueuePlace;
 
 /// A folder with less free room is not used.

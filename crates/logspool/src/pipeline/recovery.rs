@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
+use logspool_sys::clock;
+use logspool_sys::folder::Folder;
+
 use super::life::queue_folder;
-use crate::clock;
 use crate::copies;
 use crate::recover::{self, Deliver, Options, Orphan, Report, Retention, Undeliverable, Want};
-use crate::segment::folder::Folder;
 use crate::sidecar;
 
 static RECORDS: AtomicU64 = AtomicU64::new(0);

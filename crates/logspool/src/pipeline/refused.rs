@@ -5,16 +5,17 @@
 
 use std::sync::Arc;
 
+use logspool_lanes::queue::producer::ERROR;
+use logspool_lanes::queue::reader::Lying;
+use logspool_record::Head;
+use logspool_sys::clock;
+
 use super::Pipeline;
 use super::life::existing;
 use super::options::Fallback;
 use crate::chunk::Chunk;
-use crate::clock;
 use crate::collector::Source;
 use crate::fallback;
-use crate::queue::producer::ERROR;
-use crate::queue::reader::Lying;
-use crate::record::Head;
 use crate::render::{Chunks, Renderer};
 use crate::writer::Outlet;
 

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::life::spawn;
+use logspool_sys::folder::Folder;
+use logspool_sys::nap::nap;
+use logspool_sys::threads::spawn;
+
 use super::recovery;
-use crate::nap::nap;
 use crate::recover::Deliver;
-use crate::segment::folder::Folder;
 
 /// Tmpfs is short when less than this share of it is free, within these bounds in bytes.
 ///

@@ -7,10 +7,11 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
+use logspool_lanes::segment::Segment;
+use logspool_lanes::segment::layout::Table;
+use logspool_record::definition::{RouteDefinition, Target};
+
 use super::Pipeline;
-use crate::definition::{RouteDefinition, Target};
-use crate::segment::Segment;
-use crate::segment::layout::Table;
 
 /// See the file head.
 #[derive(Debug, Default)]

@@ -12,12 +12,13 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
+use logspool_lanes::segment::layout::LEVEL_CLASSES;
+use logspool_sys::clock::monotonic_ns;
+use logspool_sys::nap::nap;
+
 use super::life::existing;
 use super::spooling::Spooler;
 use super::{Pipeline, crash, door};
-use crate::clock::monotonic_ns;
-use crate::nap::nap;
-use crate::segment::layout::LEVEL_CLASSES;
 use crate::sidecar;
 
 /// How long the handler waits for pushes: the one that it interrupted itself does not end.

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use logspool_lanes::segment::Segment;
+use logspool_spool::pointer;
+use logspool_sys::nap::nap;
+use logspool_sys::threads::spawn;
+
 use super::Pipeline;
-use super::life::spawn;
-use crate::nap::nap;
-use crate::segment::Segment;
-use crate::spool::pointer;
 use crate::writer::{Bell, SpoolHome, SpoolTurn};
 
 /// How long the thread waits for the bell while spools hold something: acks of the last second are made durable then.

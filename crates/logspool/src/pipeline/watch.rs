@@ -16,13 +16,15 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::life::{options, queue_folder, spawn};
+use logspool_sys::clock::{monotonic_ns, wall_ns};
+use logspool_sys::folder::{CLOCK_TICK_NS, Folder};
+use logspool_sys::nap::nap;
+use logspool_sys::threads::spawn;
+
+use super::life::{options, queue_folder};
 use super::options::Durability;
 use super::{Pipeline, recovery};
-use crate::clock::{monotonic_ns, wall_ns};
-use crate::nap::nap;
 use crate::recover::Deliver;
-use crate::segment::folder::{CLOCK_TICK_NS, Folder};
 use crate::writer::Bell;
 
 /// Time between two looks of one process.

@@ -7,10 +7,12 @@ use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use logspool_sys::progress;
+use logspool_sys::threads::spawn;
+
 use super::Pipeline;
-use super::life::{queue_folder, spawn};
+use super::life::queue_folder;
 use super::recovery::recover_target;
-use crate::progress;
 use crate::writer::Outlet;
 
 /// How long a thread without a sink waits for one.
@@ -136,10 +138,11 @@ mod tests {
     use std::thread;
     use std::time::Instant;
 
+    use logspool_lanes::segment::Segment;
+    use logspool_record::definition::Descriptor;
+
     use super::*;
-    use crate::definition::Descriptor;
     use crate::overflow::Budget;
-    use crate::segment::Segment;
     use crate::sinks::{NullOptions, SinkOptions};
 
     /// Far longer than any step of a test takes.

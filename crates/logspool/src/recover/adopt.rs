@@ -7,9 +7,10 @@
 use std::io;
 use std::path::Path;
 
+use logspool_sys::folder::Folder;
+
 use super::Report;
 use super::run::{self, Options, Undeliverable, Want};
-use crate::segment::folder::Folder;
 use crate::sink::{Mark, Stream};
 
 /// A service that adopts.

@@ -9,11 +9,12 @@ use std::io;
 use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
 
+use logspool_lanes::segment::layout::{Header, NO_BATCH, Numbered, SinkHead, sink_offset};
+use logspool_spool::pointer;
+use logspool_sys::folder::Folder;
+
 use super::leftover::Leftover;
 use super::work::Work;
-use crate::segment::folder::Folder;
-use crate::segment::layout::{Header, NO_BATCH, Numbered, SinkHead, sink_offset};
-use crate::spool::pointer;
 
 /// See the file head.
 #[derive(Debug)]

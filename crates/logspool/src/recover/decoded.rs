@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
+use logspool_sys::folder::Folder;
+
 use super::image::{Illegible, Image};
 use super::leftover::Leftover;
 use super::orphan::{Pending, Place};
@@ -11,7 +13,6 @@ use super::progress::Progress;
 use super::spilled::Spilled;
 use super::survey::{self, Survey};
 use super::walk::Plan;
-use crate::segment::folder::Folder;
 
 /// Name of the sink that keeps nothing.
 const NULL_SINK: &str = "null";

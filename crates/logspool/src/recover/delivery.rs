@@ -9,6 +9,13 @@ use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use logspool_lanes::blob::MAX_BLOB_BYTES;
+use logspool_lanes::queue::reader::Lying;
+use logspool_lanes::segment::layout::Table;
+use logspool_record::format::FormatSpec;
+use logspool_sys::clock;
+use logspool_sys::folder::Folder;
+
 use super::adopt::{Adopter, Taken};
 use super::claim::Claim;
 use super::decoded::Decoded;
@@ -18,14 +25,8 @@ use super::source::Source;
 use super::spilled::Spilled;
 use super::target::{Piece, Target};
 use super::walk::{Damage, REST, Visit};
-use crate::blob::MAX_BLOB_BYTES;
 use crate::chunk::Chunk;
-use crate::clock;
-use crate::format::FormatSpec;
-use crate::queue::reader::Lying;
 use crate::render::{self, Chunks, Renderer};
-use crate::segment::folder::Folder;
-use crate::segment::layout::Table;
 use crate::sidecar::Origin;
 use crate::sink::{Mark, Stream};
 

@@ -9,16 +9,17 @@ use std::mem::offset_of;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
-use super::lane::{Lane, RingCopier};
-use super::walk::Damage;
-use crate::clock::{Point, point_index};
-use crate::definition::SinkDefinition;
-use crate::record::{Value, Values};
-use crate::segment::MAX_RING_TOTAL;
-use crate::segment::layout::{
+use logspool_lanes::segment::MAX_RING_TOTAL;
+use logspool_lanes::segment::layout::{
     DEFINITION_BYTES, DEFINITIONS, Header, INDEXES, LANES, LaneHead, MAGIC, MAJOR, MAX_LANES, MAX_POINTS, Numbered,
     POINTS, RINGS, SINKS, SinkHead, Table, lane_offset, sink_offset,
 };
+use logspool_record::definition::SinkDefinition;
+use logspool_record::{Value, Values};
+use logspool_sys::clock::{Point, point_index};
+
+use super::lane::{Lane, RingCopier};
+use super::walk::Damage;
 use crate::sink::Stream;
 
 /// Why a segment cannot be read at all.
@@ -332,14 +333,16 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
     use std::sync::atomic::Ordering;
 
+    use logspool_lanes::segment::Segment;
+    use logspool_sys::folder::Folder;
+
     use super::*;
-    use crate::segment::Segment;
 
     #[test]
     fn a_kill_between_any_two_stores_of_an_arrival_leaves_a_batch_with_its_own_number() {
         let folder = tempfile::tempdir_in("/dev/shm").unwrap();
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
-        let segment = Segment::create(folder.path(), None).unwrap();
+        let segment = Segment::create_in(Folder::open(folder.path()).unwrap(), None).unwrap();
         let entries = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
         let path = entries.into_iter().find(|path| path.extension().is_some_and(|kind| kind == "seg")).unwrap();
         let now = || {

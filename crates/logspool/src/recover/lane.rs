@@ -8,9 +8,10 @@ use std::io;
 use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
 
+use logspool_lanes::queue::reader::{LaneReader, Rings};
+use logspool_lanes::segment::layout::{LaneHead, RINGS};
+
 use crate::pipeline::QUEUE_BYTES;
-use crate::queue::reader::{LaneReader, Rings};
-use crate::segment::layout::{LaneHead, RINGS};
 
 /// Rings and positions of one lane that holds something.
 #[derive(Debug)]

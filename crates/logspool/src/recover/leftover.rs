@@ -4,9 +4,9 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::segment::folder::{Folder, is_locked};
-use crate::segment::identity::ProcessIdentity;
-use crate::segment::layout::MAX_SINKS;
+use logspool_lanes::segment::layout::MAX_SINKS;
+use logspool_sys::folder::{Folder, is_locked};
+use logspool_sys::identity::ProcessIdentity;
 
 /// Files of one NAME.
 #[derive(Debug, Clone, Default)]

@@ -5,13 +5,14 @@ use std::mem::offset_of;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use logspool_lanes::segment::layout::Header;
+use logspool_sys::folder::Folder;
+
 use super::decoded::Decoded;
 use super::image::Illegible;
 use super::leftover::{self, Leftover, Owner};
 use super::walk::Damage;
 use super::work;
-use crate::segment::folder::Folder;
-use crate::segment::layout::Header;
 
 /// Most bytes of orphans that a folder should hold; never more than an eighth of its file system.
 ///

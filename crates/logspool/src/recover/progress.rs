@@ -1,9 +1,10 @@
 //! How far each sink of a dead process has come: its checkpoint, moved on by what is delivered.
 
+use logspool_lanes::segment::layout::MAX_SINKS;
+
 use super::image::{Checkpoint, Image, Numbering};
 use super::spilled::Spilled;
 use super::walk::{Damage, Plan, REST};
-use crate::segment::layout::MAX_SINKS;
 
 /// Checkpoints of all sinks.
 #[derive(Debug, Clone)]

@@ -12,13 +12,14 @@ use std::io;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
+use logspool_sys::clock;
+use logspool_sys::folder::{Folder, Times};
+
 use super::leftover::{self, Leftover, Owner};
 use super::orphan::{Retention, cap, retention};
 use super::report::{Reason, Report};
 use super::run::{Options, Undeliverable, Want, recover_one};
 use super::work;
-use crate::clock;
-use crate::segment::folder::{Folder, Times};
 use crate::sidecar;
 
 /// The first pause before the next try, and the longest, in nanoseconds.

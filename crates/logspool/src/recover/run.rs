@@ -4,6 +4,8 @@ use std::io::{self, ErrorKind};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
+use logspool_sys::folder::Folder;
+
 use super::adopt::Adopter;
 use super::claim::Claim;
 use super::decoded::Decoded;
@@ -15,7 +17,6 @@ use super::report::{Kept, Reason, Removed, Report};
 use super::shrink;
 use super::spilled::Spilled;
 use super::work;
-use crate::segment::folder::Folder;
 use crate::sidecar::{self, Verdict};
 
 /// Options of [`recover`].

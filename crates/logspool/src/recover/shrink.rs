@@ -17,15 +17,16 @@ use std::mem::offset_of;
 use std::ops::{ControlFlow, Range};
 use std::os::unix::fs::MetadataExt;
 
+use logspool_lanes::queue::reader::Lying;
+use logspool_lanes::segment::layout::{DEFINITIONS, Header, LaneHead, MANIFEST_BYTES, MANIFESTS, RINGS, lane_offset};
+use logspool_lanes::segment::{PAGE, punch};
+use logspool_sys::folder::Folder;
+
 use super::claim::Claim;
 use super::decoded::Decoded;
 use super::image::Image;
 use super::walk::{Passed, Visit};
-use crate::queue::reader::Lying;
 use crate::render::blob_number;
-use crate::segment::folder::Folder;
-use crate::segment::layout::{DEFINITIONS, Header, LaneHead, MANIFEST_BYTES, MANIFESTS, RINGS, lane_offset};
-use crate::segment::{PAGE, punch};
 
 /// Bytes for which it is not worth while to make holes.
 ///

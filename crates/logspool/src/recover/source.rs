@@ -5,14 +5,15 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 
+use logspool_lanes::blob::MAX_BLOB_BYTES;
+use logspool_lanes::segment::layout::{DEFINITION_BYTES, Table};
+use logspool_record::Values;
+use logspool_sys::folder::Folder;
+
 use super::claim::Claim;
 use super::image::Image;
 use super::walk::Damage;
-use crate::blob::MAX_BLOB_BYTES;
-use crate::record::Values;
 use crate::render::Definitions;
-use crate::segment::folder::Folder;
-use crate::segment::layout::{DEFINITION_BYTES, Table};
 
 /// Bytes of definitions that are read: whoever renders keeps each of them.
 ///

@@ -10,14 +10,15 @@ use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileExt, MetadataExt};
 
+use logspool_lanes::segment::layout::Table;
+use logspool_spool::parts::{self, Joiner};
+use logspool_spool::{RealDisk, SpoolError, View, ViewedFrame, pointer};
+use logspool_sys::folder::Folder;
+
 use super::leftover::Leftover;
 use super::walk::Damage;
 use crate::chunk::{Chunk, ENTRY_HEAD_BYTES, EntryHead, decode_marks};
-use crate::segment::folder::Folder;
-use crate::segment::layout::Table;
 use crate::sink::Mark;
-use crate::spool::parts::{self, Joiner};
-use crate::spool::{RealDisk, SpoolError, View, ViewedFrame, pointer};
 
 /// One finished chunk.
 #[derive(Debug, Clone, Copy)]

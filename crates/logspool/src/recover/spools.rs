@@ -9,14 +9,15 @@
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
+use logspool_lanes::segment::layout::Table;
+use logspool_spool::pointer::{self, Alone, SpoolTarget};
+use logspool_spool::{RealDisk, SpoolError, View};
+use logspool_sys::folder::Folder;
+
 use super::Retention;
 use super::report::{Delivered, Kept, Reason, Removed, Report};
 use super::target::Target;
 use super::work::Work;
-use crate::segment::folder::Folder;
-use crate::segment::layout::Table;
-use crate::spool::pointer::{self, Alone, SpoolTarget};
-use crate::spool::{RealDisk, SpoolError, View};
 use crate::writer::{Next, SinkSpool};
 
 /// Bytes that are delivered before they are acked.

@@ -3,15 +3,16 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 
+use logspool_lanes::queue::reader::Lying;
+use logspool_lanes::segment::layout::{MAX_SINKS, Table};
+use logspool_record::definition::{RouteDefinition, Target};
+use logspool_record::flags;
+
 use super::image::{Image, SinkPlace};
 use super::progress::Progress;
 use super::spilled::Spilled;
 use super::walk::{Damage, Plan, Visit};
-use crate::definition::{RouteDefinition, Target};
 use crate::durable::Sinks;
-use crate::queue::reader::Lying;
-use crate::record::flags;
-use crate::segment::layout::{MAX_SINKS, Table};
 
 /// See the file head.
 #[derive(Debug)]

@@ -15,15 +15,17 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use logspool_lanes::blob::MAX_BLOB_BYTES;
+
+use logspool_record::address::ServiceAddress;
+
 use super::claim::Claim;
-use crate::address::ServiceAddress;
-use crate::blob::MAX_BLOB_BYTES;
 use crate::chunk::Chunk;
-use crate::nap::nap;
 use crate::sidecar::{self, Identity, Origin, SharedFile};
 use crate::sink::{Lines, Sink, SinkError, Stream};
 use crate::sinks;
 use crate::sinks::service::ServiceSink;
+use logspool_sys::nap::nap;
 
 /// Bytes of the file's end that are looked at, and more where they hold no line end.
 ///

@@ -10,11 +10,12 @@ use std::io::{self, ErrorKind};
 use std::mem::offset_of;
 use std::ops::ControlFlow;
 
+use logspool_lanes::manifest::manifest_bytes;
+use logspool_lanes::queue::merge::{Share, in_order};
+use logspool_lanes::queue::reader::Lying;
+use logspool_lanes::segment::layout::{Header, LaneRange, MANIFEST_BYTES, MANIFESTS, MAX_LANES, ManifestHead};
+
 use super::image::Image;
-use crate::manifest::manifest_bytes;
-use crate::queue::merge::{Share, in_order};
-use crate::queue::reader::Lying;
-use crate::segment::layout::{Header, LaneRange, MANIFEST_BYTES, MANIFESTS, MAX_LANES, ManifestHead};
 
 /// What could not be read of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -9,11 +9,12 @@ use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
 
+use logspool_sys::folder::Folder;
+use logspool_sys::gate::PerProcess;
+use logspool_sys::nap::nap;
+
 use super::leftover::{Leftover, Owner};
 use crate::durable::Sinks;
-use crate::gate::PerProcess;
-use crate::nap::nap;
-use crate::segment::folder::Folder;
 
 /// How long a thread that has a sink may come no further before others go on without the sink.
 ///

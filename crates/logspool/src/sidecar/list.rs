@@ -6,14 +6,15 @@ use std::os::unix::fs::{DirEntryExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use logspool_sys::clock::monotonic_ns;
+use logspool_sys::folder::Folder;
+use logspool_sys::nap::nap;
+
 use super::intent::{HEAD_BYTES, Head, INTENT, INTENT_BYTES, Intent, Read};
 use super::shared_file::{Identity, birth_ns};
 use super::side::Sidecar;
 use super::table::{self, Handle};
 use super::{locks, mend};
-use crate::clock::monotonic_ns;
-use crate::nap::nap;
-use crate::segment::folder::Folder;
 
 /// How long a recoverer waits for a writer that is inside.
 ///

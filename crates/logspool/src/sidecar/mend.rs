@@ -16,12 +16,13 @@ use std::mem::offset_of;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 
+use logspool_lanes::segment::layout::{Header, MAGIC, MAJOR, SINKS, SinkHead, Table};
+use logspool_sys::folder::Folder;
+
 use super::intent::Intent;
 use super::shared_file::{is_appending, seek_behind};
 use super::side::Sidecar;
 use super::steps::{self, Step};
-use crate::segment::folder::Folder;
-use crate::segment::layout::{Header, MAGIC, MAJOR, SINKS, SinkHead, Table};
 
 /// Bytes behind the beginning of what was intended in which it is looked for, where others appended too.
 ///

@@ -14,13 +14,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
+use logspool_sys::clock::monotonic_ns;
+use logspool_sys::folder::Folder;
+use logspool_sys::nap::nap;
+
 use super::intent::Intent;
 use super::steps::{self, Step};
 use super::table::{self, Handle};
 use super::{PIECE_BYTES, mend};
-use crate::clock::monotonic_ns;
-use crate::nap::nap;
-use crate::segment::folder::Folder;
 use crate::sink::{Lines, SinkError};
 
 /// How long [`SharedFile::enter`] waits for others.

@@ -10,13 +10,14 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use logspool_sys::clock::monotonic_ns;
+use logspool_sys::folder::Folder;
+use logspool_sys::nap::nap;
+
 use super::intent::{DUE, HEAD_BYTES, Head, INTENT, INTENT_BYTES, Intent, LARGE_COPY, Read, SMALL_COPY_BYTES, TORN};
 use super::locks::{self, ENTER, Lock, USE};
 use super::shared_file::Identity;
 use super::{PIECE_BYTES, steps};
-use crate::clock::monotonic_ns;
-use crate::nap::nap;
-use crate::segment::folder::Folder;
 
 /// How long a sidecar that others remove at the moment is tried for, and the pause between two tries. Removing one takes
 /// microseconds.

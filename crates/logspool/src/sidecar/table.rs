@@ -11,14 +11,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
+use logspool_lanes::segment::layout::MAX_SINKS;
+use logspool_sys::folder::Folder;
+use logspool_sys::gate::PerProcess;
+
 use super::MAX_SIDECARS;
 use super::intent::INTENT;
 use super::locks;
 use super::shared_file::Identity;
 use super::side::Sidecar;
-use crate::gate::PerProcess;
-use crate::segment::folder::Folder;
-use crate::segment::layout::MAX_SINKS;
 
 /// A sidecar in use; the last one of a process closes it.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use std::mem::MaybeUninit;
 
-use crate::definition::Zone;
+use logspool_record::definition::Zone;
 
 /// A second on the wall clock of a zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

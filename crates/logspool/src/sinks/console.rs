@@ -10,10 +10,11 @@
 
 use std::io;
 
+use logspool_record::definition::Descriptor;
+
 use super::file;
 use super::lent::Duplicate;
 use super::{Place, SinkOptions, SinkPlace, Traits};
-use crate::definition::Descriptor;
 use crate::sink::{Lines, Sink, SinkError};
 
 crate::options! {

@@ -5,9 +5,9 @@ use std::io;
 
 use super::place::Place;
 use super::query;
-use crate::definition::{Descriptor, OptionValue, SinkDefinition};
 use crate::option::{self, OptionError, OptionRow, OptionShape, OptionTable};
 use crate::sink::Sink;
+use logspool_record::definition::{Descriptor, OptionValue, SinkDefinition};
 
 /// What a kind of sink declares about itself, in its own file, beside its options.
 pub trait SinkOptions: OptionTable + Clone + Debug + 'static {

@@ -13,9 +13,10 @@ use std::os::fd::FromRawFd;
 use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
 
+use logspool_record::definition::Descriptor;
+
 use super::unsynced::Unsynced;
 use super::{Place, SinkOptions, Traits};
-use crate::definition::Descriptor;
 use crate::sidecar::{Identity, SharedFile};
 use crate::sink::{Lines, Sink, SinkError, SyncError};
 

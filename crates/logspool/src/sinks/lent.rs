@@ -8,7 +8,7 @@ use std::fs::File;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::segment::layout::MAX_SINKS;
+use logspool_lanes::segment::layout::MAX_SINKS;
 
 /// Descriptors, each with the process that made it in the upper half; 0 is a free place.
 static PLACES: [AtomicU64; MAX_SINKS] = [const { AtomicU64::new(0) }; MAX_SINKS];

@@ -5,9 +5,9 @@ use std::io;
 use super::TABLE;
 use super::declared::{SinkRow, Traits};
 use super::place::{Place, SinkPlace};
-use crate::definition::{Descriptor, OptionValue, SinkDefinition};
 use crate::option::{self, OptionError};
 use crate::sink::Sink;
+use logspool_record::definition::{Descriptor, OptionValue, SinkDefinition};
 
 /// The row of a kind.
 ///

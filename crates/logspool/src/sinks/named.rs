@@ -8,9 +8,10 @@ use std::io::{self, Seek};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use logspool_record::definition::Descriptor;
+
 use super::file;
 use super::unsynced::Unsynced;
-use crate::definition::Descriptor;
 use crate::sidecar::{Identity, Origin, SharedFile};
 use crate::sink::{Lines, SinkError, SyncError};
 

@@ -3,8 +3,8 @@
 use std::io;
 
 use super::{Place, SinkOptions, Traits};
-use crate::definition::Descriptor;
 use crate::sink::{Lines, Sink, SinkError};
+use logspool_record::definition::Descriptor;
 
 crate::options! {
     /// Takes every line and writes none: for benchmarks, and to switch an output off.

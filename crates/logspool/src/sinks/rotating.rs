@@ -19,11 +19,12 @@
 
 use std::io;
 
+use logspool_record::definition::Descriptor;
+
 use super::compress::{Compressing, Naming, forms};
 use super::named::{NamedFile, make_way, rename_existing};
 use super::torn::Torn;
 use super::{Place, RotationRules, SinkOptions, Traits};
-use crate::definition::Descriptor;
 use crate::sidecar::SharedFile;
 use crate::sidecar::steps::{Step as Reached, reach};
 use crate::sink::{Lines, Sink, SinkError, SyncError};

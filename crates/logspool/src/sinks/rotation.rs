@@ -1,7 +1,7 @@
 //! Rules of rotation: those of CPython's releases, or those for several processes.
 
-use crate::definition::OptionValue;
 use crate::option::{OptionField, OptionShape};
+use logspool_record::definition::OptionValue;
 
 /// Which rules to follow for rotating files: those of CPython, or those for several processes.
 ///
@@ -48,6 +48,16 @@ pub enum Compression {
     Gzip,
     /// As `zstd` does: `.zst` behind the name. Smaller and several times faster.
     Zstd,
+}
+
+impl Compression {
+    /// The end of the name of a backup.
+    pub fn ending(self) -> &'static str {
+        match self {
+            Self::Gzip => ".gz",
+            Self::Zstd => ".zst",
+        }
+    }
 }
 
 /// The words for the rules, each with what it stands for.

@@ -8,7 +8,7 @@ use std::io;
 
 use super::RotationRules;
 use super::calendar::{Precision, WallTime};
-use crate::definition::Zone;
+use logspool_record::definition::Zone;
 
 const DAY: i64 = 24 * 60 * 60;
 const HOUR: i64 = 60 * 60;

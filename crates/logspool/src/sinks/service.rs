@@ -23,13 +23,13 @@ use std::io;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::{Place, SinkOptions, Traits};
-use crate::address::ServiceAddress;
-use crate::definition::{Descriptor, OptionValue};
-use crate::nap::nap;
 use crate::option::{OptionField, OptionShape};
 use crate::sink::{Carried, Courier, Lines, Next, Pace, Sink, SinkError, Stream};
 use chunk::{Chunk, Packing};
 use connection::Connection;
+use logspool_record::address::ServiceAddress;
+use logspool_record::definition::{Descriptor, OptionValue};
+use logspool_sys::nap::nap;
 
 /// Bytes of entries at which a chunk is closed if the window has room, and that it does not exceed unless one record is
 /// longer. Specified.
@@ -91,7 +91,7 @@ impl OptionField for ServiceAddress {
     const SHAPE: OptionShape = OptionShape::Text;
 
     fn from_value(value: &OptionValue) -> Result<Self, String> {
-        String::from_value(value)?.parse().map_err(|error: crate::address::AddressError| error.to_string())
+        String::from_value(value)?.parse().map_err(|error: logspool_record::address::AddressError| error.to_string())
     }
 
     fn to_value(&self) -> OptionValue {

@@ -16,10 +16,10 @@ use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::time::Duration;
 
 use super::{Place, SinkOptions, Traits};
-use crate::address::ServiceAddress;
-use crate::definition::{Descriptor, OptionValue};
 use crate::option::{OptionField, OptionShape};
 use crate::sink::{Lines, Sink, SinkError};
+use logspool_record::address::ServiceAddress;
+use logspool_record::definition::{Descriptor, OptionValue};
 use message::{Facility, Header};
 
 crate::options! {

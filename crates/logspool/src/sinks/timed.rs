@@ -19,13 +19,14 @@ use std::io;
 use std::path::Path;
 use std::time::SystemTime;
 
+use logspool_record::definition::{Descriptor, Zone};
+
 use super::compress::{Compressing, Naming, forms};
 use super::expired;
 use super::named::{NamedFile, make_way, rename_existing};
 use super::schedule::{Options, Schedule};
 use super::torn::Torn;
 use super::{Place, RotationRules, SinkOptions, Traits};
-use crate::definition::{Descriptor, Zone};
 use crate::sidecar::SharedFile;
 use crate::sidecar::steps::{Step, reach};
 use crate::sink::{Lines, Mark, Sink, SinkError, SyncError};

@@ -9,10 +9,11 @@
 
 use std::io;
 
+use logspool_record::definition::Descriptor;
+
 use super::named::NamedFile;
 use super::torn::Torn;
 use super::{Place, SinkOptions, Traits};
-use crate::definition::Descriptor;
 use crate::sidecar::SharedFile;
 use crate::sink::{Lines, Sink, SinkError, SyncError};
 

@@ -145,11 +145,12 @@ mod tests {
     use std::sync::Arc;
     use std::time::{Duration, Instant};
 
+    use logspool_lanes::segment::Segment;
+    use logspool_record::definition::{Descriptor, SinkDefinition};
+
     use super::*;
     use crate::chunk::Chunk;
-    use crate::definition::{Descriptor, SinkDefinition};
     use crate::overflow::Budget;
-    use crate::segment::Segment;
     use crate::sinks::{ConsoleOptions, NullOptions, SinkOptions};
 
     fn outlet() -> Outlet {

@@ -11,10 +11,11 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
+use logspool_sys::clock::{monotonic_ns, wall_ns};
+
 use super::entries::Entry;
 use super::{Order, Outlet, TEXT, Waiting};
 use crate::chunk::Chunk;
-use crate::clock::{monotonic_ns, wall_ns};
 use crate::durable::Outcome;
 use crate::sink::{Courier, Lines, Next, Pace};
 use crate::stats::DropReason;
@@ -184,10 +185,11 @@ mod tests {
     use std::sync::Mutex;
     use std::sync::atomic::AtomicUsize;
 
+    use logspool_lanes::segment::Segment;
+    use logspool_record::definition::Descriptor;
+
     use super::*;
-    use crate::definition::Descriptor;
     use crate::overflow::Budget;
-    use crate::segment::Segment;
     use crate::sink::{Carried, Mark, Sink, SinkError, Stream};
     use crate::sinks::{NullOptions, SinkOptions};
 

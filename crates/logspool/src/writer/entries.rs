@@ -10,10 +10,11 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use logspool_lanes::segment::layout::LEVEL_CLASSES;
+
 use super::Order;
 use crate::chunk::Chunk;
 use crate::overflow::Place;
-use crate::segment::layout::LEVEL_CLASSES;
 use crate::stats::PerLevel;
 
 /// One chunk that waits.

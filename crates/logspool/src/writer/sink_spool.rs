@@ -6,9 +6,10 @@
 
 use std::path::{Path, PathBuf};
 
+use logspool_spool::parts::{Joiner, codec};
+use logspool_spool::{Batch, Item, Options, RealDisk, Spool, SpoolError};
+
 use crate::chunk::Chunk;
-use crate::spool::parts::{Joiner, codec};
-use crate::spool::{Batch, Item, Options, RealDisk, Spool, SpoolError};
 
 /// The writer of the sink.
 const CONSUMER: u64 = 0;

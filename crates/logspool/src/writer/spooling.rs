@@ -9,13 +9,14 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use logspool_lanes::segment::Segment;
+use logspool_spool::SpoolError;
+use logspool_sys::clock::monotonic_ns;
+
 use super::entries::{Entry, Spooled};
 use super::sink_spool::{Next, SinkSpool};
 use super::{Outlet, Waiting};
-use crate::clock::monotonic_ns;
 use crate::durable::Outcome;
-use crate::segment::Segment;
-use crate::spool::SpoolError;
 use crate::stats::DropReason;
 
 /// A chunk that has lain in an overflow file for so long goes to disk; all do while half of the overflow budget is in
@@ -71,9 +72,9 @@ impl SpoolHome {
     /// Makes the folders, and notes beside the segment where they are.
     fn make(&self) -> Result<(), std::io::Error> {
         std::fs::create_dir_all(&self.folder)?;
-        drop(crate::segment::folder::Folder::open(&self.path())?);
+        drop(logspool_sys::folder::Folder::open(&self.path())?);
         match self.segment.home() {
-            Some((folder, name)) => crate::spool::pointer::write(folder, name, &self.path()),
+            Some((folder, name)) => logspool_spool::pointer::write(folder, name, &self.path()),
             None => Ok(()),
         }
     }
@@ -260,14 +261,14 @@ impl Outlet {
     }
 
     fn open_spool(&self, home: &SpoolHome) -> Result<SinkSpool, SpoolError> {
-        let path = home.path().join(crate::spool::pointer::sink_folder(self.id));
+        let path = home.path().join(logspool_spool::pointer::sink_folder(self.id));
         let place = self.definition.lasting.clone();
         // A queue in memory has no path that others could look at.
         let segment = home.segment.home().filter(|(folder, _)| folder.held().is_none());
         let segment = segment.map(|(folder, name)| folder.path().join(format!("{name}.seg")));
         let made = home
             .make()
-            .and_then(|()| crate::spool::pointer::make_sink_folder(&path, place.as_deref(), segment.as_deref()));
+            .and_then(|()| logspool_spool::pointer::make_sink_folder(&path, place.as_deref(), segment.as_deref()));
         made.map_err(|error| SpoolError::folder(&home.path(), error))?;
         SinkSpool::open(&path, home.max_bytes)
     }

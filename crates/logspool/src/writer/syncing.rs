@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use logspool_lanes::segment::layout::{LEVEL_CLASSES, Table};
+use logspool_sys::clock::monotonic_ns;
+
 use super::{Outlet, Waiting};
-use crate::clock::monotonic_ns;
-use crate::durable::{Outcome, Undurable};
+use crate::durable::{Outcome, PendingSync};
 use crate::meters::WRITE_SECONDS;
-use crate::segment::layout::{LEVEL_CLASSES, Table};
 use crate::sink::{Sink, SyncError};
 
 /// Bytes that are written and not synced, at most: they are kept in memory for the case that the sync fails.
@@ -51,18 +52,18 @@ pub struct Syncs {
     /// Of itself.
     pub rule: SyncRule,
     /// The calls that wait, where some do.
-    pub undurable: Option<Arc<Undurable>>,
+    pub pending_sync: Option<Arc<PendingSync>>,
 }
 
 impl Syncs {
     /// Whether batches are remembered until they are synced.
     pub fn tracks(&self) -> bool {
-        self.rule != SyncRule::Asked || self.undurable.is_some()
+        self.rule != SyncRule::Asked || self.pending_sync.is_some()
     }
 
     /// Whether calls wait.
     pub fn has_waiters(&self) -> bool {
-        self.undurable.as_ref().is_some_and(|undurable| undurable.has_waiters())
+        self.pending_sync.as_ref().is_some_and(|pending_sync| pending_sync.has_waiters())
     }
 }
 
@@ -149,8 +150,8 @@ impl Outlet {
 
     /// Tells the calls that wait what became of some batches here.
     pub(super) fn settle(&self, batches: &[u64], outcome: Outcome) {
-        if let Some(undurable) = &self.syncs.undurable {
-            undurable.settle(Table::Sinks.slot(self.id), batches.iter().copied(), outcome);
+        if let Some(pending_sync) = &self.syncs.pending_sync {
+            pending_sync.settle(Table::Sinks.slot(self.id), batches.iter().copied(), outcome);
         }
     }
 
@@ -161,8 +162,8 @@ impl Outlet {
 
     /// Nothing that is queued here will become durable, as far as is known.
     pub(super) fn settle_all(&self) {
-        if let Some(undurable) = &self.syncs.undurable {
-            undurable.forget_sink(Table::Sinks.slot(self.id));
+        if let Some(pending_sync) = &self.syncs.pending_sync {
+            pending_sync.forget_sink(Table::Sinks.slot(self.id));
         }
     }
 
@@ -287,12 +288,13 @@ mod tests {
     use std::sync::mpsc::{Receiver, Sender, channel};
     use std::time::Instant;
 
+    use logspool_lanes::segment::Segment;
+    use logspool_record::definition::Descriptor;
+
     use super::*;
     use crate::chunk::Chunk;
-    use crate::definition::Descriptor;
     use crate::durable::{Share, Wait};
     use crate::overflow::Budget;
-    use crate::segment::Segment;
     use crate::sink::{Lines, SinkError, SyncError};
     use crate::sinks::{NullOptions, SinkOptions};
 
@@ -317,7 +319,7 @@ mod tests {
 
     struct Stage {
         outlet: Outlet,
-        undurable: Arc<Undurable>,
+        pending_sync: Arc<PendingSync>,
         begun: Receiver<usize>,
         results: Sender<Result<(), SyncError>>,
     }
@@ -344,15 +346,15 @@ mod tests {
         let sink = Box::new(Scripted { begun: begins, results: ends, written: 0 });
         let segment = Arc::new(Segment::in_memory(None).unwrap());
         let mut outlet = Outlet::new(1, definition, None, sink, segment, Arc::new(Budget::new(0)));
-        let undurable = Arc::new(Undurable::new(wait, Vec::new()));
-        outlet.set_syncs(Syncs { rule, undurable: Some(undurable.clone()) });
-        Stage { outlet, undurable, begun, results }
+        let pending_sync = Arc::new(PendingSync::new(wait, Vec::new()));
+        outlet.set_syncs(Syncs { rule, pending_sync: Some(pending_sync.clone()) });
+        Stage { outlet, pending_sync, begun, results }
     }
 
     impl Stage {
         fn push(&self, batch: u64) {
             let (from, to) = (8 * (batch - 1), 8 * batch);
-            self.undurable.enter(batch, [Share { lane: 0, from, to, records: 1, sinks: 0b10 }].into_iter());
+            self.pending_sync.enter(batch, [Share { lane: 0, from, to, records: 1, sinks: 0b10 }].into_iter());
             let mut chunk = Chunk { batch, bytes: b"a line\n".to_vec(), ..Chunk::default() };
             chunk.marks.push(crate::sink::Mark { end: 7, level: 20, class: 2, seconds: 0 });
             chunk.counts[2] = 1;
@@ -362,14 +364,14 @@ mod tests {
         /// As a call that waits for the record of a batch. `None`: it would wait still.
         fn look(&self, batch: u64) -> bool {
             let deadline = Some(Instant::now() + Duration::from_millis(1));
-            self.undurable.wait_until(0, 8 * batch, 20, deadline, || {}) == Some(true)
+            self.pending_sync.wait_until(0, 8 * batch, 20, deadline, || {}) == Some(true)
         }
 
         fn wait(&self, batch: u64) -> bool {
             let look_after = || {
                 let _ = self.outlet.nudge();
             };
-            self.undurable.wait_until(0, 8 * batch, 20, Some(Instant::now() + DEADLINE), look_after) == Some(true)
+            self.pending_sync.wait_until(0, 8 * batch, 20, Some(Instant::now() + DEADLINE), look_after) == Some(true)
         }
 
         fn runs<T>(&self, test: impl FnOnce() -> T) -> T {
@@ -434,7 +436,7 @@ mod tests {
     fn a_sync_that_failed_is_tried_again_until_it_is_made_good_though_nothing_is_written() {
         let stage = stage(SyncRule::Asked, Wait::Checkpoint(1));
         stage.push(1);
-        stage.undurable.begin();
+        stage.pending_sync.begin();
         stage.runs(|| {
             for _ in 0..2 {
                 stage.results.send(failed(false)).unwrap();
@@ -460,7 +462,7 @@ mod tests {
     fn an_idle_writer_syncs_what_it_wrote_when_a_call_begins_to_wait() {
         let stage = stage(SyncRule::Asked, Wait::Checkpoint(1));
         stage.push(1);
-        stage.undurable.begin();
+        stage.pending_sync.begin();
         stage.runs(|| {
             let written = Instant::now() + DEADLINE;
             while stage.outlet.counts().written[2] == 0 && Instant::now() < written {

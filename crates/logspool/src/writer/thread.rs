@@ -5,15 +5,16 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use logspool_lanes::blob::large_until;
+use logspool_sys::clock::{monotonic_ns, wall_ns};
+use logspool_sys::progress;
+
 use super::delivery::error_number;
 use super::syncing::Due;
 use super::{LARGE_BYTES, Outlet, TEXT, Waiting, count};
-use crate::blob::large_until;
 use crate::chunk::Chunk;
-use crate::clock::{monotonic_ns, wall_ns};
 use crate::durable::Outcome;
 use crate::meters::{ErrorClass, WRITE_SECONDS};
-use crate::progress;
 use crate::sink::{Lines, Sink, SinkError};
 use crate::stats::DropReason;
 
@@ -331,7 +332,7 @@ impl Outlet {
         self.publish_fronts(&mut waiting);
         drop(waiting);
         if self.notify.load(Ordering::Relaxed) {
-            crate::queue::producer::wake_collector(&self.segment.header().sleeping);
+            logspool_lanes::queue::producer::wake_collector(&self.segment.header().sleeping);
         }
     }
 }

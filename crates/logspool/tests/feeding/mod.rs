@@ -1,8 +1,8 @@
 //! Feeds a sink as its writer does: one chunk, from where the last write ended.
 
-use logspool::definition::Zone;
 use logspool::sink::{Lines, Mark, Sink, SinkError};
 use logspool::sinks::{RotationRules, TimedRotatingFileOptions};
+use logspool_record::definition::Zone;
 
 /// A sink that rotates by time: every `when` in UTC, first at `rollover_at`.
 #[allow(dead_code, reason = "each test file takes what it needs")]

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::time::Duration;
 
-use logspool::definition::{Descriptor, RouteDefinition, Target};
-use logspool::format::{FormatSpec, Style};
 use logspool::pipeline::{self, Options, Push, Room, Waiter};
-use logspool::record::{Head, tag};
 use logspool::sinks::{ConsoleOptions, FileOptions, SinkOptions};
 use logspool::stats::{PerLevel, SinkCounts, Snapshot};
+use logspool_record::definition::{Descriptor, RouteDefinition, Target};
+use logspool_record::format::{FormatSpec, Style};
+use logspool_record::{Head, tag};
 
 /// A deadline no healthy run comes near.
 pub const DEADLINE: Duration = Duration::from_secs(30);

@@ -21,11 +21,11 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 pub use line::{DEADLINE, file_sink, log, route_to};
-use logspool::definition::{Descriptor, RouteDefinition, Target};
-use logspool::format::{Extras, FormatSpec, Style};
 use logspool::pipeline::{self, Options};
 use logspool::recover;
 use logspool::sinks::{Compression, ConsoleOptions, RotatingFileOptions, RotationRules, ServiceOptions, SinkOptions};
+use logspool_record::definition::{Descriptor, RouteDefinition, Target};
+use logspool_record::format::{Extras, FormatSpec, Style};
 
 /// Threads of a child that logs.
 pub const THREADS: u32 = 3;

@@ -10,7 +10,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use logspool::msgpack::{Item, Missing, Reader, push_map, push_text};
+use logspool_record::msgpack::{Item, Missing, Reader, push_map, push_text};
 
 /// What is done with a chunk that came whole.
 #[allow(dead_code, reason = "not every test program needs each of them")]

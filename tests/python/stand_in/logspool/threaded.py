@@ -1,4 +1,4 @@
-"""A queue with a thread, on the heap, in plain Python, with the counters of ARCHITECTURE.md.
+"""A queue with a thread, on the heap, in plain Python, with the counters of the real package.
 
 It stands in for the real package while the fault tests check themselves: it survives no kill and no fork, and keeps
 its records where the memory test must see them; everything else that needs a queue must be green with it.

@@ -4,15 +4,16 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
+use logspool_lanes::manifest;
+use logspool_lanes::queue::producer::Producer;
+use logspool_lanes::segment::Segment;
+use logspool_lanes::segment::layout::{LaneRange, ManifestHead, Table};
+use logspool_record::definition::Descriptor;
+use logspool_record::{Encoder, Head, flags};
+
 use super::*;
-use crate::definition::Descriptor;
-use crate::manifest;
-use crate::queue::producer::Producer;
-use crate::record::{Encoder, Head, flags};
 use crate::recover::leftover::Leftover;
 use crate::recover::{Options, Report, recover, scan};
-use crate::segment::Segment;
-use crate::segment::layout::{LaneRange, ManifestHead, Table};
 use crate::sinks::{FileOptions, SinkOptions};
 
 const NAME: &str = "1-2-3-00000000000000aa";
@@ -30,7 +31,7 @@ impl Process {
     fn new() -> Self {
         let folder = tempfile::tempdir_in("/dev/shm").unwrap();
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
-        let segment = Segment::create(folder.path(), None).unwrap();
+        let segment = Segment::create_in(Folder::open(folder.path()).unwrap(), None).unwrap();
         segment.prepare_shared_lanes();
         let lane = || Producer::new(&segment, segment.take_lane().unwrap(), false, 1);
         let (producer, other) = (lane(), lane());

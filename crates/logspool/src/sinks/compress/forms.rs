@@ -22,16 +22,6 @@ const SKIPPED_FRAME: u32 = 0x184D_2A5C;
 const GZIP_HEADER_BYTES: usize = 10;
 const GZIP_HAS_COMMENT_ONLY: u8 = 0x10;
 
-impl Compression {
-    /// What stands behind the name of a backup.
-    pub(super) fn ending(self) -> &'static str {
-        match self {
-            Self::Gzip => ENDINGS[0].0,
-            Self::Zstd => ENDINGS[1].0,
-        }
-    }
-}
-
 /// Whether a compressed form of a backup is there.
 pub fn any_exists(plain: &str) -> bool {
     ENDINGS.iter().any(|(ending, _)| Path::new(&format!("{plain}{ending}")).exists())

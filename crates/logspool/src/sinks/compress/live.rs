@@ -6,8 +6,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
+use logspool_sys::nap::nap;
+
 use super::Task;
-use crate::nap::nap;
 use crate::sidecar::{Identity, SharedFile};
 
 /// How long one try waits inside for others, and the pause between two.

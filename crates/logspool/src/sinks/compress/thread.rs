@@ -7,12 +7,13 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use logspool_sys::gate::PerProcess;
+use logspool_sys::nap::nap;
+use logspool_sys::threads::spawn;
+
 use super::job::{self, Done, Job};
 use super::live::while_nobody_rotates;
 use super::{Task, forms, scan};
-use crate::gate::PerProcess;
-use crate::nap::nap;
-use crate::pipeline::spawn;
 
 /// How long a fork waits for the thread to leave. Specified: as for the other threads.
 const LEAVE_DEADLINE: Duration = Duration::from_millis(50);

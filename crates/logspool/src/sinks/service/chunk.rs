@@ -5,7 +5,8 @@ use std::io::Write;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::msgpack::{push_array, push_bool, push_int, push_map, push_text};
+use logspool_record::msgpack::{push_array, push_bool, push_int, push_map, push_text};
+
 use crate::sink::Stream;
 
 /// The tag of everything that is sent, by which foreign receivers route.
@@ -107,8 +108,9 @@ fn push_option(bytes: &mut Vec<u8>, name: &str, value: &str) {
 mod tests {
     use std::io::Read;
 
+    use logspool_record::msgpack::{Item, Reader};
+
     use super::*;
-    use crate::msgpack::{Item, Reader};
 
     fn options(bytes: &[u8]) -> (Vec<u8>, Vec<(String, String)>) {
         let mut reader = Reader::new(bytes);

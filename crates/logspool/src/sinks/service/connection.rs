@@ -3,10 +3,11 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::time::Duration;
 
+use logspool_record::address::ServiceAddress;
+use logspool_record::msgpack::{Item, Missing, Reader};
+
 use super::socket::Socket;
 use super::tls::Session;
-use crate::address::ServiceAddress;
-use crate::msgpack::{Item, Missing, Reader};
 
 /// How long the last message may take to go out.
 const FINISH_LIMIT: Duration = Duration::from_millis(100);
@@ -186,8 +187,9 @@ fn read_answer(bytes: &[u8]) -> Result<(usize, Option<&[u8]>), Missing> {
 
 #[cfg(test)]
 mod tests {
+    use logspool_record::msgpack::{push_array, push_int, push_map, push_nil, push_text};
+
     use super::*;
-    use crate::msgpack::{push_array, push_int, push_map, push_nil, push_text};
 
     #[test]
     fn an_answer_is_read_once_it_is_whole_and_unknown_keys_are_passed_over() {

@@ -2,8 +2,9 @@
 
 use std::io;
 
+use logspool_record::address::TlsIdentity;
+
 use super::socket::Socket;
-use crate::address::TlsIdentity;
 
 /// None can be made.
 #[derive(Debug)]

@@ -13,8 +13,9 @@ use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{AlertDescription, CertificateError, ClientConfig, ClientConnection, Error, RootCertStore};
 
+use logspool_record::address::TlsIdentity;
+
 use super::socket::Socket;
-use crate::address::TlsIdentity;
 
 /// How long a handshake may take.
 ///

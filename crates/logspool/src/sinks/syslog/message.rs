@@ -7,9 +7,9 @@
 
 use std::fmt::Write;
 
-use crate::definition::OptionValue;
-use crate::msgpack::{Item, Missing, Reader};
 use crate::option::{OptionField, OptionShape};
+use logspool_record::definition::OptionValue;
+use logspool_record::msgpack::{Item, Missing, Reader};
 
 /// Part of the system that messages come from: a number of RFC 5424.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -306,7 +306,7 @@ fn push_value(out: &mut String, reader: &mut Reader<'_>, depth: usize) -> Result
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::msgpack::{push_array, push_bool, push_int, push_map, push_nil, push_text};
+    use logspool_record::msgpack::{push_array, push_bool, push_int, push_map, push_nil, push_text};
 
     /// An entry of 2024-02-29 12:34:56.789012345 UTC with these parts, of level WARNING.
     pub fn entry(parts: &[(&str, &str)]) -> Vec<u8> {

@@ -1,0 +1,225 @@
+//! Large records: values that do not fit a lane lie in a file of their own beside the segment.
+//!
+//! The file is made and mapped before the record is pushed, so that the push itself only stores. It is
+//! removed when every sink has passed the record's batch. All of them take a bounded number of bytes: a lane has room for
+//! thousands of references. A record for which tmpfs has no room, also when nothing else is queued there, lies in plain
+//! memory instead: it is written, but does not survive the process.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use logspool_sys::clock::monotonic_ns;
+
+use crate::queue::producer::LargeRecord;
+use crate::segment::Segment;
+
+#[derive(Debug)]
+struct Mapped {
+    address: usize,
+    bytes: usize,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    mapped: HashMap<u64, Mapped>,
+    /// Bytes of those that are mapped or about to be.
+    bytes: u64,
+}
+
+/// The large records of one process that are not yet written everywhere.
+#[derive(Debug, Default)]
+pub struct Blobs {
+    table: Mutex<Table>,
+    /// How many were removed: while it moves, sinks take large records.
+    removed: AtomicU64,
+    /// Until when the collector may be at the last record that it read.
+    formatted_until: AtomicU64,
+    /// Whether a record was ever put into plain memory.
+    warned: AtomicBool,
+    /// See [`Blobs::take_warning`].
+    warning: Mutex<Option<String>>,
+}
+
+/// Why there is no room for a large record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoRoom {
+    /// Others take all that they may, or all that tmpfs has: there will be, once sinks have passed them.
+    Now,
+    /// Memory has none, or the record is longer than [`MAX_BLOB_BYTES`].
+    Ever,
+}
+
+/// Longest values of one record.
+///
+/// Chosen: a record beyond 64 MiB is an accident; the limit is checked before memory is taken.
+pub const MAX_BLOB_BYTES: usize = 64 * 1024 * 1024;
+
+/// How long one who is at work may be at a large record: so many nanoseconds, and so many for each byte.
+///
+/// Chosen: a slow disk takes 16 MiB a second, a page cache a hundred times as much; and a busy machine keeps a thread
+/// from the processor for tens of milliseconds.
+const LARGE_NS: u64 = 100_000_000;
+/// See [`LARGE_NS`].
+const LARGE_NS_PER_BYTE: u64 = 60;
+
+/// Until when the caller may be at a large record of so many bytes.
+pub fn large_until(bytes: usize) -> u64 {
+    monotonic_ns() + LARGE_NS + bytes as u64 * LARGE_NS_PER_BYTE
+}
+
+impl Blobs {
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a record of `bytes` fits while all take `limit` at most. One alone always does.
+    pub fn has_room(&self, segment: &Segment, bytes: usize, limit: u64) -> bool {
+        let taken = self.table().bytes;
+        let is_free = |free: u64| free >= bytes as u64;
+        taken == 0 || taken + bytes as u64 <= limit && free_bytes(segment).is_none_or(is_free)
+    }
+
+    /// Whether the collector formats a record, for no longer than that takes.
+    pub fn is_formatted(&self, now: u64) -> bool {
+        now < self.formatted_until.load(Ordering::Relaxed)
+    }
+
+    /// How many were removed.
+    pub fn removed(&self) -> u64 {
+        self.removed.load(Ordering::Relaxed)
+    }
+
+    /// Makes room for `bytes` of values, while all take `limit` at most.
+    ///
+    /// # Errors
+    ///
+    /// See [`NoRoom`].
+    pub fn make(&self, segment: &Segment, bytes: usize, limit: u64) -> Result<LargeRecord, NoRoom> {
+        if bytes > MAX_BLOB_BYTES {
+            return Err(NoRoom::Ever);
+        }
+        {
+            let mut table = self.table();
+            if table.bytes > 0 && table.bytes + bytes as u64 > limit {
+                return Err(NoRoom::Now);
+            }
+            table.bytes += bytes as u64;
+        }
+        let number = segment.header().blobs.fetch_add(1, Ordering::Relaxed) + 1;
+        let made = make_file(segment, number, bytes).or_else(|error| {
+            let others = self.table().bytes > bytes as u64;
+            if others && is_full(&error) && free_bytes(segment).is_some_and(|free| free < bytes as u64) {
+                // What the others take on tmpfs will be free.
+                return Err(NoRoom::Now);
+            }
+            self.in_plain_memory(segment, bytes, &error)
+        });
+        let mut table = self.table();
+        match made {
+            Ok(place) => {
+                table.mapped.insert(number, Mapped { address: place as usize, bytes });
+                Ok(LargeRecord { number, place, bytes })
+            }
+            Err(no_room) => {
+                table.bytes -= bytes as u64;
+                Err(no_room)
+            }
+        }
+    }
+
+    /// What the user has to know since [`Blobs::make`] put a record into plain memory: the first time only.
+    pub fn take_warning(&self) -> Option<String> {
+        self.warning.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Room for a record that tmpfs does not take. Warns once of what that means.
+    fn in_plain_memory(&self, segment: &Segment, bytes: usize, error: &io::Error) -> Result<*mut u8, NoRoom> {
+        let place = map(None, bytes).map_err(|_| NoRoom::Ever)?;
+        if let Some((folder, _)) = segment.home()
+            && !self.warned.swap(true, Ordering::Relaxed)
+        {
+            let warning = format!(
+                "logspool: cannot keep a record of {bytes} bytes in {}: {error}; it is in plain memory until it is \
+                 written, and lost when the process is killed before (mend: a larger tmpfs)\n",
+                folder.path().display()
+            );
+            *self.warning.lock().unwrap_or_else(PoisonError::into_inner) = Some(warning);
+        }
+        Ok(place)
+    }
+
+    /// The values of blob `number`, copied.
+    pub fn read(&self, number: u64) -> Option<Vec<u8>> {
+        let table = self.table();
+        let mapped = table.mapped.get(&number)?;
+        self.formatted_until.store(large_until(mapped.bytes), Ordering::Relaxed);
+        // SAFETY: mapped by `make`, filled before its record was published, unmapped only by `remove`.
+        Some(unsafe { std::slice::from_raw_parts(mapped.address as *const u8, mapped.bytes) }.to_vec())
+    }
+
+    /// Forgets a blob and removes its file.
+    pub fn remove(&self, segment: &Segment, number: u64) {
+        let mapped = {
+            let mut table = self.table();
+            let mapped = table.mapped.remove(&number);
+            table.bytes -= mapped.as_ref().map_or(0, |mapped| mapped.bytes as u64);
+            mapped
+        };
+        if let Some(mapped) = mapped {
+            // SAFETY: mapped by `make` with this length; no record refers to it any more.
+            unsafe { libc::munmap(mapped.address as *mut libc::c_void, mapped.bytes) };
+            remove_file(segment, number);
+            // Last: who sees it move finds the room.
+            self.removed.fetch_add(1, Ordering::Release);
+        }
+    }
+}
+
+/// Bytes free where the files of large records lie; `None` where they lie in memory, or nobody knows.
+fn free_bytes(segment: &Segment) -> Option<u64> {
+    segment.home().and_then(|(folder, _)| folder.free_bytes().ok())
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+fn make_file(segment: &Segment, number: u64, bytes: usize) -> io::Result<*mut u8> {
+    let file = match segment.home() {
+        Some((folder, name)) => Some(folder.create_once(&format!("{name}.blob-{number}"))?),
+        None => None,
+    };
+    let mapped = map(file.as_ref(), bytes);
+    if mapped.is_err() {
+        remove_file(segment, number);
+    }
+    mapped
+}
+
+fn remove_file(segment: &Segment, number: u64) {
+    if let Some((folder, name)) = segment.home() {
+        // A file that stays is removed with the segment.
+        let _ = folder.remove(&format!("{name}.blob-{number}"));
+    }
+}
+
+fn map(file: Option<&File>, bytes: usize) -> io::Result<*mut u8> {
+    let (flags, descriptor) = match file {
+        Some(file) => {
+            // SAFETY: a plain system call on an open descriptor.
+            if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, bytes as i64) } != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            (libc::MAP_SHARED, file.as_raw_fd())
+        }
+        None => (libc::MAP_SHARED | libc::MAP_ANONYMOUS, -1),
+    };
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a fresh mapping at an address of the kernel's choice; `bytes` is not zero for a large record.
+    let address = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, descriptor, 0) };
+    if address == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(address.cast()) }
+}

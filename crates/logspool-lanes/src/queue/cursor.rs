@@ -1,0 +1,246 @@
+//! The positions of one lane and the orderings that make it a queue.
+//!
+//! A single-producer single-consumer byte ring (Lamport 1983, with cached limits as in FastForward-style
+//! queues), grown at most once by a second ring. Positions are bytes since the lane was made; they never
+//! wrap and never restart. Position `p` lies in the first ring while `p < switch`, in the second from
+//! there on, at `(p - start of the ring) & (bytes of the ring - 1)`.
+//!
+//! | ordering | pairs with | makes visible | model |
+//! |---|---|---|---|
+//! | `publish_order` `head` store | `observe_order` `head` load | the record's bytes, and `switch` if it was set | `popped_is_whole`, `growth_is_seen` |
+//! | `release_order` `tail` store | `reuse_order` `tail` load | that the reader is done with the bytes | `space_is_not_reused_early` |
+//! | `hand_over_order` `state` store | `claim_order` `state` exchange | the leaving thread's `head` | `next_owner_continues` |
+//! | `close_order` `busy` store | `await_order` `busy` load | the `head` of the last record of a window | `no_record_comes_behind_a_shut_door` |
+//!
+//! Each can be weakened by its name (`LOGSPOOL_WEAKEN`); `make loom` checks that its model then fails.
+
+use logspool_sys::barrier;
+use logspool_sys::sync::{AtomicU32, AtomicU64, Ordering, guarded};
+
+/// Release: whoever sees the new `head` also sees the bytes before it.
+#[inline(always)]
+fn publish_order() -> Ordering {
+    guarded("publish", Ordering::Release)
+}
+
+/// Acquire: see [`publish_order`].
+#[inline(always)]
+fn observe_order() -> Ordering {
+    guarded("observe", Ordering::Acquire)
+}
+
+/// Release: whoever sees the new `tail` may overwrite what lies before it.
+#[inline(always)]
+fn release_order() -> Ordering {
+    guarded("release", Ordering::Release)
+}
+
+/// Acquire: see [`release_order`].
+#[inline(always)]
+fn reuse_order() -> Ordering {
+    guarded("reuse", Ordering::Acquire)
+}
+
+/// Release: the next owner of the lane sees where this one stopped.
+#[inline(always)]
+fn hand_over_order() -> Ordering {
+    guarded("hand_over", Ordering::Release)
+}
+
+/// Acquire: see [`hand_over_order`].
+#[inline(always)]
+fn claim_order() -> Ordering {
+    guarded("claim", Ordering::Acquire)
+}
+
+/// Release: whoever sees that a window is closed sees the record that it published.
+#[inline(always)]
+fn close_order() -> Ordering {
+    guarded("close", Ordering::Release)
+}
+
+/// Acquire: see [`close_order`].
+#[inline(always)]
+fn await_order() -> Ordering {
+    guarded("await", Ordering::Acquire)
+}
+
+/// Value of [`ProducerCursor::switch`] while a lane has only its first ring.
+pub const NOT_GROWN: u64 = u64::MAX;
+
+/// The producer's line of a lane.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct ProducerCursor {
+    /// Position after the last published record. Moved by the producer only.
+    pub head: AtomicU64,
+    /// Position at which the second ring begins, or [`NOT_GROWN`]. Set once by the producer, before the
+    /// first record of the second ring is published: seen by whoever sees a `head` beyond it.
+    pub switch: AtomicU64,
+    /// Set between reserve and publish. A call that finds it set interrupted that window.
+    pub busy: AtomicU32,
+    /// Try-lock of a lane that several threads share; 0 is free.
+    pub shared_lock: AtomicU32,
+}
+
+/// The consumer's line of a lane.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct ConsumerCursor {
+    /// Bytes before this position may be overwritten. Moved by the collector when every sink has passed them.
+    pub tail: AtomicU64,
+    /// Position up to which records belong to a batch. `tail <= batched <= head`.
+    pub batched: AtomicU64,
+}
+
+/// Life of a lane, in [`LaneState::word`]. 0: it has no ring yet, and nobody may take it.
+pub mod state {
+    /// One thread writes it.
+    pub const OWNED: u32 = 1;
+    /// Several threads write it under `shared_lock`.
+    pub const SHARED: u32 = 2;
+    /// No thread has it; it may still hold records.
+    pub const FREE: u32 = 3;
+}
+
+/// Who has the lane.
+#[derive(Debug)]
+#[repr(C)]
+pub struct LaneState {
+    /// One of [`state`].
+    pub word: AtomicU32,
+    /// Number of owners so far; breaks ties in the order of a batch.
+    pub incarnation: AtomicU32,
+}
+
+impl LaneState {
+    /// Takes a free lane. Returns whether it is now the caller's.
+    pub fn try_claim(&self) -> bool {
+        // Acquire pairs with the Release in `hand_over`: the new owner continues at the old one's `head`
+        // (model: `next_owner_continues`).
+        let claimed = self.word.compare_exchange(state::FREE, state::OWNED, claim_order(), Ordering::Relaxed).is_ok();
+        if claimed {
+            self.incarnation.fetch_add(1, Ordering::Relaxed);
+        }
+        claimed
+    }
+
+    /// Makes a new lane the caller's, once it has its ring.
+    pub fn make_owned(&self) {
+        self.incarnation.store(1, Ordering::Relaxed);
+        self.word.store(state::OWNED, hand_over_order());
+    }
+
+    /// Gives the lane up; what it holds stays.
+    pub fn hand_over(&self) {
+        self.word.store(state::FREE, hand_over_order());
+    }
+}
+
+impl ProducerCursor {
+    /// A lane that begins at position 0 and has one ring.
+    pub fn new() -> Self {
+        Self {
+            head: AtomicU64::new(0),
+            switch: AtomicU64::new(NOT_GROWN),
+            busy: AtomicU32::new(0),
+            shared_lock: AtomicU32::new(0),
+        }
+    }
+
+    /// Whether a push is between reserve and publish: this thread's own, which a signal handler interrupted, or the
+    /// one of another thread that shares the lane.
+    #[inline]
+    pub fn is_busy(&self) -> bool {
+        self.busy.load(Ordering::Relaxed) != 0
+    }
+
+    /// Opens the window in which a record is written, unless `may` says no then.
+    ///
+    /// Who makes `may` say no, passes `barrier::heavy` and then finds no window open ([`Self::has_no_window`]) knows
+    /// that no further record is published (model: `no_record_comes_behind_a_shut_door`).
+    #[inline]
+    pub fn open_window(&self, may: impl FnOnce() -> bool) -> bool {
+        self.busy.store(1, Ordering::Relaxed);
+        barrier::light();
+        let may = may();
+        if !may {
+            self.close_window();
+        }
+        may
+    }
+
+    /// Closes the window: the record is published, or there is none.
+    #[inline]
+    pub fn close_window(&self) {
+        // Release pairs with the Acquire in `has_no_window`.
+        self.busy.store(0, close_order());
+    }
+
+    /// Whether no window is open; what was written in earlier ones is published.
+    #[inline]
+    pub fn has_no_window(&self) -> bool {
+        self.busy.load(await_order()) == 0
+    }
+
+    /// Makes everything written before position `head` visible to the consumer.
+    #[inline]
+    pub fn publish(&self, head: u64) {
+        // Release pairs with the Acquire in `published`: whoever sees this position sees the bytes before it.
+        // Relaxed would hand out a record before its bytes arrive (model: `popped_is_whole`).
+        self.head.store(head, publish_order());
+    }
+
+    /// Position after the last record that is whole. Load it before `switch`.
+    #[inline]
+    pub fn published(&self) -> u64 {
+        self.head.load(observe_order())
+    }
+
+    /// Lets the second ring begin at the current head. The next `publish` makes it known.
+    #[inline]
+    pub fn grow_at(&self, head: u64) {
+        // Relaxed: ordered before the next `publish`, which is the only way to a position beyond it
+        // (model: `growth_is_seen`).
+        self.switch.store(head, Ordering::Relaxed);
+    }
+
+    /// Start of the second ring. Valid for every position below a `published` head loaded before.
+    #[inline]
+    pub fn switch(&self) -> u64 {
+        self.switch.load(Ordering::Relaxed)
+    }
+}
+
+impl Default for ProducerCursor {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ConsumerCursor {
+    /// A consumer that has passed nothing.
+    pub fn new() -> Self {
+        Self { tail: AtomicU64::new(0), batched: AtomicU64::new(0) }
+    }
+
+    /// Gives the space before `tail` back to the producer.
+    #[inline]
+    pub fn release(&self, tail: u64) {
+        // Release pairs with the Acquire in `released`: the reads of these bytes come before their reuse
+        // (model: `space_is_not_reused_early`).
+        self.tail.store(tail, release_order());
+    }
+
+    /// Position before which the producer may overwrite.
+    #[inline]
+    pub fn released(&self) -> u64 {
+        self.tail.load(reuse_order())
+    }
+}
+
+impl Default for ConsumerCursor {
+    fn default() -> Self {
+        Self::new()
+    }
+}

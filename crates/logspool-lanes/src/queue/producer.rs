@@ -1,0 +1,429 @@
+//! The calling thread's side of its lane: reserve, fill, publish.
+//!
+//! From reserve to publish there are only stores; whatever can run foreign code, allocate or give the
+//! interpreter lock away happens before. A `Producer` belongs to one thread and one turn of the process
+//! (see `generation.rs`): under another turn it pushes nothing, and in a forked child, where the segment is not mapped,
+//! its methods do nothing.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use logspool_record::{HEAD_BYTES, Head, advance, flags, tag};
+use logspool_sys::clock;
+use logspool_sys::generation;
+use logspool_sys::kernel;
+use logspool_sys::nap::nap;
+
+use super::cursor::NOT_GROWN;
+use crate::segment::Segment;
+use crate::segment::layout::LaneHead;
+
+/// Share of a ring that only ERROR and above may use: 1/8.
+pub const RESERVED_SHARE: u64 = 8;
+/// A record longer than this share of its ring travels in a file of its own.
+const INLINE_SHARE: u64 = 4;
+/// First level of the reserved share.
+pub const ERROR: u16 = 40;
+
+/// Between two looks at the word that wakes the collector, where it cannot sleep on it. Chosen: a flush that waits for it
+/// takes as long; half would double what it costs a program that logs nothing.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
+
+/// Room for the values of one large record, filled by the next push.
+#[derive(Debug)]
+pub struct LargeRecord {
+    /// Number of the blob.
+    pub number: u64,
+    /// Where the values go.
+    pub place: *mut u8,
+    /// Bytes there.
+    pub bytes: usize,
+}
+
+/// One thread's writing end of a lane.
+#[derive(Debug)]
+pub struct Producer {
+    /// Turn of the process that this producer was last checked under.
+    pub turn: u64,
+    /// Number of the pipeline that the lane belongs to.
+    pub pipeline: u64,
+    turn_word: &'static AtomicU64,
+    lane: *const LaneHead,
+    sleeping: *const AtomicU32,
+    ring: *mut u8,
+    start: u64,
+    bytes: u64,
+    head: u64,
+    limit: u64,
+    wake_at: u64,
+    shared: bool,
+    /// Ids of this segment are larger.
+    first_id: u32,
+    /// The last push was refused for its ids.
+    stale_ids: bool,
+    /// [`generation::process`] that it was made in: the segment is mapped in no other one.
+    process: u64,
+    large: Option<LargeRecord>,
+    /// Index of the lane in its segment.
+    pub index: usize,
+}
+
+/// Why a record could not be pushed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Obstacle {
+    /// The process forked or paused; this producer is void.
+    Turn,
+    /// The push interrupted another push of this thread.
+    Reentrant,
+    /// Another thread holds the shared lane right now.
+    Contended,
+    /// The ring is full.
+    Full,
+    /// The record is too long for the ring as it is.
+    TooLong,
+    /// The record's ids are of another segment.
+    StaleIds,
+}
+
+impl Producer {
+    /// Takes up writing where the lane's last owner stopped. The lane must be claimed and have a ring.
+    pub fn new(segment: &Segment, index: usize, shared: bool, pipeline: u64) -> Self {
+        let lane = segment.lane(index);
+        let mut producer = Self {
+            turn: generation::turn(),
+            pipeline,
+            turn_word: generation::word(),
+            lane,
+            sleeping: &segment.header().sleeping,
+            ring: std::ptr::null_mut(),
+            start: 0,
+            bytes: 0,
+            head: lane.producer.head.load(Ordering::Relaxed),
+            limit: 0,
+            wake_at: 0,
+            shared,
+            first_id: segment.first_id(),
+            stale_ids: false,
+            process: generation::process(),
+            large: None,
+            index,
+        };
+        producer.look_up_ring(segment);
+        producer
+    }
+
+    /// The lane. `None`: this is a forked child of the process that made the segment, where it is not mapped.
+    #[inline]
+    fn lane(&self) -> Option<&LaneHead> {
+        // SAFETY: a segment stays mapped for as long as its process lives, and in no other one.
+        (self.process == generation::process()).then(|| unsafe { &*self.lane })
+    }
+
+    /// Finds the ring that the next record goes to.
+    fn look_up_ring(&mut self, segment: &Segment) {
+        let Some(lane) = self.lane() else { return };
+        let switch = lane.producer.switch();
+        let (start, offset, bytes) = if switch == NOT_GROWN {
+            (0, lane.first_offset.load(Ordering::Relaxed), lane.first_bytes.load(Ordering::Relaxed))
+        } else {
+            (switch, lane.second_offset.load(Ordering::Relaxed), lane.second_bytes.load(Ordering::Relaxed))
+        };
+        self.start = start;
+        self.ring = segment.at(offset);
+        self.bytes = bytes;
+        self.refresh();
+        self.wake_at = self.head + self.bytes / 2;
+    }
+
+    /// Looks how far the collector has come. Returns the free bytes; 0 in a forked child.
+    #[inline]
+    pub fn refresh(&mut self) -> u64 {
+        let Some(lane) = self.lane() else { return 0 };
+        let tail = lane.consumer.released().max(self.start);
+        self.limit = tail + self.bytes;
+        self.limit - self.head
+    }
+
+    /// Position after the last record that was pushed.
+    #[inline]
+    pub fn position(&self) -> u64 {
+        self.head
+    }
+
+    /// Whether this producer may still be used.
+    #[inline]
+    pub fn is_current(&self) -> bool {
+        self.turn == self.turn_word.load(Ordering::Relaxed)
+    }
+
+    /// Whether other threads write this lane too.
+    #[inline]
+    pub fn is_shared(&self) -> bool {
+        self.shared
+    }
+
+    /// What is in the way of a record of `needed` bytes, if anything.
+    pub fn obstacle(&mut self, needed: u64, level: u16) -> Option<Obstacle> {
+        let Some(lane) = self.lane() else { return Some(Obstacle::Turn) };
+        if self.shared {
+            if lane.producer.shared_lock.load(Ordering::Relaxed) != 0 {
+                return Some(Obstacle::Contended);
+            }
+            self.head = lane.producer.head.load(Ordering::Relaxed);
+        } else if lane.producer.is_busy() {
+            return Some(Obstacle::Reentrant);
+        }
+        self.refresh();
+        let (skipped, reserved) = self.overhead(needed, level);
+        (self.head + skipped + needed + reserved > self.limit).then_some(Obstacle::Full)
+    }
+
+    /// Filler before a record of `needed` bytes, and what its level must leave free.
+    #[inline]
+    fn overhead(&self, needed: u64, level: u16) -> (u64, u64) {
+        let to_end = self.bytes - ((self.head - self.start) & (self.bytes - 1));
+        let skipped = if needed > to_end { to_end } else { 0 };
+        let reserved = if level >= ERROR { 0 } else { self.bytes / RESERVED_SHARE };
+        (skipped, reserved)
+    }
+
+    /// Whether the lane still has only its first ring.
+    pub fn can_grow(&self) -> bool {
+        self.start == 0 && self.lane().is_some_and(|lane| lane.producer.switch() == NOT_GROWN)
+    }
+
+    /// Continues in a second ring of `bytes` at `offset`.
+    pub fn grow(&mut self, segment: &Segment, offset: u64, bytes: u64) {
+        let Some(lane) = self.lane() else { return };
+        lane.second_offset.store(offset, Ordering::Relaxed);
+        lane.second_bytes.store(bytes, Ordering::Relaxed);
+        lane.producer.grow_at(self.head);
+        self.look_up_ring(segment);
+    }
+
+    /// Longest record that goes into the ring.
+    #[inline]
+    pub fn max_inline(&self) -> u64 {
+        self.bytes / INLINE_SHARE
+    }
+
+    /// Bytes of the ring.
+    pub fn ring_bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Gives the next push a place for its values.
+    pub fn set_large(&mut self, large: LargeRecord) {
+        self.large = Some(large);
+    }
+
+    /// Whether the last push was refused for its ids; says so once.
+    pub fn take_stale_ids(&mut self) -> bool {
+        std::mem::take(&mut self.stale_ids)
+    }
+
+    /// The large record that was prepared and not pushed.
+    pub fn take_large(&mut self) -> Option<LargeRecord> {
+        self.large.take()
+    }
+
+    /// Counts a refused record in the lane.
+    pub fn count_refusal(&self, reason: usize, level_class: usize) {
+        if let Some(lane) = self.lane() {
+            lane.refused[reason][level_class].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Writes one record or says what is in the way.
+    ///
+    /// `fill` gets a place for exactly `value_bytes` bytes and may only store.
+    ///
+    /// # Errors
+    ///
+    /// The [`Obstacle`]; `fill` was not called then.
+    #[inline]
+    pub fn push(&mut self, head: Head, value_bytes: usize, fill: impl FnOnce(*mut u8)) -> Result<(), Obstacle> {
+        if !self.is_current() {
+            return Err(Obstacle::Turn);
+        }
+        // Site 0, for none, is above all others here.
+        if head.route.min(head.site.wrapping_sub(1)) < self.first_id {
+            self.stale_ids = true;
+            return Err(Obstacle::StaleIds);
+        }
+        if advance(HEAD_BYTES + value_bytes) as u64 > self.bytes / INLINE_SHARE {
+            return self.push_large(head, value_bytes, fill);
+        }
+        self.push_inline(head, value_bytes, fill)
+    }
+
+    #[cold]
+    fn push_large(&mut self, mut head: Head, value_bytes: usize, fill: impl FnOnce(*mut u8)) -> Result<(), Obstacle> {
+        let Some(large) = self.large.take_if(|large| large.bytes == value_bytes) else {
+            return Err(Obstacle::TooLong);
+        };
+        let (number, place) = (large.number, large.place);
+        head.flags |= flags::BLOB;
+        let pushed = self.push_inline(head, 9, |values| {
+            fill(place);
+            // SAFETY: `push_inline` gave room for nine bytes.
+            unsafe {
+                values.write(tag::BLOB);
+                values.add(1).cast::<u64>().write_unaligned(number);
+            }
+        });
+        if pushed.is_err() {
+            self.large = Some(large);
+        }
+        pushed
+    }
+
+    #[inline]
+    fn push_inline(&mut self, mut head: Head, value_bytes: usize, fill: impl FnOnce(*mut u8)) -> Result<(), Obstacle> {
+        // SAFETY: the turn is current, so the segment is mapped.
+        let lane = unsafe { &*self.lane };
+        if lane.producer.is_busy() && !self.shared {
+            return Err(Obstacle::Reentrant);
+        }
+        if self.shared {
+            if lane.producer.shared_lock.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
+                return Err(Obstacle::Contended);
+            }
+            self.head = lane.producer.head.load(Ordering::Relaxed);
+            self.refresh();
+        }
+        let pushed = self.push_here(lane, &mut head, value_bytes, fill);
+        if self.shared {
+            lane.producer.shared_lock.store(0, Ordering::Release);
+        }
+        if pushed.is_ok() && (head.level >= ERROR || self.head >= self.wake_at) {
+            self.wake(head.level);
+        }
+        pushed
+    }
+
+    #[inline]
+    fn push_here(
+        &mut self,
+        lane: &LaneHead,
+        head: &mut Head,
+        value_bytes: usize,
+        fill: impl FnOnce(*mut u8),
+    ) -> Result<(), Obstacle> {
+        let record_bytes = HEAD_BYTES + value_bytes;
+        let needed = advance(record_bytes) as u64;
+        let offset = (self.head - self.start) & (self.bytes - 1);
+        let (skipped, reserved) = self.overhead(needed, head.level);
+        if self.head + skipped + needed + reserved > self.limit {
+            self.refresh();
+            if self.head + skipped + needed + reserved > self.limit {
+                return Err(Obstacle::Full);
+            }
+        }
+        // The window: a signal handler that logs on this thread must find it marked, and who ends this turn waits
+        // for its end.
+        if !lane.producer.open_window(|| self.is_current()) {
+            return Err(Obstacle::Turn);
+        }
+        head.len = record_bytes as u32;
+        head.ticks = clock::ticks();
+        // SAFETY: `limit` says that `skipped + needed` bytes from `head` on are free and they lie inside the
+        // ring: `offset + needed <= bytes` without a skip, else the record starts at the ring's beginning.
+        unsafe {
+            if skipped >= HEAD_BYTES as u64 {
+                let filler = Head { len: skipped as u32, flags: flags::PAD, ..*head };
+                self.ring.add(offset as usize).cast::<Head>().write(filler);
+            }
+            let place = if skipped == 0 { self.ring.add(offset as usize) } else { self.ring };
+            place.cast::<Head>().write(*head);
+            fill(place.add(HEAD_BYTES));
+        }
+        self.head += skipped + needed;
+        lane.producer.publish(self.head);
+        lane.producer.close_window();
+        Ok(())
+    }
+
+    /// Wakes the collector when it sleeps and this lane is half full or the record is an error.
+    #[cold]
+    fn wake(&mut self, level: u16) {
+        if self.head >= self.wake_at {
+            self.refresh();
+            let used = self.bytes - (self.limit - self.head);
+            // Chosen: look again after another eighth, so that a burst does not read the collector's line
+            // with every record.
+            self.wake_at = self.head + if used >= self.bytes / 2 { self.bytes / 8 } else { self.bytes / 2 - used };
+            if used < self.bytes / 2 && level < ERROR {
+                return;
+            }
+        }
+        // SAFETY: the turn is current, so the segment is mapped.
+        wake_collector(unsafe { &*self.sleeping });
+    }
+}
+
+/// Wakes the collector if it sleeps. One load when it does not.
+///
+/// There is no fence between a publish and this load: a wake-up can be missed, and then the collector's
+/// own timeout (at most 5 ms) finds the record.
+#[inline]
+pub fn wake_collector(sleeping: &AtomicU32) {
+    if sleeping.load(Ordering::Relaxed) == 1 && sleeping.swap(0, Ordering::Relaxed) == 1 {
+        let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+        // SAFETY: the word is valid; the operation has no other effect than waking.
+        unsafe { libc::syscall(libc::SYS_futex, sleeping.as_ptr(), operation, 1) };
+    }
+}
+
+/// Sleeps until woken or until `nanoseconds` have passed. The caller has set `sleeping` to 1.
+///
+/// The segment is shared memory, but only threads of this process sleep and wake: so the operation is the private one,
+/// which needs less of the kernel. Without any the word is looked at again and again.
+pub fn sleep_until_woken(sleeping: &AtomicU32, nanoseconds: u64) {
+    if kernel::has_futex() {
+        let (seconds, rest) = (nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000);
+        let timeout = libc::timespec { tv_sec: seconds as i64, tv_nsec: rest as i64 };
+        let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+        // SAFETY: word and timeout are valid for the call.
+        unsafe { libc::syscall(libc::SYS_futex, sleeping.as_ptr(), operation, 1, std::ptr::from_ref(&timeout)) };
+    } else {
+        let end = clock::monotonic_ns() + nanoseconds;
+        while sleeping.load(Ordering::Relaxed) == 1 && clock::monotonic_ns() < end {
+            nap(LOOK_AGAIN);
+        }
+    }
+    sleeping.store(0, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_forked_child_may_ask_a_producer_of_its_parent_anything() {
+        let segment = Segment::in_memory(None).unwrap();
+        let offset = segment.take_ring(4096).unwrap();
+        segment.lane(0).give_ring(offset, 4096);
+        let mut producer = Producer::new(&segment, 0, false, 1);
+        assert!(producer.refresh() > 0 && producer.can_grow() && producer.obstacle(100, 20).is_none());
+
+        // SAFETY: the child does nothing but system calls, loads and stores, and ends by `_exit`.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            producer.count_refusal(0, 0);
+            producer.grow(&segment, offset, 4096);
+            let head = Head { len: 0, site: 0, route: 1, level: 20, flags: 0, ticks: 0 };
+            let is_void = producer.refresh() == 0
+                && !producer.can_grow()
+                && producer.obstacle(100, 20) == Some(Obstacle::Turn)
+                && producer.push(head, 0, |_| ()) == Err(Obstacle::Turn);
+            // SAFETY: no preconditions.
+            unsafe { libc::_exit(i32::from(!is_void)) };
+        }
+        let mut status = -1;
+        // SAFETY: a child of ours and a local.
+        unsafe { libc::waitpid(child, &mut status, 0) };
+
+        assert_eq!(0, status, "a signal, or a wrong answer");
+    }
+}

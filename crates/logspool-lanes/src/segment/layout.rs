@@ -1,0 +1,373 @@
+//! Layout version 1 of a segment: where everything lies and what each word means.
+//!
+//! ```text
+//! 0        Header         4 KiB   identity, clock, counters, options that a recoverer needs
+//! 4 KiB    points        16 KiB   calibration points, a ring of the newest 512
+//! 20 KiB   lanes        128 KiB   256 lane heads of 512 bytes
+//! 148 KiB  sinks         64 KiB   128 checkpoints and counters of 512 bytes
+//! 212 KiB  indexes       84 KiB   8,192 sites, 2,048 routes, 256 formats, 128 sinks: where the definition lies
+//! ...      manifests    256 KiB   byte ring of batch manifests
+//! ...      definitions    2 MiB
+//! ...      rings     the rest     those of the shared lanes first
+//! ```
+//!
+//! The file is sparse. A new segment has memory for the first page of each table and for two rings, some 100 KiB;
+//! the rest is allocated page by page as tables fill, and ring by ring (`pages.rs`).
+//!
+//! Every reference is an offset from the start of the segment, never a pointer.
+//! A word of an index is the offset of a definition in its lower half (0: none) and the generation of its id in the
+//! upper one: places of routes and sinks are used again once nothing refers to the old ones, under another id.
+//! A definition is its length and the bytes it may take, both `u32`, then the bytes.
+//! Numbers are in native byte order: a segment never leaves its host.
+//!
+//! A head of a sink whose service confirms what it got also tells how the records on their way to it are numbered, so
+//! that a recoverer can go on where the process was killed: see [`SinkHead::epoch`]. Segments of before have zeros there.
+//!
+//! A process has one segment, and one copy of the library uses it: see `copies.rs`.
+
+use logspool_sys::sync::{AtomicU32, AtomicU64, Ordering};
+
+use crate::queue::cursor::{ConsumerCursor, LaneState, NOT_GROWN, ProducerCursor};
+
+/// First eight bytes of every segment.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"LOGSPOOL");
+/// Layout that cannot be read by another major version.
+pub const MAJOR: u32 = 1;
+/// Additions that an older reader may ignore.
+pub const MINOR: u32 = 0;
+
+/// Levels are counted in six classes: below DEBUG, DEBUG, INFO, WARNING, ERROR, CRITICAL.
+pub const LEVEL_CLASSES: usize = 6;
+/// Reasons for a refusal that are counted in each lane, see `pipeline::Refusal`.
+pub const REFUSALS: usize = 4;
+/// Reasons for a drop at a sink, see `stats::DropReason`.
+pub const DROPS: usize = 6;
+
+/// Class of a stdlib level.
+#[inline]
+pub const fn level_class(level: u16) -> usize {
+    let class = (level / 10) as usize;
+    if class >= LEVEL_CLASSES { LEVEL_CLASSES - 1 } else { class }
+}
+
+/// Lanes of a segment. Chosen: beyond 256 threads, threads share lanes.
+pub const MAX_LANES: usize = 256;
+/// Sinks that a process has open at one time. A handler beyond them stays synchronous.
+pub const MAX_SINKS: usize = 128;
+/// Call sites with an id; others travel in the record.
+pub const MAX_SITES: usize = 8192;
+/// Routes to open sinks; a logger beyond them takes the stock path.
+pub const MAX_ROUTES: usize = 2048;
+/// Formats with an id.
+pub const MAX_FORMATS: usize = 256;
+/// Calibration points kept.
+pub const MAX_POINTS: usize = 512;
+/// Bytes of the manifest ring.
+pub const MANIFEST_BYTES: u64 = 256 * 1024;
+/// Bytes at the start of the manifest ring that always have memory: room for the longest manifest.
+pub const FIRST_MANIFEST_BYTES: u64 = 8 * 1024;
+/// Bytes of all definitions.
+pub const DEFINITION_BYTES: u64 = 2 * 1024 * 1024;
+
+/// The first page.
+#[repr(C, align(64))]
+pub struct Header {
+    /// [`MAGIC`], stored last when the segment is made: a segment without it is unfinished.
+    pub magic: AtomicU64,
+    /// [`MAJOR`].
+    pub major: u32,
+    /// [`MINOR`].
+    pub minor: u32,
+    /// Bytes of the file.
+    pub segment_bytes: u64,
+    /// Random identity; in checksums, and the stream of exactly-once delivery.
+    pub uuid: [u8; 16],
+    /// Process id in its own namespace. Diagnostics only: whether the owner lives is told by its lock.
+    pub pid: u32,
+    /// A `clock::ClockKind`.
+    pub clock: u32,
+    /// Start time of the process, clock ticks since boot.
+    pub process_start: u64,
+    /// Inode of the process's pid namespace.
+    pub pid_namespace: u64,
+    /// Wall time of creation, nanoseconds since the epoch.
+    pub created_ns: i64,
+    /// Process that holds the collector, 0 for none. Claimed by compare-and-swap.
+    pub collector: AtomicU32,
+    /// Number of calibration points ever; point `i` lies in slot `i % MAX_POINTS`.
+    pub points: AtomicU32,
+    /// Turns of the collector; a value that stands still means it does not run.
+    pub heartbeat: AtomicU64,
+    /// Ids given out so far.
+    pub sites: AtomicU32,
+    /// Ids given out so far.
+    pub routes: AtomicU32,
+    /// Ids given out so far.
+    pub formats: AtomicU32,
+    /// Ids given out so far.
+    pub sinks: AtomicU32,
+    /// Lane heads ever used; the collector looks at these only.
+    pub lanes: AtomicU32,
+    /// 1 while the collector sleeps and wants to be woken.
+    pub sleeping: AtomicU32,
+    /// Bytes of definitions taken.
+    pub definition_bytes: AtomicU64,
+    /// Offset behind the last ring.
+    pub ring_end: AtomicU64,
+    /// Bytes written into the manifest ring, ever.
+    pub manifest_head: AtomicU64,
+    /// Bytes of manifests that nobody needs any more.
+    pub manifest_tail: AtomicU64,
+    /// Number of the last batch.
+    pub batch: AtomicU64,
+    /// Sequence number after the last batched record.
+    pub next_seq: AtomicU64,
+    /// Records batched, per level class. Written by the collector only.
+    pub batched: [AtomicU64; LEVEL_CLASSES],
+    /// Records refused outside any lane, per reason and level class.
+    pub refused: [[AtomicU64; LEVEL_CLASSES]; REFUSALS],
+    /// Records that came later than a record already batched with a later stamp.
+    pub late_records: AtomicU64,
+    /// Number of the last blob file.
+    pub blobs: AtomicU64,
+    /// Generation of the recoverer that works on the segment of a dead process; every step of it checks the word.
+    pub recoverer: AtomicU64,
+    /// Records and bytes that a recoverer could not read. A segment with any is kept for a person to look at.
+    pub unreadable: AtomicU64,
+    /// Records refused because their ids were of another segment, per level class. Older segments have zeros there.
+    pub stale_ids: [AtomicU64; LEVEL_CLASSES],
+}
+
+/// Head of one lane.
+#[repr(C, align(512))]
+pub struct LaneHead {
+    /// Who has it.
+    pub state: LaneState,
+    /// Kernel's id of the owning thread, for diagnostics.
+    pub thread: AtomicU64,
+    /// Offset of the first ring, 0 before the first claim.
+    pub first_offset: AtomicU64,
+    /// Bytes of the first ring, a power of two.
+    pub first_bytes: AtomicU64,
+    /// Offset of the second ring, 0 before growth.
+    pub second_offset: AtomicU64,
+    /// Bytes of the second ring, a power of two.
+    pub second_bytes: AtomicU64,
+    /// The producer's line.
+    pub producer: ProducerCursor,
+    /// The consumer's line.
+    pub consumer: ConsumerCursor,
+    /// Records refused by the owner, per reason and level class. Written by the owner only.
+    pub refused: [[AtomicU64; LEVEL_CLASSES]; REFUSALS],
+}
+
+impl LaneHead {
+    /// Gives a new lane its first ring.
+    pub fn give_ring(&self, offset: u64, bytes: u64) {
+        self.first_bytes.store(bytes, Ordering::Relaxed);
+        self.first_offset.store(offset, Ordering::Relaxed);
+        self.producer.switch.store(NOT_GROWN, Ordering::Relaxed);
+    }
+}
+
+/// Checkpoint and counters of one sink. Written under the sink's lock; read by anyone.
+#[repr(C, align(512))]
+pub struct SinkHead {
+    /// Last batch that is wholly written.
+    pub batch: AtomicU64,
+    /// Bytes that are written of the chunk of batch `writing`.
+    pub offset: AtomicU64,
+    /// Last batch whose chunk lies in an overflow file.
+    pub overflowed_batch: AtomicU64,
+    /// Bytes handed to the kernel.
+    pub bytes_written: AtomicU64,
+    /// Failed writes.
+    pub errors: AtomicU64,
+    /// 1 once the sink was closed with everything written, or a recoverer has delivered all there was.
+    pub closed: AtomicU64,
+    /// Batch whose chunk `offset` counts in.
+    pub writing: AtomicU64,
+    /// Records of batches that go to this sink.
+    pub accepted: [AtomicU64; LEVEL_CLASSES],
+    /// Records handed to the kernel.
+    pub written: [AtomicU64; LEVEL_CLASSES],
+    /// Records given up, per reason.
+    pub dropped: [[AtomicU64; LEVEL_CLASSES]; DROPS],
+    /// Id of the stream that the sink sends, its low half first.
+    pub stream: [AtomicU64; 2],
+    /// Epoch of the stream. 0: the sink sends none, or the process does not tell.
+    pub epoch: AtomicU64,
+    /// The number that the last record up to a batch has in the stream. The one that names `batch` counts.
+    pub numbered: [Numbered; 2],
+    /// Last batch that was handed to the service with one record more than its lanes hold: a message of the line's own,
+    /// behind all others. Everything before it has arrived by then.
+    pub told: AtomicU64,
+}
+
+/// Number of the last record up to a batch.
+#[repr(C)]
+pub struct Numbered {
+    /// That batch, or [`NO_BATCH`].
+    pub batch: AtomicU64,
+    /// The number; records are numbered from 1.
+    pub number: AtomicU64,
+}
+
+/// No batch has this number, in [`Numbered::batch`].
+pub const NO_BATCH: u64 = u64::MAX;
+
+impl SinkHead {
+    /// Makes the head that of another sink, which begins behind `batch`.
+    ///
+    /// At no moment does it say that a batch up to there is not written.
+    pub fn begin_anew(&self, batch: u64) {
+        self.epoch.store(0, Ordering::Release);
+        self.note_arrival(batch, 0);
+        for word in [&self.writing, &self.offset, &self.overflowed_batch, &self.bytes_written, &self.errors, &self.told]
+        {
+            word.store(0, Ordering::Release);
+        }
+        for counter in self.accepted.iter().chain(&self.written).chain(self.dropped.iter().flatten()) {
+            counter.store(0, Ordering::Relaxed);
+        }
+        self.closed.store(0, Ordering::Release);
+    }
+
+    /// Notes which stream the sink sends. Call it before a record of it goes anywhere.
+    pub fn begin_stream(&self, id: u128, epoch: u64) {
+        self.stream[0].store(id as u64, Ordering::Release);
+        self.stream[1].store((id >> 64) as u64, Ordering::Release);
+        // Last: it says that the id is there.
+        self.epoch.store(epoch, Ordering::Release);
+    }
+
+    /// Notes that all batches up to `batch` have arrived, the last record of them under `number`.
+    ///
+    /// The pair is written where it does not count yet; the store to `batch` makes it count, and the other one not.
+    pub fn note_arrival(&self, batch: u64, number: u64) {
+        for (word, value) in self.steps_of_arrival(batch, number) {
+            word.store(value, Ordering::Release);
+        }
+    }
+
+    /// The stores of [`note_arrival`](Self::note_arrival), in their order.
+    pub fn steps_of_arrival(&self, batch: u64, number: u64) -> [(&AtomicU64, u64); 4] {
+        let now = self.batch.load(Ordering::Relaxed);
+        let spare = &self.numbered[usize::from(self.numbered[0].batch.load(Ordering::Relaxed) == now)];
+        [(&spare.batch, NO_BATCH), (&spare.number, number), (&spare.batch, batch), (&self.batch, batch)]
+    }
+}
+
+/// A manifest in its ring; `lanes` ranges follow. Entries never straddle the end of the ring.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct ManifestHead {
+    /// Bytes of the entry, this head included; 0 marks filler up to the end of the ring.
+    pub bytes: u32,
+    /// Number of ranges.
+    pub lanes: u32,
+    /// Batch number, contiguous.
+    pub batch: u64,
+    /// Sequence number of the first record.
+    pub first_seq: u64,
+    /// Records in the batch.
+    pub records: u32,
+    /// Index of the newest calibration point that the batch was converted with.
+    pub point: u32,
+}
+
+/// One lane's share of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct LaneRange {
+    /// Index of the lane.
+    pub lane: u32,
+    /// Incarnation, the tie-breaker of the order.
+    pub incarnation: u32,
+    /// First position.
+    pub from: u64,
+    /// Position after the last.
+    pub to: u64,
+}
+
+/// The four tables of definitions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Table {
+    /// `SiteDefinition`.
+    Sites,
+    /// `RouteDefinition`.
+    Routes,
+    /// `FormatSpec`.
+    Formats,
+    /// `SinkDefinition`.
+    Sinks,
+}
+
+impl Table {
+    /// Ids the table can give out. Id 0 is never given out.
+    pub const fn capacity(self) -> usize {
+        match self {
+            Self::Sites => MAX_SITES,
+            Self::Routes => MAX_ROUTES,
+            Self::Formats => MAX_FORMATS,
+            Self::Sinks => MAX_SINKS,
+        }
+    }
+
+    /// Place of an id in the table. Ids of a place that is used again are `capacity` apart.
+    #[inline]
+    pub const fn slot(self, id: u32) -> usize {
+        id as usize % self.capacity()
+    }
+
+    /// How often the place of an id was used before it.
+    pub const fn generation(self, id: u32) -> u64 {
+        (id as usize / self.capacity()) as u64
+    }
+
+    /// Offset of the table's index.
+    pub const fn index_offset(self) -> u64 {
+        let before = match self {
+            Self::Sites => 0,
+            Self::Routes => MAX_SITES,
+            Self::Formats => MAX_SITES + MAX_ROUTES,
+            Self::Sinks => MAX_SITES + MAX_ROUTES + MAX_FORMATS,
+        };
+        INDEXES + 8 * before as u64
+    }
+}
+
+/// Offset of the head of lane `index`.
+pub const fn lane_offset(index: usize) -> u64 {
+    LANES + (index * size_of::<LaneHead>()) as u64
+}
+
+/// Offset of the head of sink `index`.
+pub const fn sink_offset(index: usize) -> u64 {
+    SINKS + (index * size_of::<SinkHead>()) as u64
+}
+
+/// Offset of the calibration points.
+pub const POINTS: u64 = 4096;
+/// Offset of the lane heads.
+pub const LANES: u64 = POINTS + 16 * 1024;
+/// Offset of the sink heads.
+pub const SINKS: u64 = LANES + (MAX_LANES * 512) as u64;
+/// Offset of the indexes.
+pub const INDEXES: u64 = SINKS + (MAX_SINKS * 512) as u64;
+/// Offset of the manifest ring.
+pub const MANIFESTS: u64 =
+    (INDEXES + 8 * (MAX_SITES + MAX_ROUTES + MAX_FORMATS + MAX_SINKS) as u64).next_multiple_of(4096);
+/// Offset of the definitions.
+pub const DEFINITIONS: u64 = MANIFESTS + MANIFEST_BYTES;
+/// Offset of the first ring.
+pub const RINGS: u64 = DEFINITIONS + DEFINITION_BYTES;
+
+const _: () = {
+    assert!(size_of::<Header>() <= 4096);
+    assert!(size_of::<LaneHead>() == 512);
+    assert!(size_of::<SinkHead>() == 512);
+    assert!(MAX_POINTS * 24 <= 16 * 1024);
+    assert!(RINGS < 1 << 32);
+    assert!(LANES.is_multiple_of(512) && SINKS.is_multiple_of(512) && INDEXES.is_multiple_of(8));
+};

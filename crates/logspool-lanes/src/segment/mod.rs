@@ -1,0 +1,580 @@
+//! The segment: one shared mapping per process that holds its lanes and everything needed to read them.
+//!
+//! Stop on the line: *queue*. The layout is [`layout`]'s; who may use the folder, names and locks are
+//! [`logspool_sys::folder`]'s; which parts have memory is `pages.rs`'s, lanes and rings are given out by `rings.rs`.
+//! This file makes, maps and removes segments and stores definitions.
+//! The mapping is not inherited by fork (MADV_DONTFORK): a child that touched it would die, so every hot
+//! path compares the process generation first (see `generation.rs`).
+
+pub mod layout;
+#[cfg(test)]
+mod memory;
+mod own_files;
+mod pages;
+mod rings;
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+#[cfg(test)]
+use std::path::Path;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use layout::{Header, LaneHead, SinkHead, Table};
+use logspool_record::{Encoder, Value, Values};
+use logspool_sys::clock::{self, Point};
+use logspool_sys::folder::Folder;
+use logspool_sys::identity::ProcessIdentity;
+use logspool_sys::kernel;
+use pages::{DEFINITION_STEP, Pages};
+pub use pages::{PAGE, punch};
+pub use rings::SHARED_LANES;
+
+/// A mapped segment.
+#[derive(Debug)]
+pub struct Segment {
+    base: NonNull<u8>,
+    bytes: u64,
+    ring_limit: u64,
+    home: Option<Home>,
+    pages: Pages,
+    /// Bytes of rings that have memory.
+    ring_bytes: AtomicU64,
+    /// Held while a shared lane gets its ring.
+    opening: Mutex<()>,
+    /// Offset and bytes of places of definitions that are used no more.
+    spare: Mutex<Vec<(u64, u64)>>,
+    /// Overflow files made so far.
+    overflows: AtomicU32,
+    /// Every id is larger; a multiple of the capacity of each table.
+    first_id: u32,
+}
+
+/// The largest id that any segment of this process, or of its parents before they forked it, has given out.
+static LARGEST_ID: AtomicU32 = AtomicU32::new(0);
+
+/// The files of a segment on tmpfs.
+#[derive(Debug)]
+struct Home {
+    folder: Folder,
+    name: String,
+    file: File,
+    /// Names of segment and lock for the signal handler, which must not allocate.
+    signal_names: [CString; 2],
+    // Held for its record lock until the process ends.
+    _lock: File,
+}
+
+// SAFETY: all shared words in the mapping are atomics; rings are guarded by the cursors' protocol.
+unsafe impl Send for Segment {}
+// SAFETY: as above.
+unsafe impl Sync for Segment {}
+
+/// Bytes of a lane's first ring.
+///
+/// Chosen: 32 KiB hold about 500 records. Two of them are most of what a process takes that logs little.
+pub const FIRST_RING_BYTES: u64 = 32 * 1024;
+/// Chosen: caps what one process may take of a shared tmpfs; 64 MiB is 220 fully grown lanes.
+pub const MAX_RING_TOTAL: u64 = 64 * 1024 * 1024;
+
+/// The lower half of a word: of an index, where the definition lies; of a definition, its length.
+const OFFSET_MASK: u64 = u32::MAX as u64;
+
+fn check(result: i32) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+impl Segment {
+    /// Makes the segment of this process in `path`.
+    ///
+    /// # Errors
+    ///
+    /// When the folder cannot be used, or has no room for the first pages and the first shared lane.
+    /// `AlreadyExists`: another copy of this library in the process has its segment there.
+    #[cfg(test)]
+    pub fn create(path: &Path, ring_limit: Option<u64>) -> io::Result<Self> {
+        Self::create_in(Folder::open(path)?, ring_limit)
+    }
+
+    /// Makes the segment of this process in an open folder.
+    ///
+    /// # Errors
+    ///
+    /// When there is no room for the first pages and the first shared lane; what the system said. `AlreadyExists`:
+    /// another copy of this library in the process has its segment there.
+    pub fn create_in(folder: Folder, ring_limit: Option<u64>) -> io::Result<Self> {
+        if !kernel::has_record_locks() {
+            let text = "the system refuses record locks, by which others see that this process lives";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, text));
+        }
+        let free = folder.free_bytes()?;
+        let ring_limit = ring_limit.unwrap_or((free / 8).min(MAX_RING_TOTAL)).max(FIRST_RING_BYTES);
+        let bytes = layout::RINGS + ring_limit;
+        let name = ProcessIdentity::of_this().to_string();
+        let (lock, file) = own_files::make(&folder, &name)?;
+        let pages = Pages::default();
+        let made = (|| {
+            // SAFETY: plain system calls on a descriptor that is open.
+            check(unsafe { libc::ftruncate(file.as_raw_fd(), bytes as i64) })?;
+            pages.begin(&file)?;
+            // Of the first shared lane: a thread that gets none of its own finds that one.
+            pages.take_ring(&file, layout::RINGS, FIRST_RING_BYTES)?;
+            map(Some(&file), bytes)
+        })();
+        let base = match made {
+            Ok(base) => base,
+            Err(error) => {
+                folder.remove(&format!("{name}.seg"))?;
+                folder.remove(&format!("{name}.lock"))?;
+                folder.remove_if_empty();
+                return Err(error);
+            }
+        };
+        let signal_names = [format!("{name}.seg"), format!("{name}.lock")]
+            .map(|name| CString::new(name).expect("NAME is made of digits and dashes"));
+        let segment = Self {
+            base,
+            bytes,
+            ring_limit,
+            pages,
+            ring_bytes: AtomicU64::new(0),
+            opening: Mutex::default(),
+            spare: Mutex::default(),
+            overflows: AtomicU32::new(0),
+            first_id: 0,
+            home: Some(Home { folder, signal_names, name, file, _lock: lock }),
+        };
+        segment.initialize();
+        Ok(segment)
+    }
+
+    /// Makes a segment on the heap: what it holds dies with the process.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel refuses the mapping.
+    pub fn in_memory(ring_limit: Option<u64>) -> io::Result<Self> {
+        let ring_limit = ring_limit.unwrap_or(MAX_RING_TOTAL).max(FIRST_RING_BYTES);
+        let bytes = layout::RINGS + ring_limit;
+        let segment = Self {
+            base: map(None, bytes)?,
+            bytes,
+            ring_limit,
+            home: None,
+            pages: Pages::default(),
+            ring_bytes: AtomicU64::new(0),
+            opening: Mutex::default(),
+            spare: Mutex::default(),
+            overflows: AtomicU32::new(0),
+            first_id: 0,
+        };
+        segment.initialize();
+        Ok(segment)
+    }
+
+    fn initialize(&self) {
+        let header = self.base.as_ptr().cast::<Header>();
+        let this = ProcessIdentity::of_this();
+        let mut uuid = [0_u8; 16];
+        // SAFETY: `uuid` is a valid place for 16 bytes; the result may be short only for larger requests.
+        unsafe { libc::getrandom(uuid.as_mut_ptr().cast(), uuid.len(), 0) };
+        // SAFETY: the mapping is zeroed, at least a page, and nobody else knows it yet.
+        unsafe {
+            (*header).major = layout::MAJOR;
+            (*header).minor = layout::MINOR;
+            (*header).segment_bytes = self.bytes;
+            (*header).uuid = uuid;
+            (*header).pid = std::process::id();
+            (*header).clock = clock::kind() as u32;
+            (*header).process_start = this.start;
+            (*header).pid_namespace = this.namespace;
+            (*header).created_ns = clock::wall_ns();
+        }
+        let header = self.header();
+        for counter in [&header.sites, &header.routes, &header.formats, &header.sinks] {
+            counter.store(1, Ordering::Relaxed);
+        }
+        header.definition_bytes.store(8, Ordering::Relaxed);
+        header.ring_end.store(layout::RINGS, Ordering::Relaxed);
+        header.next_seq.store(1, Ordering::Relaxed);
+        header.collector.store(std::process::id(), Ordering::Relaxed);
+        self.push_point(clock::first_point());
+        // Release: whoever sees the magic sees a finished header.
+        header.magic.store(layout::MAGIC, Ordering::Release);
+    }
+
+    /// The first page.
+    #[inline]
+    pub fn header(&self) -> &Header {
+        // SAFETY: the mapping begins with a header and lives as long as `self`; all that changes is atomic.
+        unsafe { self.base.cast::<Header>().as_ref() }
+    }
+
+    /// Head of lane `index`, below the number of lanes in the header: there is no memory beyond.
+    #[inline]
+    pub fn lane(&self, index: usize) -> &LaneHead {
+        assert!(index < layout::MAX_LANES);
+        // SAFETY: inside the fixed part, aligned by the layout, zero is a valid value, all words are atomics.
+        unsafe { &*self.at(layout::lane_offset(index)).cast::<LaneHead>() }
+    }
+
+    /// Head of sink `index`, below the number of sinks in the header: there is no memory beyond.
+    #[inline]
+    pub fn sink(&self, index: usize) -> &SinkHead {
+        assert!(index < layout::MAX_SINKS);
+        // SAFETY: as in `lane`.
+        unsafe { &*self.at(layout::sink_offset(index)).cast::<SinkHead>() }
+    }
+
+    /// Address of an offset inside the segment.
+    #[inline]
+    pub fn at(&self, offset: u64) -> *mut u8 {
+        assert!(offset < self.bytes);
+        // SAFETY: checked to lie inside the mapping.
+        unsafe { self.base.as_ptr().add(offset as usize) }
+    }
+
+    /// A number for the next overflow file: they ascend for each sink, also where one stands in another's place.
+    pub fn next_overflow(&self) -> u32 {
+        self.overflows.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Whether records in it survive the process.
+    pub fn survives(&self) -> bool {
+        self.home.as_ref().is_some_and(|home| home.folder.outlives_process())
+    }
+
+    /// Folder and NAME, when it has a file.
+    pub fn home(&self) -> Option<(&Folder, &str)> {
+        self.home.as_ref().map(|home| (&home.folder, home.name.as_str()))
+    }
+
+    /// Whether the file is still in its folder (logind removes a user's shared memory at logout).
+    pub fn is_linked(&self) -> bool {
+        use std::os::unix::fs::MetadataExt;
+        let is_linked = |home: &Home| home.file.metadata().is_ok_and(|status| status.nlink() > 0);
+        self.home.as_ref().is_none_or(|home| home.folder.held().is_some() || is_linked(home))
+    }
+
+    /// Lets ids begin after all that this process, or its parents before they forked it, have given out: so a stale id is
+    /// told by its size. Call it before the first definition.
+    pub fn begin_ids(&mut self) {
+        let largest = LARGEST_ID.load(Ordering::Relaxed);
+        // Where the numbers are used up nothing can be defined any more.
+        self.first_id = largest.checked_next_multiple_of(layout::MAX_SITES as u32).unwrap_or(u32::MAX);
+    }
+
+    /// See [`Self::begin_ids`]; every id is larger.
+    #[inline]
+    pub fn first_id(&self) -> u32 {
+        self.first_id
+    }
+
+    /// Stores a definition and returns its id. `None`: the table or its bytes are used up.
+    pub fn define(&self, table: Table, encode: impl FnOnce(&mut Encoder)) -> Option<u32> {
+        let counter = self.counter(table);
+        if counter.load(Ordering::Relaxed) as usize >= table.capacity() {
+            return None;
+        }
+        let (offset, bytes) = self.store(encode)?;
+        let Some(id) = self.take_id(table).and_then(|index| self.first_id.checked_add(index)) else {
+            self.lock_spare().push((offset, bytes));
+            return None;
+        };
+        LARGEST_ID.fetch_max(id, Ordering::Relaxed);
+        // Release pairs with the Acquire in `definition`: whoever sees the offset sees the bytes.
+        self.index_word(table, id).store(offset | table.generation(id) << 32, Ordering::Release);
+        Some(id)
+    }
+
+    /// Number of the next id of a table, while no place of it was used twice.
+    fn counter(&self, table: Table) -> &AtomicU32 {
+        let header = self.header();
+        match table {
+            Table::Sites => &header.sites,
+            Table::Routes => &header.routes,
+            Table::Formats => &header.formats,
+            Table::Sinks => &header.sinks,
+        }
+    }
+
+    /// Takes the next place of a table. `None`: the table is full, or there is no memory for its next page.
+    fn take_id(&self, table: Table) -> Option<u32> {
+        let counter = self.counter(table);
+        let mut id = counter.load(Ordering::Relaxed);
+        loop {
+            // Memory first: readers rely on it for every id below the counter.
+            let in_reach = (id as usize) < table.capacity()
+                && self.ensure(table.index_offset() + 8 * u64::from(id), 8)
+                && (table != Table::Sinks
+                    || self.ensure(layout::sink_offset(id as usize), size_of::<SinkHead>() as u64));
+            if !in_reach {
+                return None;
+            }
+            // Release pairs with the Acquire in `definition`.
+            match counter.compare_exchange_weak(id, id + 1, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => return Some(id),
+                Err(now) => id = now,
+            }
+        }
+    }
+
+    /// Lets it behave as if tmpfs were full from here on, or again as if it were not.
+    #[cfg(test)]
+    pub fn set_full(&self, is_full: bool) {
+        self.pages.full.store(is_full, Ordering::Relaxed);
+    }
+
+    /// Bytes of memory that its file takes.
+    #[cfg(test)]
+    pub fn file_bytes(&self) -> u64 {
+        use std::os::unix::fs::MetadataExt;
+        self.home.as_ref().map_or(0, |home| home.file.metadata().unwrap().blocks() * 512)
+    }
+
+    /// Whether a range of the fixed part has memory.
+    pub fn has_memory(&self, offset: u64, bytes: u64) -> bool {
+        self.home.is_none() || self.pages.has(offset, bytes)
+    }
+
+    /// Gives a range of the fixed part memory, if it has none. `false`: there is none to be had.
+    pub fn ensure(&self, offset: u64, bytes: u64) -> bool {
+        self.home.as_ref().is_none_or(|home| self.pages.take(&home.file, offset, bytes).is_ok())
+    }
+
+    /// Stores another definition in the place of `old` and returns its id. `None`: the bytes or ids are used up.
+    ///
+    /// Nobody refers to `old` any more, and nobody reads definitions meanwhile. `before` runs when the definition is
+    /// stored and not yet to be found.
+    pub fn redefine(
+        &self,
+        table: Table,
+        old: u32,
+        before: impl FnOnce(),
+        encode: impl FnOnce(&mut Encoder),
+    ) -> Option<u32> {
+        let id = old.checked_add(table.capacity() as u32)?;
+        let (offset, _) = self.store(encode)?;
+        before();
+        LARGEST_ID.fetch_max(id, Ordering::Relaxed);
+        let word = offset | table.generation(id) << 32;
+        // Release as in `define`.
+        let freed = self.index_word(table, id).swap(word, Ordering::AcqRel) & OFFSET_MASK;
+        // SAFETY: the offset of a definition names its two half words.
+        let bytes = unsafe { self.at(freed).cast::<u64>().read() } >> 32;
+        self.lock_spare().push((freed, bytes));
+        Some(id)
+    }
+
+    fn lock_spare(&self) -> std::sync::MutexGuard<'_, Vec<(u64, u64)>> {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes a definition to a place of its own. Returns the place's offset and bytes.
+    fn store(&self, encode: impl FnOnce(&mut Encoder)) -> Option<(u64, u64)> {
+        let mut encoder = Encoder::new();
+        encode(&mut encoder);
+        let needed = (8 + encoder.bytes.len() as u64).next_multiple_of(8);
+        let (offset, bytes) = self.spare_place(needed).or_else(|| Some((self.take_definition(needed)?, needed)))?;
+        let place = self.at(offset);
+        // SAFETY: the range belongs to this call alone and lies inside the mapping.
+        unsafe {
+            place.cast::<u64>().write(encoder.bytes.len() as u64 | bytes << 32);
+            std::ptr::copy_nonoverlapping(encoder.bytes.as_ptr(), place.add(8), encoder.bytes.len());
+        }
+        Some((offset, bytes))
+    }
+
+    /// The smallest place that is used no more and has `needed` bytes.
+    fn spare_place(&self, needed: u64) -> Option<(u64, u64)> {
+        let mut spare = self.lock_spare();
+        let fitting = spare.iter().enumerate().filter(|(_, (_, bytes))| *bytes >= needed);
+        let (index, _) = fitting.min_by_key(|(_, (_, bytes))| *bytes)?;
+        Some(spare.swap_remove(index))
+    }
+
+    /// Takes `bytes` that were never used.
+    fn take_definition(&self, bytes: u64) -> Option<u64> {
+        let used = &self.header().definition_bytes;
+        let start = used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+            (used + bytes <= layout::DEFINITION_BYTES).then_some(used + bytes)
+        });
+        let start = start.ok()?;
+        let from = layout::DEFINITIONS + start / DEFINITION_STEP * DEFINITION_STEP;
+        let to = layout::DEFINITIONS + (start + bytes).next_multiple_of(DEFINITION_STEP);
+        if !self.has_memory(layout::DEFINITIONS + start, bytes) && !self.ensure(from, to - from) {
+            give_back(used, start, bytes);
+            return None;
+        }
+        Some(layout::DEFINITIONS + start)
+    }
+
+    fn index_word(&self, table: Table, id: u32) -> &AtomicU64 {
+        // SAFETY: inside the fixed part, 8-aligned by the layout, an atomic for everybody.
+        unsafe { &*self.at(table.index_offset() + 8 * table.slot(id) as u64).cast() }
+    }
+
+    /// The items of a definition's tuple. `None`: no such id.
+    pub fn definition(&self, table: Table, id: u32) -> Option<Values<'_>> {
+        // Acquire pairs with the Release in `take_id`: there may be no memory beyond.
+        if table.slot(id) >= self.counter(table).load(Ordering::Acquire) as usize {
+            return None;
+        }
+        // Acquire pairs with the Release in `define`.
+        let word = self.index_word(table, id).load(Ordering::Acquire);
+        if word & OFFSET_MASK == 0 || word >> 32 != table.generation(id) {
+            return None;
+        }
+        // SAFETY: a published offset names a length and that many bytes, which do not change while somebody reads.
+        let bytes = unsafe {
+            let place = self.at(word & OFFSET_MASK);
+            let length = place.cast::<u64>().read() & OFFSET_MASK;
+            std::slice::from_raw_parts(place.add(8), length as usize)
+        };
+        match Values::new(bytes).next_value()? {
+            Value::Tuple(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// Makes room for another calibration point. `false`: there is no memory for it.
+    pub fn has_room_for_point(&self) -> bool {
+        let slot = self.header().points.load(Ordering::Relaxed) as usize % layout::MAX_POINTS;
+        let bytes = size_of::<Point>() as u64;
+        self.ensure(layout::POINTS + slot as u64 * bytes, bytes)
+    }
+
+    /// Appends a calibration point; the oldest one makes room when the list is full. Ask [`Self::has_room_for_point`]
+    /// before.
+    pub fn push_point(&self, point: Point) {
+        let count = &self.header().points;
+        let index = count.load(Ordering::Relaxed);
+        let slot = index as usize % layout::MAX_POINTS;
+        // SAFETY: inside the fixed part; only the collector (or the maker) appends.
+        unsafe { self.at(layout::POINTS).cast::<Point>().add(slot).write(point) };
+        // Release pairs with the Acquire in `last_point`.
+        count.store(index + 1, Ordering::Release);
+    }
+
+    /// The newest calibration point.
+    pub fn last_point(&self) -> Point {
+        let index = self.header().points.load(Ordering::Acquire) - 1;
+        // SAFETY: below the published count; a segment is made with its first point.
+        unsafe { self.at(layout::POINTS).cast::<Point>().add(index as usize % layout::MAX_POINTS).read() }
+    }
+
+    /// Removes segment and lock with async-signal-safe calls only; overflow and blob files are gone when
+    /// everything is written.
+    pub fn unlink_async_signal_safe(&self) {
+        if let Some(home) = &self.home {
+            for name in &home.signal_names {
+                home.folder.unlink_c(name);
+            }
+        }
+    }
+
+    /// Removes the segment's files. Called when everything in it is written, or handed to another place.
+    pub fn remove_files(&self) {
+        let Some(home) = &self.home else { return };
+        let own = format!("{}.", home.name);
+        for name in home.folder.names().unwrap_or_default() {
+            if name.starts_with(&own) && !name.ends_with(".lock") {
+                // A file that stays is found by the next start; there is nobody to tell here.
+                let _ = home.folder.remove(&name);
+            }
+        }
+        let _ = home.folder.remove(&format!("{}.lock", home.name));
+        home.folder.remove_if_empty();
+        home.folder.finish();
+    }
+}
+
+/// Makes a range that was taken and not allocated free again. Not where another one was taken behind it: then it
+/// stays unused.
+fn give_back(end: &AtomicU64, start: u64, bytes: u64) {
+    let _ = end.compare_exchange(start + bytes, start, Ordering::Relaxed, Ordering::Relaxed);
+}
+
+fn map(file: Option<&File>, bytes: u64) -> io::Result<NonNull<u8>> {
+    let (flags, descriptor) = match file {
+        Some(file) => (libc::MAP_SHARED, file.as_raw_fd()),
+        None => (libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, -1),
+    };
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a fresh mapping at an address of the kernel's choice.
+    let base = unsafe { libc::mmap(std::ptr::null_mut(), bytes as usize, protection, flags, descriptor, 0) };
+    if base == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    // Where the call is refused, forked children inherit the mapping; they never use it.
+    // SAFETY: the range was just mapped.
+    unsafe { libc::madvise(base, bytes as usize, libc::MADV_DONTFORK) };
+    Ok(NonNull::new(base.cast()).expect("mmap never returns the null page without MAP_FIXED"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn definitions_are_found_by_id_and_bounded() {
+        let segment = Segment::in_memory(None).unwrap();
+        let mut defined = 0;
+        while let Some(id) = segment.define(Table::Formats, |encoder| {
+            encoder.tuple(1).int(i64::from(defined));
+        }) {
+            defined += 1;
+            assert_eq!(defined, id);
+        }
+
+        assert_eq!(layout::MAX_FORMATS as u32 - 1, defined);
+        let mut items = segment.definition(Table::Formats, 7).unwrap();
+        assert_eq!(Some(Value::Int(6)), items.next());
+        assert!(segment.definition(Table::Formats, 0).is_none());
+        assert!(segment.definition(Table::Sites, 1).is_none());
+    }
+
+    #[test]
+    fn a_range_that_could_not_be_allocated_is_free_again() {
+        let end = AtomicU64::new(300);
+
+        give_back(&end, 200, 100);
+        assert_eq!(200, end.load(Ordering::Relaxed));
+        give_back(&end, 50, 100);
+        assert_eq!(200, end.load(Ordering::Relaxed), "another range was taken behind it");
+    }
+
+    #[test]
+    fn a_definition_in_the_place_of_another_has_an_id_and_bytes_of_its_own() {
+        let segment = Segment::in_memory(None).unwrap();
+        let old = segment
+            .define(Table::Routes, |encoder| {
+                encoder.tuple(1).int(1);
+            })
+            .unwrap();
+        let used = || segment.header().definition_bytes.load(Ordering::Relaxed);
+        let mut id = old;
+        let mut after_two = 0;
+        for turn in 0..100 {
+            id = segment
+                .redefine(
+                    Table::Routes,
+                    id,
+                    || (),
+                    |encoder| {
+                        encoder.tuple(1).int(turn);
+                    },
+                )
+                .unwrap();
+            after_two = if turn == 1 { used() } else { after_two };
+        }
+
+        assert_eq!(after_two, used(), "bytes of definitions that nobody needs are used again");
+        assert_eq!(old + 100 * layout::MAX_ROUTES as u32, id);
+        assert!(segment.definition(Table::Routes, old).is_none());
+        assert_eq!(Some(Value::Int(99)), segment.definition(Table::Routes, id).unwrap().next());
+    }
+}

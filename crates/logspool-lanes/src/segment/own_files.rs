@@ -1,0 +1,144 @@
+//! The name of a process's own segment, and the lock that goes with it.
+//!
+//! The files of another copy of the library in this process have the same name. They are not even opened: a close of its
+//! lock file would drop its lock. So both files are made as new ones, and a file that is there already says that this copy
+//! must not have a queue (`ErrorKind::AlreadyExists`). Only what this copy has made itself, for a segment that was given up
+//! since, is opened or replaced.
+
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant};
+
+use logspool_sys::folder::{Folder, try_lock};
+use logspool_sys::gate::PerProcess;
+use logspool_sys::nap::nap;
+
+/// How long the own lock is tried for, and the pause between two tries. A recoverer needs microseconds.
+const PATIENCE: Duration = Duration::from_millis(100);
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Device and inode of the files that this copy has made in this process. They stay open as
+/// long as their segment is in use, so no other file gets the same.
+static MADE: PerProcess<Vec<(u64, u64)>> = PerProcess::new();
+
+/// Takes this process's lock in a folder, and makes the file of its segment.
+///
+/// # Errors
+///
+/// `AlreadyExists`: another copy of the library in this process has its segment there. `AddrInUse`: another process holds
+/// the lock. What the system said.
+pub fn make(folder: &Folder, name: &str) -> io::Result<(File, File)> {
+    let (lock_name, segment_name) = (format!("{name}.lock"), format!("{name}.seg"));
+    let lock = take_lock(folder, &lock_name)?;
+    if is_made_here(folder, &segment_name)? {
+        folder.remove(&segment_name)?;
+    }
+    let segment = folder.create(&segment_name).inspect_err(|_| _ = folder.remove(&lock_name))?;
+    let made = [id_of(&lock)?, id_of(&segment)?];
+    MADE.with(|all| all.extend(made));
+    Ok((lock, segment))
+}
+
+fn id_of(file: &File) -> io::Result<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    file.metadata().map(|status| (status.dev(), status.ino()))
+}
+
+/// Whether a name is there, and stands for a file that this copy has made.
+fn is_made_here(folder: &Folder, name: &str) -> io::Result<bool> {
+    match folder.status(name) {
+        Ok(status) => Ok(MADE.with(|all| all.contains(&(status.st_dev, status.st_ino)))),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Takes the lock. A recoverer that looks for leftovers may hold it for the moment in which it is new and unlocked, or for
+/// as long as it removes what was left of a segment that was given up. So it is tried again for a while.
+fn take_lock(folder: &Folder, lock_name: &str) -> io::Result<File> {
+    let deadline = Instant::now() + PATIENCE;
+    let mut failure = ErrorKind::AlreadyExists;
+    loop {
+        let taken = if is_made_here(folder, lock_name)? {
+            folder.take_lock(lock_name)
+        } else {
+            folder.create(lock_name).and_then(|lock| {
+                failure = ErrorKind::AddrInUse;
+                let is_taken = try_lock(lock.as_raw_fd())? && folder.is_named(lock_name, &lock)?;
+                Ok(is_taken.then_some(lock))
+            })
+        };
+        match taken {
+            Ok(Some(lock)) => return Ok(lock),
+            Ok(None) => {}
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+        if Instant::now() >= deadline {
+            let text = match failure {
+                ErrorKind::AddrInUse => "another process holds this process's segment name",
+                _ => "the files of another copy of this library in the process are there",
+            };
+            return Err(io::Error::new(failure, text));
+        }
+        nap(PAUSE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use logspool_sys::folder::is_locked;
+
+    use super::*;
+
+    fn folder() -> (tempfile::TempDir, Folder) {
+        let private = std::fs::Permissions::from_mode(0o700);
+        // On tmpfs no file gets the inode of one that is gone.
+        let path = tempfile::Builder::new().permissions(private).tempdir_in("/dev/shm").unwrap();
+        let folder = Folder::open_existing(path.path()).unwrap();
+        (path, folder)
+    }
+
+    #[test]
+    fn files_of_another_copy_are_neither_removed_nor_opened() {
+        let (_path, folder) = folder();
+        let (segment, lock) = (folder.create("a.seg").unwrap(), folder.create("a.lock").unwrap());
+        assert!(try_lock(lock.as_raw_fd()).unwrap());
+
+        assert_eq!(ErrorKind::AlreadyExists, make(&folder, "a").unwrap_err().kind());
+        assert!(folder.is_named("a.seg", &segment).unwrap() && folder.is_named("a.lock", &lock).unwrap());
+        // SAFETY: the child makes system calls and ends by `_exit`; the descriptor is open.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let is_held = is_locked(lock.as_raw_fd()).is_ok_and(|held| held);
+            // SAFETY: no preconditions.
+            unsafe { libc::_exit(i32::from(!is_held)) };
+        }
+        let mut status = -1;
+        // SAFETY: a child of ours and a local.
+        unsafe { libc::waitpid(child, &mut status, 0) };
+        assert_eq!(0, status, "the lock of the other copy is dropped");
+    }
+
+    #[test]
+    fn a_segment_without_a_lock_is_not_replaced() {
+        let (_path, folder) = folder();
+        let segment = folder.create("a.seg").unwrap();
+
+        assert_eq!(ErrorKind::AlreadyExists, make(&folder, "a").unwrap_err().kind());
+        assert!(folder.is_named("a.seg", &segment).unwrap());
+        assert!(folder.status("a.lock").is_err(), "nothing is left of the attempt");
+    }
+
+    #[test]
+    fn a_copy_takes_the_place_of_its_own_segment() {
+        let (_path, folder) = folder();
+        let (_lock, first) = make(&folder, "a").unwrap();
+        let (_lock, second) = make(&folder, "a").unwrap();
+
+        assert!(!folder.is_named("a.seg", &first).unwrap() && folder.is_named("a.seg", &second).unwrap());
+    }
+}

@@ -1,0 +1,278 @@
+//! Values from several senders to whoever takes them, bounded, with an end.
+//!
+//! One short lock guards all of it; waiting is on words of their own, and nobody is woken where nobody waits. Senders
+//! are counted: when the last has finished and all values are taken, there is an end. A taker that goes away closes
+//! the channel, and no sender waits for room that will never come.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use logspool_sys::futex::{WaitWord, low};
+use logspool_sys::sync::{Mutex, MutexGuard, Ordering, PoisonError, TryLockError, is_weakened};
+
+/// What a taker finds.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Taken<T> {
+    /// The oldest value.
+    Value(T),
+    /// None yet.
+    Nothing,
+    /// None, and no sender is left.
+    End,
+}
+
+/// Why a value was not taken in. It is given back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// As many wait as may.
+    Full,
+    /// Nobody will take it.
+    Closed,
+}
+
+/// A queue of values with counted senders.
+#[derive(Debug)]
+pub struct Channel<T> {
+    state: Mutex<State<T>>,
+    /// Most values that wait; 0: as many as memory holds.
+    bound: usize,
+    /// Low half: changes when there is something to take, or an end, and somebody waits for it.
+    filled: WaitWord,
+    /// Low half: changes when there is room and somebody waits for it.
+    room: WaitWord,
+}
+
+#[derive(Debug)]
+struct State<T> {
+    values: VecDeque<T>,
+    senders: usize,
+    closed: bool,
+    takers_wait: usize,
+    senders_wait: usize,
+}
+
+impl<T> Channel<T> {
+    /// An empty channel without senders for at most `bound` values, 0 for no bound.
+    pub fn new(bound: usize) -> Self {
+        let state = State { values: VecDeque::new(), senders: 0, closed: false, takers_wait: 0, senders_wait: 0 };
+        Self { state: Mutex::new(state), bound, filled: WaitWord::new(0), room: WaitWord::new(0) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell(word: &WaitWord, count: u32) {
+        // The lock orders what is told; the word has to change, so that a thread on its way to sleep does not sleep.
+        if !is_weakened("channel_bell_changes") {
+            word.word.fetch_add(1, Ordering::Relaxed);
+        }
+        word.wake(count);
+    }
+
+    /// Counts a sender.
+    pub fn add_sender(&self) {
+        self.state().senders += 1;
+    }
+
+    /// Counts a sender off; the last one ends the channel.
+    pub fn remove_sender(&self) {
+        let mut state = self.state();
+        state.senders -= 1;
+        let tells = state.senders == 0 && state.takers_wait > 0;
+        drop(state);
+        if tells {
+            Self::tell(&self.filled, u32::MAX);
+        }
+    }
+
+    /// As [`Channel::remove_sender`] in a forked child; does nothing where another thread of the parent was at work here.
+    pub fn remove_sender_after_fork(&self) {
+        match self.state.try_lock() {
+            Ok(mut state) => state.senders -= 1,
+            Err(TryLockError::Poisoned(mut state)) => state.get_mut().senders -= 1,
+            Err(TryLockError::WouldBlock) => {}
+        }
+    }
+
+    /// Puts a value in, `beyond` the bound if asked to.
+    ///
+    /// # Errors
+    ///
+    /// The value and why it was refused.
+    pub fn put(&self, value: T, beyond: bool) -> Result<(), (T, Refused)> {
+        let mut state = self.state();
+        if state.closed {
+            return Err((value, Refused::Closed));
+        }
+        if !beyond && self.bound != 0 && state.values.len() >= self.bound {
+            return Err((value, Refused::Full));
+        }
+        state.values.push_back(value);
+        let tells = state.takers_wait > 0;
+        drop(state);
+        if tells {
+            Self::tell(&self.filled, 1);
+        }
+        Ok(())
+    }
+
+    /// Takes the oldest value.
+    pub fn take(&self) -> Taken<T> {
+        let mut state = self.state();
+        let Some(value) = state.values.pop_front() else {
+            return if state.senders == 0 || state.closed { Taken::End } else { Taken::Nothing };
+        };
+        let tells = state.senders_wait > 0;
+        drop(state);
+        if tells {
+            Self::tell(&self.room, 1);
+        }
+        Taken::Value(value)
+    }
+
+    /// Takes no more values and gives back those that wait.
+    pub fn close(&self) -> VecDeque<T> {
+        let mut state = self.state();
+        state.closed = true;
+        let values = std::mem::take(&mut state.values);
+        drop(state);
+        Self::tell(&self.room, u32::MAX);
+        Self::tell(&self.filled, u32::MAX);
+        values
+    }
+
+    /// Waits a moment until [`Channel::take`] would find a value or the end.
+    pub fn wait_for_value(&self, timeout: Duration) -> bool {
+        let found = |state: &State<T>| !state.values.is_empty() || state.senders == 0 || state.closed;
+        self.wait(&self.filled, |state| &mut state.takers_wait, timeout, found)
+    }
+
+    /// Waits a moment until [`Channel::put`] would take a value or says that nobody will.
+    pub fn wait_for_room(&self, timeout: Duration) -> bool {
+        let found = |state: &State<T>| state.closed || self.bound == 0 || state.values.len() < self.bound;
+        self.wait(&self.room, |state| &mut state.senders_wait, timeout, found)
+    }
+
+    fn wait(
+        &self,
+        word: &WaitWord,
+        waiting: impl Fn(&mut State<T>) -> &mut usize,
+        timeout: Duration,
+        found: impl Fn(&State<T>) -> bool,
+    ) -> bool {
+        let ticket = {
+            let mut state = self.state();
+            if found(&state) {
+                return true;
+            }
+            *waiting(&mut state) += 1;
+            low(word.peek())
+        };
+        word.wait(ticket, Some(timeout));
+        let mut state = self.state();
+        *waiting(&mut state) -= 1;
+        found(&state)
+    }
+
+    /// How many values wait.
+    pub fn len(&self) -> usize {
+        self.state().values.len()
+    }
+
+    /// Whether none waits.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_come_in_order_and_then_the_end() {
+        let channel = Channel::new(0);
+        channel.add_sender();
+        assert_eq!(Taken::Nothing, channel.take());
+        channel.put(1, false).unwrap();
+        channel.put(2, false).unwrap();
+        channel.remove_sender();
+        assert_eq!(2, channel.len());
+        assert_eq!((Taken::Value(1), Taken::Value(2), Taken::End), (channel.take(), channel.take(), channel.take()));
+    }
+
+    #[test]
+    fn the_bound_holds_and_room_comes_back() {
+        let channel = Channel::new(1);
+        channel.add_sender();
+        channel.put('a', false).unwrap();
+        assert_eq!(Err(('b', Refused::Full)), channel.put('b', false));
+        assert!(!channel.wait_for_room(Duration::from_millis(1)));
+        assert_eq!(Taken::Value('a'), channel.take());
+        assert!(channel.wait_for_room(Duration::ZERO));
+        channel.put('b', false).unwrap();
+        channel.put('c', true).unwrap();
+        assert_eq!(2, channel.len(), "one of them beyond the bound");
+    }
+
+    #[test]
+    fn a_closed_channel_takes_nothing_and_gives_back_what_it_had() {
+        let channel = Channel::new(1);
+        channel.add_sender();
+        channel.put('a', false).unwrap();
+        assert_eq!(vec!['a'], Vec::from(channel.close()));
+        assert_eq!(Err(('b', Refused::Closed)), channel.put('b', false));
+        assert!(channel.wait_for_room(Duration::ZERO), "nobody waits for room in it");
+        assert_eq!(Taken::End, channel.take());
+    }
+
+    #[test]
+    fn a_forked_child_counts_a_sender_off_unless_the_lock_is_held() {
+        let channel = Channel::<()>::new(0);
+        channel.add_sender();
+        let held = channel.state();
+        channel.remove_sender_after_fork();
+        drop(held);
+        assert_eq!(Taken::Nothing, channel.take());
+        channel.remove_sender_after_fork();
+        assert_eq!(Taken::End, channel.take());
+    }
+
+    #[test]
+    fn threads_hand_over_everything() {
+        const EACH: u64 = 20_000;
+        let channel = Channel::new(3);
+        (0..3).for_each(|_| channel.add_sender());
+        let sum = std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    for number in 0..EACH {
+                        let mut value = number;
+                        while let Err((back, Refused::Full)) = channel.put(value, false) {
+                            value = back;
+                            channel.wait_for_room(Duration::from_secs(10));
+                        }
+                    }
+                    channel.remove_sender();
+                });
+            }
+            let takers: Vec<_> = (0..2).map(|_| scope.spawn(|| sum_of_all(&channel))).collect();
+            takers.into_iter().map(|taker| taker.join().unwrap()).sum::<u64>()
+        });
+        assert_eq!(3 * EACH * (EACH - 1) / 2, sum);
+    }
+
+    fn sum_of_all(channel: &Channel<u64>) -> u64 {
+        let mut sum = 0;
+        loop {
+            match channel.take() {
+                Taken::Value(value) => sum += value,
+                Taken::Nothing => {
+                    channel.wait_for_value(Duration::from_secs(10));
+                }
+                Taken::End => return sum,
+            }
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! The state of one job that somebody may wait for: pending, running, finished or cancelled, in one word.
+//!
+//! The low half of the word holds the state and three flags. Whoever finishes a job writes the result elsewhere first;
+//! the change of the state publishes it. [`SLEEPERS`]: threads wait on the word and must be woken. [`WATCHED`]:
+//! callbacks or a `Condition` exist, so the end has to be told to them; it is set before the watcher looks at the
+//! state, in the same word, so that either the watcher sees the end or the end sees the watcher. [`LOCKED`]: a thread
+//! changes the list of callbacks.
+
+use std::time::Duration;
+
+use logspool_sys::futex::{WaitWord, low};
+use logspool_sys::sync::{Ordering, guarded};
+
+/// What has become of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum State {
+    /// Not begun.
+    Pending = 0,
+    /// Begun.
+    Running = 1,
+    /// Cancelled before it began; those who wait have not been told.
+    Cancelled = 2,
+    /// Cancelled before it began, and told.
+    CancelledAndNotified = 3,
+    /// Has a result or an exception.
+    Finished = 4,
+}
+
+impl State {
+    /// Whether nothing more will come.
+    #[inline]
+    pub fn is_done(self) -> bool {
+        !matches!(self, Self::Pending | Self::Running)
+    }
+
+    /// Whether the job will never run.
+    #[inline]
+    pub fn is_cancelled(self) -> bool {
+        matches!(self, Self::Cancelled | Self::CancelledAndNotified)
+    }
+
+    fn of(word: u64) -> Self {
+        match word & STATE {
+            0 => Self::Pending,
+            1 => Self::Running,
+            2 => Self::Cancelled,
+            3 => Self::CancelledAndNotified,
+            _ => Self::Finished,
+        }
+    }
+}
+
+const STATE: u64 = 0b111;
+
+/// Threads wait on the word.
+pub const SLEEPERS: u64 = 1 << 3;
+
+/// Callbacks or a `Condition` want to be told of the end.
+pub const WATCHED: u64 = 1 << 4;
+
+/// A thread looks at or changes what stands beside the word. Held for nanoseconds.
+const LOCKED: u64 = 1 << 5;
+
+/// Ordering with which a state is read: sees the result that was written before it.
+#[inline(always)]
+fn see_order() -> Ordering {
+    guarded("end_is_seen", Ordering::Acquire)
+}
+
+/// Ordering with which a state is set: pairs with [`see_order`].
+#[inline(always)]
+fn show_order() -> Ordering {
+    guarded("end_is_shown", Ordering::AcqRel)
+}
+
+/// The state word of a job.
+#[derive(Debug)]
+pub struct Promise {
+    word: WaitWord,
+}
+
+impl Default for Promise {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Exclusive use of what stands beside a promise; the drop ends it.
+#[derive(Debug)]
+pub struct Locked<'a>(&'a Promise);
+
+impl Promise {
+    /// Of a job that has not begun.
+    pub fn new() -> Self {
+        Self { word: WaitWord::new(State::Pending as u64) }
+    }
+
+    /// What has become of the job. Where it is done, its result can be read.
+    #[inline]
+    pub fn state(&self) -> State {
+        State::of(self.word.word.load(see_order()))
+    }
+
+    /// Goes from `from` to `to`. Returns whether the state was `from`; where threads slept and `to` is an end, they are
+    /// woken.
+    fn step(&self, from: State, to: State) -> bool {
+        let mut word = self.word.peek();
+        while State::of(word) == from {
+            let mut next = word & !STATE | to as u64;
+            if to.is_done() {
+                next &= !SLEEPERS;
+            }
+            match self.word.word.compare_exchange_weak(word, next, show_order(), Ordering::Relaxed) {
+                Ok(_) => {
+                    if word & SLEEPERS != 0 && to.is_done() {
+                        self.word.wake(u32::MAX);
+                    }
+                    return true;
+                }
+                Err(now) => word = now,
+            }
+        }
+        false
+    }
+
+    /// Begins the job. False: it is not pending.
+    #[inline]
+    pub fn start(&self) -> bool {
+        self.step(State::Pending, State::Running)
+    }
+
+    /// Cancels the job. False: it is not pending.
+    pub fn cancel(&self) -> bool {
+        self.step(State::Pending, State::Cancelled)
+    }
+
+    /// Notes that those who wait for a cancelled job are told. False: it is not [`State::Cancelled`].
+    #[inline]
+    pub fn note_told(&self) -> bool {
+        self.step(State::Cancelled, State::CancelledAndNotified)
+    }
+
+    /// Ends the job, if nobody has to be told but threads that sleep. False: it is watched, or done already.
+    #[inline]
+    pub fn try_finish_unwatched(&self) -> bool {
+        let mut word = self.word.peek();
+        loop {
+            if word & (WATCHED | LOCKED) != 0 || State::of(word).is_done() {
+                return false;
+            }
+            match self.word.word.compare_exchange_weak(word, State::Finished as u64, show_order(), Ordering::Relaxed) {
+                Ok(_) => {
+                    if word & SLEEPERS != 0 {
+                        self.word.wake(u32::MAX);
+                    }
+                    return true;
+                }
+                Err(now) => word = now,
+            }
+        }
+    }
+
+    /// Ends the job, whoever watches. False: it is done already. What `Locked` guards tells who must be told.
+    #[inline]
+    pub fn finish(&self, _locked: &Locked<'_>) -> bool {
+        self.step(State::Running, State::Finished) || self.step(State::Pending, State::Finished)
+    }
+
+    /// Ends a job that has not begun, or notes that a cancelled one is told, in a forked child: whoever sleeps, watches,
+    /// holds the lock or would tell is the parent's. False: there is nothing to do.
+    pub fn end_after_fork(&self) -> bool {
+        let end = match self.state() {
+            State::Pending => State::Finished,
+            State::Cancelled => State::CancelledAndNotified,
+            _ => return false,
+        };
+        // No other thread is here.
+        self.word.word.swap(end as u64, show_order());
+        true
+    }
+
+    /// Waits for the end until woken, a signal was handled or `timeout` is over. Returns whether the job is done.
+    pub fn wait(&self, timeout: Option<Duration>) -> bool {
+        let mut word = self.word.word.load(see_order());
+        loop {
+            if State::of(word).is_done() {
+                return true;
+            }
+            if word & SLEEPERS != 0 {
+                break;
+            }
+            match self.word.word.compare_exchange_weak(word, word | SLEEPERS, show_order(), see_order()) {
+                Ok(_) => word |= SLEEPERS,
+                Err(now) => word = now,
+            }
+        }
+        self.word.wait(low(word), timeout);
+        self.state().is_done()
+    }
+
+    /// Takes exclusive use of what stands beside the promise, and has the end told from now on if `watch`.
+    #[inline]
+    pub fn lock(&self, watch: bool) -> Locked<'_> {
+        let flags = if watch { LOCKED | WATCHED } else { LOCKED };
+        let mut word = self.word.peek();
+        loop {
+            if word & LOCKED != 0 {
+                logspool_sys::sync::pause();
+                word = self.word.peek();
+                continue;
+            }
+            match self.word.word.compare_exchange_weak(word, word | flags, show_order(), Ordering::Relaxed) {
+                Ok(_) => return Locked(self),
+                Err(now) => word = now,
+            }
+        }
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        self.0.word.word.fetch_and(!LOCKED, show_order());
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_forked_child_ends_what_waits_whoever_held_the_lock() {
+        let promise = Promise::new();
+        std::mem::forget(promise.lock(true));
+        assert!(promise.end_after_fork());
+        assert_eq!(State::Finished, promise.state());
+        drop(promise.lock(true));
+        assert!(!promise.end_after_fork());
+    }
+
+    #[test]
+    fn a_forked_child_leaves_what_runs_and_has_told_what_was_cancelled() {
+        let (running, cancelled) = (Promise::new(), Promise::new());
+        assert!(running.start());
+        assert!(cancelled.cancel());
+        std::mem::forget(cancelled.lock(true));
+
+        assert!(!running.end_after_fork());
+        assert!(cancelled.end_after_fork());
+        assert_eq!((State::Running, State::CancelledAndNotified), (running.state(), cancelled.state()));
+        drop(cancelled.lock(true));
+    }
+}

@@ -1,0 +1,214 @@
+//! A counting semaphore: one atomic operation where nobody waits, a futex where somebody does.
+//!
+//! Low half of the word: permits that are free. High half: threads that wait or are about to. A thread that finds no
+//! permit adds itself in the same operation that found none, so a release sees it and wakes; a release before the
+//! sleep changes the low half, and the sleep does not begin. A thread that comes by may take a permit before one that
+//! was woken for it: the woken one sleeps again, still counted, and the next release wakes it. Not fair, like
+//! `threading.Semaphore`, and never lost.
+
+use std::fmt;
+use std::time::Duration;
+
+use logspool_sys::futex::{HIGH_ONE, WaitWord, high, low};
+use logspool_sys::sync::{Ordering, guarded};
+
+/// Most permits that can be free at a time.
+pub const MOST_PERMITS: u32 = i32::MAX as u32;
+
+/// More than [`MOST_PERMITS`] would be free.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooManyPermits;
+
+impl fmt::Display for TooManyPermits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a semaphore holds at most {MOST_PERMITS} permits")
+    }
+}
+
+/// Ordering with which a permit is taken: sees what its last holder did.
+#[inline(always)]
+fn take_order() -> Ordering {
+    guarded("permit_is_taken", Ordering::Acquire)
+}
+
+/// Ordering with which permits are given back: pairs with [`take_order`].
+#[inline(always)]
+fn give_order() -> Ordering {
+    guarded("permit_is_given", Ordering::Release)
+}
+
+/// Permits that threads take and give back.
+///
+/// ```
+/// let semaphore = logspool_pool::Semaphore::new(1).unwrap();
+/// assert!(semaphore.try_acquire());
+/// assert!(!semaphore.try_acquire());
+/// semaphore.release(1).unwrap();
+/// ```
+#[derive(Debug)]
+pub struct Semaphore {
+    word: WaitWord,
+}
+
+impl Semaphore {
+    /// A semaphore with `permits` free.
+    ///
+    /// # Errors
+    ///
+    /// More than [`MOST_PERMITS`].
+    pub fn new(permits: u32) -> Result<Self, TooManyPermits> {
+        if permits > MOST_PERMITS {
+            return Err(TooManyPermits);
+        }
+        Ok(Self { word: WaitWord::new(permits.into()) })
+    }
+
+    /// Permits that are free now.
+    #[inline]
+    pub fn permits(&self) -> u32 {
+        low(self.word.peek())
+    }
+
+    /// Threads that wait now.
+    pub fn waiting(&self) -> u32 {
+        high(self.word.peek())
+    }
+
+    /// Takes a permit if one is free.
+    #[inline]
+    pub fn try_acquire(&self) -> bool {
+        let mut word = self.word.peek();
+        while low(word) > 0 {
+            match self.word.word.compare_exchange_weak(word, word - 1, take_order(), Ordering::Relaxed) {
+                Ok(_) => return true,
+                Err(now) => word = now,
+            }
+        }
+        false
+    }
+
+    /// Takes a permit; waits for one until it is woken, a signal was handled or `timeout` is over. Returns whether a
+    /// permit was taken; where not, the caller decides whether to wait again.
+    pub fn wait(&self, timeout: Option<Duration>) -> bool {
+        if !self.take_or_join() {
+            return true;
+        }
+        self.word.wait(0, timeout);
+        self.take_or_leave()
+    }
+
+    /// Takes a permit, or counts this thread as waiting where none is free. Returns whether it waits.
+    fn take_or_join(&self) -> bool {
+        let mut word = self.word.peek();
+        loop {
+            let next = if low(word) > 0 { word - 1 } else { word + HIGH_ONE };
+            match self.word.word.compare_exchange_weak(word, next, take_order(), Ordering::Relaxed) {
+                Ok(_) => return low(word) == 0,
+                Err(now) => word = now,
+            }
+        }
+    }
+
+    /// Counts this thread as waiting no longer, and takes a permit if one is free. Returns whether it has one.
+    fn take_or_leave(&self) -> bool {
+        let mut word = self.word.peek();
+        loop {
+            let taken = low(word) > 0;
+            let next = word - HIGH_ONE - u64::from(taken);
+            match self.word.word.compare_exchange_weak(word, next, take_order(), Ordering::Relaxed) {
+                Ok(_) => return taken,
+                Err(now) => word = now,
+            }
+        }
+    }
+
+    /// Gives back `count` permits and wakes as many threads.
+    ///
+    /// # Errors
+    ///
+    /// More than [`MOST_PERMITS`] would be free; none is given back then.
+    #[inline]
+    pub fn release(&self, count: u32) -> Result<(), TooManyPermits> {
+        let mut word = self.word.peek();
+        loop {
+            if count > MOST_PERMITS - low(word) {
+                return Err(TooManyPermits);
+            }
+            match self.word.word.compare_exchange_weak(word, word + u64::from(count), give_order(), Ordering::Relaxed) {
+                Ok(_) => break,
+                Err(now) => word = now,
+            }
+        }
+        if high(word) > 0 {
+            self.word.wake(count);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::sync::atomic::AtomicU32;
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn permits_are_counted_down_and_up() {
+        let semaphore = Semaphore::new(2).unwrap();
+
+        assert!(semaphore.try_acquire());
+        assert!(semaphore.try_acquire());
+        assert!(!semaphore.try_acquire());
+        semaphore.release(3).unwrap();
+
+        assert_eq!(3, semaphore.permits());
+    }
+
+    #[test]
+    fn more_permits_than_fit_are_refused_and_change_nothing() {
+        assert!(Semaphore::new(MOST_PERMITS + 1).is_err());
+        let semaphore = Semaphore::new(MOST_PERMITS - 1).unwrap();
+
+        assert_eq!(Err(TooManyPermits), semaphore.release(2));
+        assert_eq!(Err(TooManyPermits), semaphore.release(u32::MAX));
+        assert_eq!(Ok(()), semaphore.release(1));
+
+        assert_eq!(MOST_PERMITS, semaphore.permits());
+    }
+
+    #[test]
+    fn a_wait_that_is_over_leaves_nobody_counted() {
+        let semaphore = Semaphore::new(0).unwrap();
+        let began = Instant::now();
+
+        while began.elapsed() < Duration::from_millis(20) {
+            assert!(!semaphore.wait(Some(Duration::from_millis(20))));
+        }
+
+        assert_eq!((0, 0), (semaphore.permits(), semaphore.waiting()));
+    }
+
+    #[test]
+    fn one_permit_lets_one_thread_in_at_a_time() {
+        let (semaphore, inside, rounds) = (Semaphore::new(1).unwrap(), AtomicU32::new(0), AtomicU32::new(0));
+
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..20_000 {
+                        while !semaphore.wait(None) {}
+                        assert_eq!(0, inside.fetch_add(1, Ordering::Relaxed));
+                        if rounds.fetch_add(1, Ordering::Relaxed) % 64 == 0 {
+                            std::thread::yield_now();
+                        }
+                        inside.fetch_sub(1, Ordering::Relaxed);
+                        semaphore.release(1).unwrap();
+                    }
+                });
+            }
+        });
+
+        assert_eq!((1, 0, 80_000), (semaphore.permits(), semaphore.waiting(), rounds.into_inner()));
+    }
+}

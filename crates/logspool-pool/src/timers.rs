@@ -1,0 +1,344 @@
+//! What is due later, in the order of its time, and the one thread that waits for it.
+//!
+//! Two ordered maps, one for each clock: adding, the earliest and taking one out by its key cost the logarithm of
+//! their number. The thread is the user's; it asks [`Timers::next`] what to do, and is woken only by what is due
+//! before all else.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use logspool_sys::futex::{WaitWord, low};
+use logspool_sys::sync::{Mutex, MutexGuard, Ordering, PoisonError, TryLockError, is_weakened};
+
+/// How long the thread stays without anything to wait for. Chosen: longer than the pauses between the timers of a
+/// program that uses them, shorter than anybody wonders what the thread is there for.
+const IDLE: Duration = Duration::from_secs(10);
+
+/// Longest sleep while something waits for the wall clock: a step of that clock ends no sleep.
+const WALL_SLICE: Duration = Duration::from_secs(1);
+
+/// Which clock a time is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Clock {
+    /// `CLOCK_MONOTONIC`.
+    Steady = 0,
+    /// `CLOCK_REALTIME`, which may be set.
+    Wall = 1,
+}
+
+/// Readings of both clocks in nanoseconds.
+#[derive(Debug, Clone, Copy)]
+pub struct Now {
+    /// `CLOCK_MONOTONIC`.
+    pub steady: u64,
+    /// `CLOCK_REALTIME`.
+    pub wall: u64,
+}
+
+impl Now {
+    /// Reads the clocks.
+    #[cfg(not(loom))]
+    pub fn read() -> Self {
+        Self {
+            steady: logspool_sys::clock::monotonic_ns(),
+            wall: u64::try_from(logspool_sys::clock::wall_ns()).unwrap_or(0),
+        }
+    }
+
+    fn of(self, clock: usize) -> u64 {
+        [self.steady, self.wall][clock]
+    }
+}
+
+/// Names a timer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Key {
+    /// Which clock its time is of.
+    pub clock: Clock,
+    /// When it is due, in nanoseconds.
+    pub at: u64,
+    /// Tells timers of the same moment apart; those of lower numbers go first.
+    pub number: u64,
+}
+
+/// What the thread does next.
+#[derive(Debug)]
+pub enum Next<T> {
+    /// This is due; ask again.
+    Due(T),
+    /// Sleep, with this ticket and for this time, by [`Timers::sleep`].
+    Sleep(u32, Duration),
+    /// End: nothing waits. The thread is forgotten already.
+    Leave,
+}
+
+/// Values that wait for their time.
+#[derive(Debug)]
+pub struct Timers<T> {
+    state: Mutex<State<T>>,
+    /// Low half: changes when the thread has to look again.
+    bell: WaitWord,
+}
+
+#[derive(Debug)]
+struct State<T> {
+    /// By [`Clock`].
+    waiting: [BTreeMap<(u64, u64), T>; 2],
+    numbers: u64,
+    has_thread: bool,
+    asleep: bool,
+}
+
+impl<T> Default for Timers<T> {
+    fn default() -> Self {
+        let state = State { waiting: [BTreeMap::new(), BTreeMap::new()], numbers: 0, has_thread: false, asleep: false };
+        Self { state: Mutex::new(state), bell: WaitWord::new(0) }
+    }
+}
+
+impl<T> Timers<T> {
+    fn state(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A key for a timer of this moment, for [`Timers::add`].
+    pub fn key(&self, clock: Clock, at: u64) -> Key {
+        let mut state = self.state();
+        state.numbers += 1;
+        Key { clock, at, number: state.numbers }
+    }
+
+    /// Adds a value. Returns whether the thread has to be started; it is counted already.
+    pub fn add(&self, key: Key, value: T) -> bool {
+        let mut state = self.state();
+        let waiting = &mut state.waiting[key.clock as usize];
+        waiting.insert((key.at, key.number), value);
+        let is_first = waiting.first_key_value().is_some_and(|(first, _)| first.1 == key.number);
+        if !state.has_thread {
+            state.has_thread = true;
+            return true;
+        }
+        if is_first && state.asleep {
+            state.asleep = false;
+            drop(state);
+            self.ring();
+        }
+        false
+    }
+
+    fn ring(&self) {
+        // The lock orders what is told; the word has to change, so that a thread on its way to sleep does not sleep.
+        if !is_weakened("timer_bell_changes") {
+            self.bell.word.fetch_add(1, Ordering::Relaxed);
+        }
+        self.bell.wake(1);
+    }
+
+    /// Takes a value out before its time. `None`: it has come.
+    pub fn remove(&self, key: Key) -> Option<T> {
+        self.state().waiting[key.clock as usize].remove(&(key.at, key.number))
+    }
+
+    /// Takes out all values that `wanted` says yes to.
+    pub fn remove_all(&self, wanted: impl Fn(&T) -> bool) -> Vec<T> {
+        Self::take(&mut self.state(), wanted)
+    }
+
+    /// As [`Timers::remove_all`] in a forked child; nothing where another thread of the parent was at work here.
+    pub fn remove_all_after_fork(&self, wanted: impl Fn(&T) -> bool) -> Vec<T> {
+        match self.state.try_lock() {
+            Ok(mut state) => Self::take(&mut state, wanted),
+            Err(TryLockError::Poisoned(mut state)) => Self::take(state.get_mut(), wanted),
+            Err(TryLockError::WouldBlock) => Vec::new(),
+        }
+    }
+
+    fn take(state: &mut State<T>, wanted: impl Fn(&T) -> bool) -> Vec<T> {
+        let mut taken = Vec::new();
+        for waiting in &mut state.waiting {
+            let keys: Vec<_> = waiting.iter().filter(|(_, value)| wanted(value)).map(|(key, _)| *key).collect();
+            taken.extend(keys.iter().filter_map(|key| waiting.remove(key)));
+        }
+        taken
+    }
+
+    /// Says what the thread does next, `after_idling` if it slept with nothing to wait for.
+    pub fn next(&self, now: Now, after_idling: bool) -> Next<T> {
+        let mut state = self.state();
+        state.asleep = false;
+        let mut sleep = None;
+        for clock in [Clock::Steady as usize, Clock::Wall as usize] {
+            let Some(first) = state.waiting[clock].first_entry() else { continue };
+            let Some(left) = first.key().0.checked_sub(now.of(clock)).filter(|left| *left > 0) else {
+                return Next::Due(first.remove());
+            };
+            let mut left = Duration::from_nanos(left);
+            if clock == Clock::Wall as usize {
+                left = left.min(WALL_SLICE);
+            }
+            sleep = Some(sleep.map_or(left, |other: Duration| other.min(left)));
+        }
+        if sleep.is_none() && after_idling {
+            state.has_thread = false;
+            return Next::Leave;
+        }
+        state.asleep = true;
+        Next::Sleep(low(self.bell.peek()), sleep.unwrap_or(IDLE))
+    }
+
+    /// Sleeps as [`Timers::next`] said. Returns whether the time was over.
+    pub fn sleep(&self, ticket: u32, time: Duration) -> bool {
+        self.bell.wait(ticket, Some(time));
+        low(self.bell.peek()) == ticket
+    }
+
+    /// Forgets a thread that could not be started.
+    pub fn forget_thread(&self) {
+        self.state().has_thread = false;
+    }
+
+    /// How many values wait.
+    pub fn len(&self) -> usize {
+        self.state().waiting.iter().map(BTreeMap::len).sum()
+    }
+
+    /// Whether none waits.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn at(steady: u64, wall: u64) -> Now {
+        Now { steady, wall }
+    }
+
+    fn add(timers: &Timers<&'static str>, clock: Clock, moment: u64, value: &'static str) -> Key {
+        let key = timers.key(clock, moment);
+        timers.add(key, value);
+        key
+    }
+
+    fn due(timers: &Timers<&'static str>, now: Now) -> Vec<&'static str> {
+        let mut found = Vec::new();
+        while let Next::Due(value) = timers.next(now, false) {
+            found.push(value);
+        }
+        found
+    }
+
+    #[test]
+    fn what_is_due_comes_in_the_order_of_its_time_then_of_its_addition() {
+        let timers = Timers::default();
+        for (moment, value) in [(30, "d"), (10, "a"), (20, "b"), (20, "c")] {
+            add(&timers, Clock::Steady, moment, value);
+        }
+        assert_eq!(Vec::<&str>::new(), due(&timers, at(9, 0)));
+        assert_eq!(vec!["a", "b", "c"], due(&timers, at(20, 0)));
+        assert_eq!(1, timers.len());
+    }
+
+    #[test]
+    fn what_was_taken_out_is_never_due() {
+        let timers = Timers::default();
+        let keys: Vec<_> = (0..1000).map(|moment| add(&timers, Clock::Steady, moment % 7, "x")).collect();
+        for key in &keys[..999] {
+            assert_eq!(Some("x"), timers.remove(*key));
+            assert_eq!(None, timers.remove(*key));
+        }
+        assert_eq!(vec!["x"], due(&timers, at(10, 0)));
+        assert_eq!(None, timers.remove(keys[999]));
+    }
+
+    #[test]
+    fn a_step_of_the_wall_clock_moves_only_what_waits_for_it() {
+        let timers = Timers::default();
+        add(&timers, Clock::Steady, 1000, "steady");
+        add(&timers, Clock::Wall, 5_000, "wall");
+        assert_eq!(Vec::<&str>::new(), due(&timers, at(500, 4_000)));
+        assert_eq!(vec!["wall"], due(&timers, at(501, 5_000)), "set forward");
+        add(&timers, Clock::Wall, 6_000, "later");
+        assert_eq!(vec!["steady"], due(&timers, at(1000, 100)), "set back");
+        assert_eq!(vec!["later"], due(&timers, at(1001, 6_001)));
+    }
+
+    #[test]
+    fn a_step_of_the_wall_clock_is_seen_within_a_second() {
+        let timers = Timers::default();
+        let hour = 3_600_000_000_000;
+        add(&timers, Clock::Wall, hour, "wall");
+        assert!(matches!(timers.next(at(0, 0), false), Next::Sleep(_, time) if time == WALL_SLICE));
+        add(&timers, Clock::Steady, 5, "steady");
+        assert!(matches!(timers.next(at(0, 0), false), Next::Sleep(_, time) if time == Duration::from_nanos(5)));
+    }
+
+    #[test]
+    fn the_thread_is_asked_for_once_and_again_after_it_left() {
+        let timers = Timers::default();
+        assert!(timers.add(timers.key(Clock::Steady, 1), "a"));
+        assert!(!timers.add(timers.key(Clock::Steady, 2), "b"));
+        assert_eq!(vec!["a", "b"], due(&timers, at(2, 0)));
+        assert!(matches!(timers.next(at(3, 0), false), Next::Sleep(_, IDLE)));
+        assert!(matches!(timers.next(at(3, 0), true), Next::Leave));
+        assert!(timers.add(timers.key(Clock::Steady, 9), "c"));
+        timers.forget_thread();
+        assert!(timers.add(timers.key(Clock::Steady, 10), "d"));
+    }
+
+    #[test]
+    fn many_are_taken_out_at_once() {
+        let timers = Timers::default();
+        for moment in 0..10 {
+            let value = if moment % 2 == 0 { "even" } else { "odd" };
+            add(&timers, if moment < 5 { Clock::Steady } else { Clock::Wall }, moment, value);
+        }
+        assert_eq!(vec!["odd"; 5], timers.remove_all(|value| *value == "odd"));
+        assert_eq!(vec!["even"; 5], timers.remove_all_after_fork(|_| true));
+        assert!(timers.is_empty());
+    }
+
+    #[test]
+    fn each_timer_of_many_threads_is_due_once_or_was_taken_out() {
+        const EACH: u64 = 3_000;
+        let timers = Timers::default();
+        let (due, removed) = std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| {
+                let mut sum = 0;
+                loop {
+                    match timers.next(Now::read(), false) {
+                        Next::Due(0) => return sum,
+                        Next::Due(value) => sum += value,
+                        Next::Sleep(ticket, time) => {
+                            timers.sleep(ticket, time);
+                        }
+                        Next::Leave => unreachable!("it never idles"),
+                    }
+                }
+            });
+            let adding: Vec<_> = (0..3)
+                .map(|thread| {
+                    let timers = &timers;
+                    scope.spawn(move || {
+                        let now = logspool_sys::clock::monotonic_ns();
+                        let add = |value: u64| {
+                            let key = timers.key(Clock::Steady, now + value * 7919 % 20_000_000);
+                            timers.add(key, value);
+                            key
+                        };
+                        let keys: Vec<_> = (1..=EACH).map(|number| add(number * 3 + thread)).collect();
+                        keys.into_iter().step_by(2).filter_map(|key| timers.remove(key)).sum::<u64>()
+                    })
+                })
+                .collect();
+            let removed: u64 = adding.into_iter().map(|thread| thread.join().unwrap()).sum();
+            timers.add(timers.key(Clock::Steady, logspool_sys::clock::monotonic_ns() + 30_000_000), 0);
+            (waiting.join().unwrap(), removed)
+        });
+        let all: u64 = (0..3).flat_map(|thread| (1..=EACH).map(move |number| number * 3 + thread)).sum();
+        assert_eq!(all, due + removed);
+        assert!(timers.is_empty());
+    }
+}

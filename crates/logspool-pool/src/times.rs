@@ -1,0 +1,151 @@
+//! How long jobs waited and ran, in histograms that cost a worker two additions a job.
+//!
+//! Each worker has counters of its own, so that no two of them write to one place; a reader adds them up.
+
+use std::array;
+use std::sync::OnceLock;
+
+use logspool_sys::clock;
+use logspool_sys::histogram::HistogramCounts;
+use logspool_sys::sync::{AtomicU64, Ordering};
+
+/// Number of buckets, the one without an upper bound included.
+pub const BUCKETS: usize = 16;
+
+/// Upper bound of the first bucket in nanoseconds, a power of two; each of the others is four times the one before.
+///
+/// Chosen: from about a microsecond, the cost of handing a job over, to about four and a half minutes.
+const FIRST_NS: u64 = 1 << 10;
+
+/// A histogram that one thread writes.
+#[derive(Debug)]
+struct Series {
+    buckets: [AtomicU64; BUCKETS],
+    sum_ns: AtomicU64,
+}
+
+impl Series {
+    fn new() -> Self {
+        Self { buckets: array::from_fn(|_| AtomicU64::new(0)), sum_ns: AtomicU64::new(0) }
+    }
+
+    #[inline]
+    fn note(&self, ns: u64) {
+        // Bounds belong to the bucket below them.
+        let exponent = (ns.saturating_sub(1) / FIRST_NS).checked_ilog2().map_or(0, |exponent| exponent / 2 + 1);
+        let bucket = &self.buckets[(exponent as usize).min(BUCKETS - 1)];
+        // One writer: no need for an atomic addition.
+        bucket.store(bucket.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        self.sum_ns.store(self.sum_ns.load(Ordering::Relaxed).wrapping_add(ns), Ordering::Relaxed);
+    }
+
+    fn sum<'a>(all: impl Iterator<Item = &'a Self>) -> HistogramCounts {
+        let (mut buckets, mut sum_ns) = ([0; BUCKETS], 0u64);
+        for each in all {
+            for (total, bucket) in buckets.iter_mut().zip(&each.buckets) {
+                *total += bucket.load(Ordering::Relaxed);
+            }
+            sum_ns = sum_ns.wrapping_add(each.sum_ns.load(Ordering::Relaxed));
+        }
+        let mut count = 0;
+        let mut cumulative: Vec<_> = buckets
+            .iter()
+            .enumerate()
+            .map(|(index, bucket)| {
+                count += bucket;
+                ((FIRST_NS << (2 * index)) as f64 / 1e9, count)
+            })
+            .collect();
+        cumulative.pop();
+        HistogramCounts { cumulative, count, sum: sum_ns as f64 / 1e9 }
+    }
+}
+
+fn ns_per_tick() -> f64 {
+    static NS_PER_TICK: OnceLock<f64> = OnceLock::new();
+    *NS_PER_TICK.get_or_init(|| clock::first_point().ns_per_tick)
+}
+
+/// How long a time in ticks is, in seconds.
+pub fn seconds(from: u64, to: u64) -> f64 {
+    to.saturating_sub(from) as f64 * ns_per_tick() / 1e9
+}
+
+/// The times of the jobs of one worker.
+#[derive(Debug)]
+pub struct Times {
+    wait: Series,
+    run: Series,
+    ns_per_tick: f64,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Times {
+    /// Nothing counted. The first one of a process takes a tenth of a millisecond, to learn how long a tick is.
+    pub fn new() -> Self {
+        Self { wait: Series::new(), run: Series::new(), ns_per_tick: ns_per_tick() }
+    }
+
+    /// Counts a job that was taken, begun and ended at these [`clock::ticks`]. To be called by one thread.
+    #[inline]
+    pub fn note(&self, taken: u64, begun: u64, ended: u64) {
+        // Ticks of two cores may differ by less than it takes to hand a job over.
+        let ns = |from: u64, to: u64| (to.saturating_sub(from) as f64 * self.ns_per_tick) as u64;
+        self.wait.note(ns(taken, begun));
+        self.run.note(ns(begun, ended));
+    }
+
+    /// The histograms of waiting and of running, in seconds, over several workers.
+    pub fn sum<'a>(all: impl Iterator<Item = &'a Self> + Clone) -> (HistogramCounts, HistogramCounts) {
+        (Series::sum(all.clone().map(|each| &each.wait)), Series::sum(all.map(|each| &each.run)))
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn bucket_of(ns: u64) -> usize {
+        let series = Series::new();
+        series.note(ns);
+        series.buckets.iter().position(|bucket| bucket.load(Ordering::Relaxed) == 1).unwrap()
+    }
+
+    #[test]
+    fn each_bucket_ends_at_its_bound() {
+        for index in 0..BUCKETS - 1 {
+            let bound = FIRST_NS << (2 * index);
+            assert_eq!((index, index + 1), (bucket_of(bound), bucket_of(bound + 1)), "{bound} ns");
+        }
+        assert_eq!((0, BUCKETS - 1), (bucket_of(0), bucket_of(u64::MAX)));
+    }
+
+    #[test]
+    fn the_sum_of_workers_is_cumulative() {
+        let workers = [Times::new(), Times::new()];
+        let ticks = |seconds: f64| (seconds * 1e9 / workers[0].ns_per_tick) as u64;
+        workers[0].note(0, ticks(0.5), ticks(0.6));
+        workers[1].note(0, ticks(1.5), ticks(301.5));
+        let (wait, run) = Times::sum(workers.iter());
+        assert_eq!((2, 2), (wait.count, run.count));
+        assert!((wait.sum - 2.0).abs() < 1e-3 && (run.sum - 300.1).abs() < 1e-3);
+        let at_most = |counts: &HistogramCounts, seconds: f64| {
+            counts.cumulative.iter().rfind(|(bound, _)| *bound <= seconds).map(|(_, count)| *count)
+        };
+        assert_eq!((Some(0), Some(1), Some(2)), (at_most(&wait, 0.3), at_most(&wait, 1.1), at_most(&wait, 5.0)));
+        assert_eq!(Some(1), run.cumulative.last().map(|(_, count)| *count), "five minutes are above all bounds");
+    }
+
+    #[test]
+    fn clocks_that_differ_a_little_count_as_nothing() {
+        let times = Times::new();
+        times.note(10, 9, 8);
+        let (wait, run) = Times::sum(std::iter::once(&times));
+        assert_eq!((1, 0.0, 1, 0.0), (wait.cumulative[0].1, wait.sum, run.cumulative[0].1, run.sum));
+    }
+}

@@ -1,0 +1,70 @@
+//! What does one line cost to format, as text and as JSON?
+//!
+//! `cargo bench -p logspool-record --bench format`. Prints the median of the rounds, interleaved, and their ratio.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use logspool_record::definition::SiteDefinition;
+use logspool_record::format::{CompiledSite, Extras, Format, FormatSpec, RecordView, RenderState, Style};
+use logspool_record::{Encoder, Values};
+
+const RECORDS: u32 = 200_000;
+const ROUNDS: usize = 15;
+/// As many call sites take turns as the cache of steady text must serve in a usual program.
+const SITES: usize = 8;
+
+fn main() {
+    let members = [
+        ("time", "time"),
+        ("level", "level"),
+        ("logger", "logger"),
+        ("message", "message"),
+        ("file", "filename"),
+        ("line", "lineno"),
+        ("function", "funcName"),
+        ("exception", "exception"),
+        ("stack", "stack"),
+    ];
+    let template = "%(asctime)s %(levelname)s %(name)s:%(lineno)d %(message)s";
+    let mut formats =
+        [("text", FormatSpec::text(Style::Percent, template)), ("JSON", FormatSpec::json(&members, Extras::Append))]
+            .map(|(name, spec)| (name, Format::compile(&spec).unwrap(), RenderState::default(), Vec::new()));
+    let sites: Vec<CompiledSite> = (0..SITES as u32)
+        .map(|line| {
+            CompiledSite::new(SiteDefinition {
+                file: "/srv/app/main.py".to_owned(),
+                line: 40 + line,
+                function: "main".to_owned(),
+                template: Some("user %s did %d in %.3f ms".to_owned()),
+            })
+        })
+        .collect();
+    let mut values = Encoder::new();
+    values.str("ann").int(12345).float(3.25159);
+    let mut out = Vec::with_capacity(1 << 16);
+    for _ in 0..ROUNDS {
+        for (_, format, state, costs) in &mut formats {
+            let start = Instant::now();
+            for number in 0..RECORDS {
+                let record = RecordView {
+                    time_ns: 1_700_000_000_000_000_000 + i64::from(number) * 1_000,
+                    level: 20,
+                    logger: "shop.cart",
+                    site: Some(&sites[number as usize % SITES]),
+                    values: Values::new(&values.bytes),
+                };
+                out.clear();
+                format.render(&record, state, &mut out).unwrap();
+                black_box(&out);
+            }
+            costs.push(start.elapsed().as_nanos() as f64 / f64::from(RECORDS));
+        }
+    }
+    let medians = formats.each_mut().map(|(name, _, _, costs)| {
+        costs.sort_by(f64::total_cmp);
+        println!("{name}: {:.0} ns a line, {:.0} to {:.0}", costs[ROUNDS / 2], costs[0], costs[ROUNDS - 1]);
+        costs[ROUNDS / 2]
+    });
+    println!("JSON / text: {:.2}", medians[1] / medians[0]);
+}

@@ -1,0 +1,87 @@
+//! The LogRecord attributes that a format can show.
+//!
+//! Stop on the line: *format*, between a pattern and the record. A name that LogRecord does not have is an extra field.
+
+use super::directive::ArgumentKind;
+use super::needs::Need;
+use super::unsupported::Unsupported;
+
+/// First minor version whose LogRecord has `taskName`.
+const TASK_NAME_MINOR: u8 = 12;
+
+/// One attribute of a record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Attribute {
+    Name,
+    LevelNumber,
+    LevelName,
+    PathName,
+    FileName,
+    Module,
+    Line,
+    Function,
+    Created,
+    AscTime,
+    Msecs,
+    RelativeCreated,
+    Thread,
+    ThreadName,
+    TaskName,
+    Process,
+    ProcessName,
+    Message,
+    /// An extra field.
+    Field(Box<str>),
+}
+
+impl Attribute {
+    /// The attribute called `name` in LogRecords of Python 3.`python_minor`.
+    pub(super) fn parse(name: &str, python_minor: u8) -> Result<Self, Unsupported> {
+        Ok(match name {
+            "name" => Self::Name,
+            "levelno" => Self::LevelNumber,
+            "levelname" => Self::LevelName,
+            "pathname" => Self::PathName,
+            "filename" => Self::FileName,
+            "module" => Self::Module,
+            "lineno" => Self::Line,
+            "funcName" => Self::Function,
+            "created" => Self::Created,
+            "asctime" => Self::AscTime,
+            "msecs" => Self::Msecs,
+            "relativeCreated" => Self::RelativeCreated,
+            "thread" => Self::Thread,
+            "threadName" => Self::ThreadName,
+            "taskName" if python_minor >= TASK_NAME_MINOR => Self::TaskName,
+            "process" => Self::Process,
+            "processName" => Self::ProcessName,
+            "message" => Self::Message,
+            // Objects of the calling program; they never leave it.
+            "msg" | "args" | "exc_info" | "exc_text" | "stack_info" => return Err(Unsupported::Attribute),
+            _ => Self::Field(name.into()),
+        })
+    }
+
+    /// The type of the attribute when it is not None; `None` for an extra field.
+    pub(super) const fn kind(&self) -> Option<ArgumentKind> {
+        match self {
+            Self::LevelNumber | Self::Line | Self::Thread | Self::Process => Some(ArgumentKind::Int),
+            Self::Created | Self::Msecs | Self::RelativeCreated => Some(ArgumentKind::Float),
+            Self::Field(_) => None,
+            _ => Some(ArgumentKind::Str),
+        }
+    }
+
+    /// What capture must send for it.
+    pub(super) const fn need(&self) -> Option<Need> {
+        match self {
+            Self::PathName | Self::FileName | Self::Module | Self::Line | Self::Function => Some(Need::Site),
+            Self::Created | Self::AscTime | Self::Msecs | Self::RelativeCreated => Some(Need::Time),
+            Self::Thread => Some(Need::ThreadId),
+            Self::ThreadName => Some(Need::ThreadName),
+            Self::TaskName => Some(Need::TaskName),
+            Self::ProcessName => Some(Need::ProcessName),
+            _ => None,
+        }
+    }
+}

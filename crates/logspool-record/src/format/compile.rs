@@ -1,0 +1,219 @@
+//! A [`FormatSpec`] turned into a [`Format`], which renders records.
+//!
+//! Stop on the line: between *capture*, which asks whether a Formatter can be taken over, and *format*.
+//! Whatever Python would raise for every record, and whatever is not reproduced exactly, is refused here.
+
+use super::attribute::Attribute;
+use super::directive::{Acceptance, ArgumentKind};
+use super::entry::EntryLayout;
+use super::json::JsonLayout;
+use super::moment::Clock;
+use super::needs::Needs;
+use super::pattern::{Piece, compile_text};
+use super::spec::{FormatSpec, Layout, Style};
+use super::time::AscTime;
+use super::unsupported::Unsupported;
+
+#[derive(Debug, Clone)]
+pub(super) enum Body {
+    Text(Box<[Piece]>),
+    Json(JsonLayout),
+    Entry(EntryLayout),
+}
+
+/// A compiled [`FormatSpec`].
+///
+/// ```
+/// use logspool_record::format::{Format, FormatSpec, RecordView, RenderState, Style};
+/// use logspool_record::{Encoder, Values, tag};
+///
+/// let format = Format::compile(&FormatSpec::text(Style::Percent, "%(levelname)s %(message)s")).expect("supported");
+/// let mut encoder = Encoder::new();
+/// encoder.context_str(tag::MESSAGE, "ready");
+/// let values = Values::new(&encoder.bytes);
+/// let record = RecordView { time_ns: 0, level: 20, logger: "app", site: None, values };
+/// let mut out = Vec::new();
+/// format.render(&record, &mut RenderState::default(), &mut out).expect("the record fits");
+/// assert_eq!(b"INFO ready\n", out.as_slice());
+/// ```
+#[derive(Debug, Clone)]
+pub struct Format {
+    pub(super) body: Body,
+    pub(super) asctime: Option<AscTime>,
+    pub(super) clock: Clock,
+    pub(super) levels: LevelNames,
+    pub(super) process_id: Option<u32>,
+    pub(super) terminator: Box<[u8]>,
+    needs: Needs,
+}
+
+impl Format {
+    /// Compiles a spec.
+    ///
+    /// # Errors
+    ///
+    /// [`Unsupported`] says why the Formatter must stay on the stock path.
+    pub fn compile(spec: &FormatSpec) -> Result<Self, Unsupported> {
+        let body = match &spec.layout {
+            Layout::Text { style, template } => Body::Text(compile_text(*style, template, spec)?),
+            Layout::Json { fields, extras } => Body::Json(JsonLayout::compile(fields, *extras, spec.python_minor)?),
+            Layout::Entry => Body::Entry(EntryLayout::compile(spec)),
+        };
+        let mut needs = Needs::default();
+        let mut shows_asctime = formats_time(&spec.layout);
+        let mut note = |attribute: &Attribute| {
+            shows_asctime |= *attribute == Attribute::AscTime;
+            match attribute {
+                Attribute::Field(name) => needs.insert_field(name),
+                attribute => attribute.need().into_iter().for_each(|need| needs.insert(need)),
+            }
+        };
+        match &body {
+            Body::Text(pieces) => pieces.iter().for_each(|piece| match piece {
+                Piece::Show(attribute, _) => note(attribute),
+                Piece::Literal(_) => {}
+            }),
+            Body::Json(layout) => {
+                layout.attributes().for_each(note);
+                layout.add_needs(&mut needs);
+            }
+            Body::Entry(layout) => layout.add_needs(&mut needs),
+        }
+        Ok(Self {
+            asctime: shows_asctime.then(|| AscTime::compile(spec)).transpose()?,
+            body,
+            clock: Clock::new(spec),
+            levels: LevelNames::new(&spec.level_names),
+            process_id: Some(spec.process_id).filter(|id| *id != 0),
+            terminator: spec.terminator.as_bytes().into(),
+            needs,
+        })
+    }
+
+    /// What capture must send for this format.
+    pub const fn needs(&self) -> &Needs {
+        &self.needs
+    }
+
+    /// Who makes the text of the extra field `name` when its value is of `kind`.
+    ///
+    /// [`Acceptance::Deferred`]: send the value. [`Acceptance::RenderInCaller`]: send `str(value)` as text.
+    /// [`Acceptance::Mismatch`]: the record takes the stock path. [`ArgumentKind::Other`] is never `Deferred`.
+    pub fn accepts_field(&self, name: &str, kind: ArgumentKind) -> Acceptance {
+        let plain = if kind == ArgumentKind::Other { Acceptance::RenderInCaller } else { Acceptance::Deferred };
+        let Body::Text(pieces) = &self.body else { return plain };
+        let mut strictest = plain;
+        for piece in pieces {
+            let Piece::Show(Attribute::Field(field), show) = piece else { continue };
+            if **field != *name {
+                continue;
+            }
+            match show.accepts(kind) {
+                Acceptance::Deferred => {}
+                Acceptance::RenderInCaller => strictest = Acceptance::RenderInCaller,
+                Acceptance::Mismatch => return Acceptance::Mismatch,
+            }
+        }
+        strictest
+    }
+}
+
+/// `Formatter.usesTime`: a search for text, so that even an escaped placeholder has the time formatted (and fail).
+fn formats_time(layout: &Layout) -> bool {
+    match layout {
+        Layout::Text { style: Style::Percent, template } => template.contains("%(asctime)"),
+        Layout::Text { style: Style::Brace, template } => template.contains("{asctime"),
+        Layout::Text { style: Style::Dollar, template } => {
+            template.contains("$asctime") || template.contains("${asctime}")
+        }
+        Layout::Json { .. } | Layout::Entry => false,
+    }
+}
+
+/// Names of levels: a table for the numbers of stock logging, a list for the rest.
+#[derive(Debug, Clone)]
+pub(super) struct LevelNames {
+    low: Box<[Option<Box<str>>]>,
+    high: Box<[(u16, Box<str>)]>,
+}
+
+/// Levels below this are looked up by index. Chosen: the stock levels end at 50.
+const INDEXED_LEVELS: u16 = 64;
+
+impl LevelNames {
+    fn new(names: &[(u16, String)]) -> Self {
+        let mut low = vec![None; usize::from(INDEXED_LEVELS)];
+        let mut high = Vec::new();
+        for (level, name) in names {
+            match low.get_mut(usize::from(*level)) {
+                Some(place) => *place = Some(name.as_str().into()),
+                None => high.push((*level, name.as_str().into())),
+            }
+        }
+        Self { low: low.into(), high: high.into() }
+    }
+
+    /// The name of `level`; without one Python shows `Level N`.
+    #[inline]
+    pub(super) fn get(&self, level: u16) -> Option<&str> {
+        match self.low.get(usize::from(level)) {
+            Some(name) => name.as_deref(),
+            None => self.high.iter().find(|(known, _)| *known == level).map(|(_, name)| &**name),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::needs::Need;
+    use super::*;
+
+    fn compiled(style: Style, template: &str) -> Result<Format, Unsupported> {
+        Format::compile(&FormatSpec::text(style, template))
+    }
+
+    #[test]
+    fn needs_name_what_the_format_shows() {
+        let format = compiled(Style::Brace, "{asctime} {lineno} {threadName} {user:>5} {user!a}").expect("supported");
+
+        assert_eq!(["user"], format.needs().fields());
+        for (need, expected) in [
+            (Need::Site, true),
+            (Need::Time, true),
+            (Need::ThreadName, true),
+            (Need::ThreadId, false),
+            (Need::TaskName, false),
+            (Need::AllFields, false),
+        ] {
+            assert_eq!(expected, format.needs().contains(need), "{need:?}");
+        }
+    }
+
+    #[test]
+    fn task_name_is_an_extra_field_before_python_3_12() {
+        let mut spec = FormatSpec::text(Style::Percent, "%(taskName)s");
+        spec.python_minor = 11;
+
+        assert_eq!(["taskName"], Format::compile(&spec).expect("supported").needs().fields());
+    }
+
+    #[test]
+    fn extra_fields_are_accepted_as_every_place_shows_them() {
+        use Acceptance::{Deferred, Mismatch, RenderInCaller};
+        for (style, template, kind, expected) in [
+            (Style::Percent, "%(x)s", ArgumentKind::Other, RenderInCaller),
+            (Style::Percent, "%(x)s %(x)d", ArgumentKind::Other, Mismatch),
+            (Style::Percent, "%(x)d", ArgumentKind::Int, Deferred),
+            (Style::Percent, "%(x)d", ArgumentKind::AsciiStr, Mismatch),
+            (Style::Percent, "%(x)r", ArgumentKind::Str, Mismatch),
+            (Style::Percent, "%(x)r", ArgumentKind::AsciiStr, Deferred),
+            (Style::Brace, "{x}", ArgumentKind::Other, Mismatch),
+            (Style::Brace, "{x!s:>5}", ArgumentKind::Other, RenderInCaller),
+            (Style::Brace, "{x:>5}", ArgumentKind::None, Mismatch),
+            (Style::Dollar, "$x", ArgumentKind::Other, RenderInCaller),
+            (Style::Dollar, "$y", ArgumentKind::Other, RenderInCaller),
+        ] {
+            assert_eq!(expected, compiled(style, template).expect("supported").accepts_field("x", kind), "{template}");
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! The entry of a record in Fluent Forward: all of its parts under names, in MessagePack.
+//!
+//! Stop on the line: *format*, beside the text layouts. The Python twin (`python/logspool/_service.py`) writes the same
+//! bytes by these rules:
+//!
+//! - `[time, {name: value, ...}]`. The time is an EventTime: extension 0, seconds and nanoseconds since the epoch, four
+//!   bytes each, bounded to what fits. The head of the map has two bytes of length, everything else its shortest form.
+//! - The parts come in this order: `level` (the number), `logger`, `file` (the path), `line`, `function`, `process`
+//!   (the id), `host`, `message`, `process_name`, `thread` (the id), `thread_name`, `task`, `exception`, `stack`, then
+//!   the extra fields in the order of the record. What a record does not have, and a text that is empty among the last
+//!   two, is left out. `file`, `line` and `function` are left out together.
+//! - An extra field keeps its name, also where a part has the same: then the part comes first, and receivers of
+//!   logspool's keep both.
+//! - Values: None is nil; bool, float and an int that fits `i64` are themselves, another int is its decimal digits; a
+//!   tuple, list or dict is an array or map; any other value is the text `str(value)`.
+//! - No receiver takes records of any size, and one that is refused would hold up all behind it. So a text may take
+//!   half of what the entry has left of `MAX_BYTES`, a name `MAX_NAME_BYTES`; a longer one is cut and ends with `...`.
+//!   A record has `MAX_PARTS` parts at most, and how many fields are missing stands in a last one, `fields_left_out`.
+
+use super::malformed::Malformed;
+use super::needs::{Need, Needs};
+use super::render_state::{RenderError, RenderState};
+use super::repr::push_str;
+use super::spec::FormatSpec;
+use super::view::OpenRecord;
+use crate::msgpack::{self, Item, Reader};
+use crate::record::Value;
+
+/// Bytes that the texts of an entry may take.
+///
+/// Chosen: logspool's service takes 10 MiB, Fluentd 8 MiB by default.
+const MAX_BYTES: usize = 6 * 1024 * 1024;
+
+/// Bytes of a field's name. Chosen: names are words; ten times as much for each of the most parts would still fit.
+const MAX_NAME_BYTES: usize = 250;
+
+/// Most parts of a record. Chosen: logspool's service takes 10,000 values, names among them.
+const MAX_PARTS: u16 = 1000;
+
+/// First minor version of Python whose records name the task.
+const TASK_NAME_MINOR: u8 = 12;
+
+/// A compiled entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct EntryLayout {
+    /// What all records of the process have.
+    process: Box<[u8]>,
+    process_parts: u16,
+    has_task: bool,
+}
+
+impl EntryLayout {
+    pub(super) fn compile(spec: &FormatSpec) -> Self {
+        let mut process = Vec::new();
+        let mut process_parts = 1;
+        if spec.process_id != 0 {
+            process_parts += 1;
+            msgpack::push_text(&mut process, b"process");
+            msgpack::push_int(&mut process, i64::from(spec.process_id));
+        }
+        push_part(&mut process, b"host", host_name().as_bytes());
+        Self { process: process.into(), process_parts, has_task: spec.python_minor >= TASK_NAME_MINOR }
+    }
+
+    pub(super) fn add_needs(&self, needs: &mut Needs) {
+        for need in [Need::Site, Need::ThreadId, Need::ThreadName, Need::ProcessName, Need::Time, Need::AllFields] {
+            needs.insert(need);
+        }
+        needs.insert(Need::Containers);
+        if self.has_task {
+            needs.insert(Need::TaskName);
+        }
+    }
+
+    pub(super) fn render(
+        &self,
+        record: &OpenRecord<'_>,
+        state: &mut RenderState,
+        out: &mut Vec<u8>,
+    ) -> Result<(), RenderError> {
+        let start = out.len();
+        push_time(out, record.time_ns);
+        let head = out.len();
+        out.extend_from_slice(&[0xde, 0, 0]);
+        out.extend_from_slice(state.steady.of(record, |steady| steady.add(|text| push_place(text, record))).get(0));
+        let mut parts = self.process_parts + if record.site().is_some() { 5 } else { 2 };
+        out.extend_from_slice(&self.process);
+        let mut message = std::mem::take(&mut state.scratch);
+        message.clear();
+        let rendered = record.push_message(&mut message).map_err(|Malformed| RenderError::Malformed);
+        msgpack::push_text(out, b"message");
+        push_bounded(out, start, &message);
+        state.scratch = message;
+        parts += 1;
+        if let Some(name) = record.process_name {
+            push_part(out, b"process_name", name.as_bytes());
+            parts += 1;
+        }
+        if let Some(thread) = record.thread {
+            msgpack::push_text(out, b"thread");
+            msgpack::push_int(out, thread);
+            parts += 1;
+        }
+        let is_there = |text: &&str| !text.is_empty();
+        for (name, text) in [
+            (&b"thread_name"[..], record.thread_name),
+            (b"task", record.task_name),
+            (b"exception", record.exception.filter(is_there)),
+            (b"stack", record.stack.filter(is_there)),
+        ] {
+            if let Some(text) = text {
+                msgpack::push_text(out, name);
+                push_bounded(out, start, text.as_bytes());
+                parts += 1;
+            }
+        }
+        let mut left_out = 0;
+        for (name, value) in record.fields() {
+            if parts < MAX_PARTS {
+                parts += 1;
+                push_cut(out, MAX_NAME_BYTES, name.as_bytes());
+                push_value(out, start, value);
+            } else {
+                left_out += 1;
+            }
+        }
+        if left_out > 0 {
+            parts += 1;
+            msgpack::push_text(out, b"fields_left_out");
+            msgpack::push_int(out, left_out);
+        }
+        out[head + 1..head + 3].copy_from_slice(&parts.to_be_bytes());
+        rendered
+    }
+}
+
+fn push_part(out: &mut Vec<u8>, name: &[u8], text: &[u8]) {
+    msgpack::push_text(out, name);
+    msgpack::push_text(out, text);
+}
+
+/// Opens the entry with its time.
+fn push_time(out: &mut Vec<u8>, time_ns: i64) {
+    const NANOS: i64 = 1_000_000_000;
+    let seconds = u32::try_from(time_ns.div_euclid(NANOS).max(0)).unwrap_or(u32::MAX);
+    let nanoseconds = if time_ns < 0 { 0 } else { time_ns.rem_euclid(NANOS) as u32 };
+    out.extend_from_slice(&[0x92, 0xd7, 0]);
+    out.extend_from_slice(&seconds.to_be_bytes());
+    out.extend_from_slice(&nanoseconds.to_be_bytes());
+}
+
+/// What is the same for every record of one site, level and logger.
+#[cold]
+fn push_place(out: &mut Vec<u8>, record: &OpenRecord<'_>) {
+    msgpack::push_text(out, b"level");
+    msgpack::push_int(out, i64::from(record.level));
+    push_part(out, b"logger", record.logger.as_bytes());
+    if record.site().is_some() {
+        push_part(out, b"file", record.file().as_bytes());
+        msgpack::push_text(out, b"line");
+        msgpack::push_int(out, i64::from(record.line()));
+        push_part(out, b"function", record.function().as_bytes());
+    }
+}
+
+/// Appends a text of the entry that began at `start`.
+fn push_bounded(out: &mut Vec<u8>, start: usize, text: &[u8]) {
+    let room = MAX_BYTES.saturating_sub(out.len() - start) / 2;
+    push_cut(out, room, text);
+}
+
+/// Appends text, cut where it is longer than `room`.
+fn push_cut(out: &mut Vec<u8>, mut room: usize, text: &[u8]) {
+    if text.len() <= room {
+        return msgpack::push_text(out, text);
+    }
+    while room > 0 && text[room] & 0xc0 == 0x80 {
+        room -= 1;
+    }
+    msgpack::push_text(out, &[&text[..room], b"..."].concat());
+}
+
+fn push_value(out: &mut Vec<u8>, start: usize, value: Value<'_>) {
+    match value {
+        Value::None => msgpack::push_nil(out),
+        Value::Bool(value) => msgpack::push_bool(out, value),
+        Value::Int(value) => msgpack::push_int(out, value),
+        Value::Uint(value) => match i64::try_from(value) {
+            Ok(value) => msgpack::push_int(out, value),
+            Err(_) => push_bounded(out, start, value.to_string().as_bytes()),
+        },
+        Value::Float(value) => msgpack::push_float(out, value),
+        Value::Str(text) | Value::Rendered(text) | Value::BigInt(text) => push_bounded(out, start, text.as_bytes()),
+        // Values nest to a bounded depth.
+        Value::Tuple(items) if items.count() <= usize::from(MAX_PARTS) => {
+            msgpack::push_array(out, items.count());
+            items.for_each(|item| push_value(out, start, item));
+        }
+        Value::Char(_) | Value::Bytes(_) | Value::Tuple(_) => {
+            let mut text = Vec::new();
+            push_str(&mut text, value);
+            push_bounded(out, start, &text);
+        }
+    }
+}
+
+/// The name of this machine, as `os.uname().nodename` has it.
+fn host_name() -> String {
+    // SAFETY: an all-zero utsname is a valid value of that plain struct, and uname only writes to it.
+    let names = unsafe {
+        let mut names: libc::utsname = std::mem::zeroed();
+        libc::uname(&mut names);
+        names
+    };
+    let name = names.nodename.iter().map(|byte| *byte as u8).take_while(|byte| *byte != 0).collect();
+    String::from_utf8(name).unwrap_or_default()
+}
+
+/// An entry as one line for people, ended: where nothing else takes it. `None`: it is no entry.
+pub fn readable(entry: &[u8]) -> Option<String> {
+    let mut reader = Reader::new(entry);
+    let Ok((Item::Array(2), Item::Extension(..), Item::Map(parts))) =
+        (|| Ok::<_, msgpack::Missing>((reader.item()?, reader.item()?, reader.item()?)))()
+    else {
+        return None;
+    };
+    let (mut level, mut logger, mut message, mut exception) = (0, String::new(), String::new(), String::new());
+    for _ in 0..parts {
+        let name = reader.item().ok()?;
+        let value = { reader }.item().ok()?;
+        reader.skip().ok()?;
+        match (name, value) {
+            (Item::Text(b"level"), Item::Int(number)) => level = number,
+            (Item::Text(b"logger"), Item::Text(text)) if logger.is_empty() => logger = shown(text),
+            (Item::Text(b"message"), Item::Text(text)) if message.is_empty() => message = shown(text),
+            (Item::Text(b"exception"), Item::Text(text)) => exception = format!("\n{}", shown(text)),
+            _ => {}
+        }
+    }
+    let level = match level {
+        50 => "CRITICAL".to_owned(),
+        40 => "ERROR".to_owned(),
+        30 => "WARNING".to_owned(),
+        20 => "INFO".to_owned(),
+        10 => "DEBUG".to_owned(),
+        other => format!("Level {other}"),
+    };
+    Some(format!("{level}:{logger}:{message}{exception}\n"))
+}
+
+fn shown(text: &[u8]) -> String {
+    String::from_utf8_lossy(text).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{CompiledSite, Format, RecordView};
+    use super::*;
+    use crate::definition::SiteDefinition;
+    use crate::record::{Encoder, Values, tag};
+
+    fn entry(spec: &FormatSpec, site: Option<&CompiledSite>, time_ns: i64, values: &Encoder) -> Vec<u8> {
+        let format = Format::compile(spec).unwrap();
+        let values = Values::new(&values.bytes);
+        let record = RecordView { time_ns, level: 30, logger: "shop", site, values };
+        let mut out = Vec::new();
+        format.render(&record, &mut RenderState::default(), &mut out).unwrap();
+        out
+    }
+
+    /// The map of an entry as text, and its time.
+    fn read(entry: &[u8]) -> (Vec<String>, Vec<u8>) {
+        let mut reader = Reader::new(entry);
+        assert_eq!(Ok(Item::Array(2)), reader.item());
+        let Ok(Item::Extension(0, time)) = reader.item() else { panic!("the time comes first") };
+        let Ok(Item::Map(parts)) = reader.item() else { panic!("the parts are a map") };
+        let shown = |item: Item<'_>| match item {
+            Item::Text(text) => String::from_utf8(text.to_vec()).unwrap(),
+            other => format!("{other:?}"),
+        };
+        let mut read = Vec::new();
+        for _ in 0..parts {
+            let name = shown(reader.item().unwrap());
+            let value = reader.item().unwrap();
+            if let Item::Array(len) = value {
+                let items: Vec<String> = (0..len).map(|_| shown(reader.item().unwrap())).collect();
+                read.push(format!("{name}={}", items.join(" ")));
+            } else {
+                read.push(format!("{name}={}", shown(value)));
+            }
+        }
+        assert!(reader.rest().is_empty());
+        (read, time.to_vec())
+    }
+
+    #[test]
+    fn every_part_of_a_record_stands_under_its_name() {
+        let definition = SiteDefinition {
+            file: "/srv/shop.py".to_owned(),
+            line: 300,
+            function: "pay".to_owned(),
+            template: Some("%s paid %d".to_owned()),
+        };
+        let mut values = Encoder::new();
+        values.context_int(tag::THREAD, 139_000_000_000_000).context_str(tag::THREAD_NAME, "MainThread");
+        values.context_str(tag::PROCESS_NAME, "MainProcess").context_str(tag::TASK_NAME, "Task-1");
+        values.context_str(tag::EXCEPTION, "Traceback").context_str(tag::STACK, "Stack");
+        values.field("user").str("ann").field("none").none().field("yes").bool(true).field("few").int(-3);
+        values.field("share").float(0.5).field("raw").raw_bytes(b"x").field("pair").tuple(2).int(1).str("b");
+        values.str("ann").int(5);
+        let bytes = entry(&FormatSpec::entry(77), Some(&CompiledSite::new(definition)), 5_000_000_007, &values);
+        let (parts, time) = read(&bytes);
+        let host = format!("host={}", host_name());
+
+        assert_eq!([0, 0, 0, 5, 0, 0, 0, 7], *time);
+        assert_eq!(
+            [
+                "level=Int(30)",
+                "logger=shop",
+                "file=/srv/shop.py",
+                "line=Int(300)",
+                "function=pay",
+                "process=Int(77)",
+                &host,
+                "message=ann paid 5",
+                "process_name=MainProcess",
+                "thread=Int(139000000000000)",
+                "thread_name=MainThread",
+                "task=Task-1",
+                "exception=Traceback",
+                "stack=Stack",
+                "user=ann",
+                "none=Nil",
+                "yes=Bool(true)",
+                "few=Int(-3)",
+                "share=Float(0.5)",
+                "raw=b'x'",
+                "pair=Int(1) b",
+            ],
+            *parts
+        );
+        assert_eq!(Some("WARNING:shop:ann paid 5\nTraceback\n".to_owned()), readable(&bytes));
+    }
+
+    #[test]
+    fn what_a_record_does_not_have_is_left_out() {
+        let mut values = Encoder::new();
+        values.context_str(tag::MESSAGE, "m").context_str(tag::EXCEPTION, "");
+        let (parts, time) = read(&entry(&FormatSpec::entry(0), None, -1, &values));
+
+        assert_eq!(["level=Int(30)", "logger=shop", &format!("host={}", host_name()), "message=m"], *parts);
+        assert_eq!([0; 8], *time);
+    }
+
+    #[test]
+    fn a_record_that_no_receiver_would_take_is_cut() {
+        let mut values = Encoder::new();
+        values.context_str(tag::MESSAGE, &"\u{20ac}".repeat(2_000_000)).context_str(tag::STACK, "the stack");
+        values.field(&"n".repeat(1000)).str("long name");
+        for number in 1..2000 {
+            values.field(&format!("field {number}")).str("text");
+        }
+        let bytes = entry(&FormatSpec::entry(1), None, 0, &values);
+        let (parts, _) = read(&bytes);
+        let message = parts.iter().find(|part| part.starts_with("message=")).unwrap();
+
+        assert!(bytes.len() < MAX_BYTES, "{}", bytes.len());
+        assert!(message.len() > MAX_BYTES / 2 - 1000 && message.ends_with("\u{20ac}..."));
+        assert!(parts.contains(&"stack=the stack".to_owned()));
+        let name = parts.iter().find(|part| part.ends_with("=long name")).unwrap();
+        assert_eq!(format!("{}...=long name", "n".repeat(250)), *name);
+        assert_eq!((1001, "fields_left_out=Int(1006)"), (parts.len(), parts.last().unwrap().as_str()));
+    }
+
+    #[test]
+    fn every_format_of_another_kind_shows_no_containers() {
+        let json = Format::compile(&FormatSpec::json(&[], super::super::Extras::Append)).unwrap();
+
+        assert!(Format::compile(&FormatSpec::entry(1)).unwrap().needs().contains(Need::Containers));
+        assert!(!json.needs().contains(Need::Containers));
+    }
+
+    #[test]
+    fn bytes_that_are_no_entry_are_not_shown() {
+        let mut values = Encoder::new();
+        values.context_str(tag::MESSAGE, "m");
+        let bytes = entry(&FormatSpec::entry(1), None, 0, &values);
+        for cut in 0..bytes.len() {
+            assert_eq!(None, readable(&bytes[..cut]), "{cut}");
+        }
+        assert_eq!(None, readable(b"a line of text"));
+    }
+}

@@ -1,0 +1,466 @@
+//! `JSONFormatter`: one JSON object a line.
+//!
+//! Stop on the line: *format*, beside the text layouts. The Python twin writes the same bytes by these rules:
+//!
+//! - `{"key":value,"key":value}`: no spaces, keys in the order of `fields`, then (with [`Extras::Append`]) the extra
+//!   fields in the order of the record, then the terminator.
+//! - Text is escaped as `json.dumps(text, ensure_ascii=False)` does: `\"`, `\\`, `\n`, `\r`, `\t`, `\b`, `\f`, other
+//!   characters below U+0020 as `\u00xx` in lower case, everything else as UTF-8.
+//! - int: decimal digits. float: `float.__repr__`, but `null` for nan and the infinities. bool: `true`, `false`.
+//!   None: `null`. Any other value (bytes, tuples, objects): the text `str(value)`.
+//! - Attributes are those of LogRecord with their Python types, and besides
+//!   `time`: `datetime.fromtimestamp(record.created, UTC)` as `YYYY-MM-DDTHH:MM:SS.ffffffZ`;
+//!   `level`: `levelname`; `logger`: `name`; `exception`: the formatted traceback; `stack`: the formatted stack.
+//!   `asctime` is text by the spec's date format. `msg`, `args`, `exc_info`, `exc_text`, `stack_info` are refused.
+//!   Any other name is an extra field.
+//! - A key whose attribute is None, whose `exception` or `stack` is absent or empty, or whose extra field the record
+//!   does not have is left out. An extra field that is None is `null`.
+//! - An extra field is not appended when its name is one of the keys of `fields`, or when `fields` shows it already
+//!   under another key. A key that `fields` lists twice is written twice: the list is the caller's.
+
+use std::ops::Range;
+
+use super::attribute::Attribute;
+use super::compile::Format;
+use super::moment::push_iso;
+use super::needs::{Need, Needs};
+use super::render_state::{RenderError, RenderState};
+use super::repr::push_str;
+use super::spec::Extras;
+use super::steady::Steady;
+use super::unsupported::Unsupported;
+use super::view::OpenRecord;
+use crate::record::Value;
+
+/// What a key shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Source {
+    Attribute(Attribute),
+    Time,
+    Exception,
+    Stack,
+}
+
+impl Source {
+    /// Whether it is the same for every record of one site, level and logger.
+    fn is_steady(&self) -> bool {
+        use Attribute as A;
+        matches!(
+            self,
+            Self::Attribute(
+                A::Name | A::LevelNumber | A::LevelName | A::PathName | A::FileName | A::Module | A::Line | A::Function
+            )
+        )
+    }
+
+    /// Whether it is text in any case, so that its opening quote can stand with the key.
+    fn is_text(&self) -> bool {
+        matches!(self, Self::Time | Self::Attribute(Attribute::Message | Attribute::AscTime | Attribute::LevelName))
+    }
+}
+
+/// One member of the object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Member {
+    key: Box<str>,
+    /// `,"key":`, and the opening quote of what is text in any case: the usual member begins with one copy.
+    written_key: Box<[u8]>,
+    source: Source,
+}
+
+/// Neighbouring members.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Run {
+    /// Kept as one text, with its number among these.
+    Steady(usize, Range<usize>),
+    /// Made for each record.
+    Fresh(Range<usize>),
+}
+
+/// A compiled JSON layout.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct JsonLayout {
+    members: Box<[Member]>,
+    runs: Box<[Run]>,
+    extras: Extras,
+}
+
+impl JsonLayout {
+    pub(super) fn compile(fields: &[(String, String)], extras: Extras, python_minor: u8) -> Result<Self, Unsupported> {
+        let member = |(key, attribute): &(String, String)| {
+            let source = match attribute.as_str() {
+                "time" => Source::Time,
+                "exception" => Source::Exception,
+                "stack" => Source::Stack,
+                "level" => Source::Attribute(Attribute::LevelName),
+                "logger" => Source::Attribute(Attribute::Name),
+                name => Source::Attribute(Attribute::parse(name, python_minor)?),
+            };
+            let mut written_key = vec![b','];
+            push_string(&mut written_key, key);
+            written_key.push(b':');
+            if source.is_text() {
+                written_key.push(b'"');
+            }
+            Ok(Member { key: key.as_str().into(), written_key: written_key.into(), source })
+        };
+        let members: Box<[Member]> = fields.iter().map(member).collect::<Result<_, _>>()?;
+        let mut runs = Vec::new();
+        let (mut start, mut kept) = (0, 0);
+        for run in members.chunk_by(|left, right| left.source.is_steady() == right.source.is_steady()) {
+            let range = start..start + run.len();
+            start = range.end;
+            if run[0].source.is_steady() {
+                runs.push(Run::Steady(kept, range));
+                kept += 1;
+            } else {
+                runs.push(Run::Fresh(range));
+            }
+        }
+        Ok(Self { members, runs: runs.into(), extras })
+    }
+
+    /// The attributes shown.
+    pub(super) fn attributes(&self) -> impl Iterator<Item = &Attribute> {
+        self.members.iter().filter_map(|member| match &member.source {
+            Source::Attribute(attribute) => Some(attribute),
+            _ => None,
+        })
+    }
+
+    /// Adds what the members need that are no attributes.
+    pub(super) fn add_needs(&self, needs: &mut Needs) {
+        if self.members.iter().any(|member| member.source == Source::Time) {
+            needs.insert(Need::Time);
+        }
+        if self.extras == Extras::Append {
+            needs.insert(Need::AllFields);
+        }
+    }
+
+    pub(super) fn render(
+        &self,
+        format: &Format,
+        record: &OpenRecord<'_>,
+        state: &mut RenderState,
+        out: &mut Vec<u8>,
+    ) -> Result<(), RenderError> {
+        let start = out.len();
+        let mut result = Ok(());
+        // Out of the state while that is at work on the other members.
+        let mut cache = std::mem::take(&mut state.steady);
+        let steady = cache.of(record, |steady| self.make_steady(format, record, state, steady));
+        for run in &self.runs {
+            match run {
+                Run::Steady(index, _) => out.extend_from_slice(steady.get(*index)),
+                Run::Fresh(range) => {
+                    for member in &self.members[range.clone()] {
+                        if !record.has_room_for(out.len() - start) {
+                            break;
+                        }
+                        if let Shown::Damaged = member.push(format, record, state, out) {
+                            result = Err(RenderError::Malformed);
+                        }
+                    }
+                }
+            }
+        }
+        state.steady = cache;
+        if self.extras == Extras::Append {
+            for (key, value) in record.fields().filter(|(key, _)| !self.shows_field(key)) {
+                out.push(b',');
+                push_string(out, key);
+                out.push(b':');
+                push_value(out, value);
+            }
+        }
+        // Each member began with a comma; the first one is the opening brace.
+        match out.get_mut(start) {
+            Some(comma) => *comma = b'{',
+            None => out.push(b'{'),
+        }
+        out.push(b'}');
+        result
+    }
+
+    #[cold]
+    fn make_steady(&self, format: &Format, record: &OpenRecord<'_>, state: &mut RenderState, steady: &mut Steady) {
+        for run in &self.runs {
+            let Run::Steady(_, range) = run else { continue };
+            steady.add(|text| {
+                for member in &self.members[range.clone()] {
+                    if record.has_room_for(text.len()) {
+                        member.push(format, record, state, text);
+                    }
+                }
+            });
+        }
+    }
+
+    fn shows_field(&self, name: &str) -> bool {
+        self.members.iter().any(|member| {
+            let by_attribute = matches!(&member.source, Source::Attribute(Attribute::Field(field)) if **field == *name);
+            by_attribute || *member.key == *name
+        })
+    }
+}
+
+enum Shown {
+    Written,
+    Damaged,
+    Absent,
+}
+
+impl Member {
+    /// Appends key and value; nothing where the record does not have it.
+    #[inline]
+    fn push(&self, format: &Format, record: &OpenRecord<'_>, state: &mut RenderState, out: &mut Vec<u8>) -> Shown {
+        let before = out.len();
+        let shown = match &self.source {
+            Source::Attribute(attribute) => {
+                out.extend_from_slice(&self.written_key);
+                push_attribute(format, attribute, record, state, out)
+            }
+            Source::Time => {
+                out.extend_from_slice(&self.written_key);
+                push_iso(format.clock.created(record.time_ns), &mut state.iso, out);
+                out.push(b'"');
+                Shown::Written
+            }
+            Source::Exception => self.push_text(out, record.exception),
+            Source::Stack => self.push_text(out, record.stack),
+        };
+        if let Shown::Absent = shown {
+            out.truncate(before);
+        }
+        shown
+    }
+
+    fn push_text(&self, out: &mut Vec<u8>, text: Option<&str>) -> Shown {
+        let Some(text) = text.filter(|text| !text.is_empty()) else { return Shown::Absent };
+        out.extend_from_slice(&self.written_key);
+        push_string(out, text);
+        Shown::Written
+    }
+}
+
+#[inline]
+fn push_attribute(
+    format: &Format,
+    attribute: &Attribute,
+    record: &OpenRecord<'_>,
+    state: &mut RenderState,
+    out: &mut Vec<u8>,
+) -> Shown {
+    if matches!(attribute, Attribute::Message | Attribute::AscTime | Attribute::LevelName) {
+        let start = out.len();
+        let pushed = format.push_plain(attribute, record, state, out);
+        escape_from(out, start, &mut state.scratch);
+        out.push(b'"');
+        return if pushed.is_ok() { Shown::Written } else { Shown::Damaged };
+    }
+    match (attribute, format.value(attribute, record)) {
+        (_, Err(_)) => return Shown::Absent,
+        (Attribute::Field(_), Ok(value)) => push_value(out, value),
+        (_, Ok(Value::None)) => return Shown::Absent,
+        (_, Ok(value)) => push_value(out, value),
+    }
+    Shown::Written
+}
+
+/// Appends one value as JSON.
+fn push_value(out: &mut Vec<u8>, value: Value<'_>) {
+    match value {
+        Value::None => out.extend_from_slice(b"null"),
+        Value::Bool(true) => out.extend_from_slice(b"true"),
+        Value::Bool(false) => out.extend_from_slice(b"false"),
+        Value::Float(number) if !number.is_finite() => out.extend_from_slice(b"null"),
+        Value::Int(_) | Value::Uint(_) | Value::Float(_) => push_str(out, value),
+        Value::BigInt(digits) if is_integer(digits) => out.extend_from_slice(digits.as_bytes()),
+        Value::Str(text) | Value::Rendered(text) | Value::BigInt(text) => push_string(out, text),
+        Value::Char(_) | Value::Bytes(_) | Value::Tuple(_) => {
+            let mut text = Vec::new();
+            push_str(&mut text, value);
+            push_string(out, &String::from_utf8_lossy(&text));
+        }
+    }
+}
+
+fn is_integer(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let leads = digits.len() == 1 || !digits.starts_with('0');
+    leads && !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Appends `text` as a JSON string, quotes included.
+fn push_string(out: &mut Vec<u8>, text: &str) {
+    out.push(b'"');
+    push_escaped(out, text.as_bytes());
+    out.push(b'"');
+}
+
+const fn needs_escape(byte: u8) -> bool {
+    byte < 0x20 || byte == b'"' || byte == b'\\'
+}
+
+/// Where the first byte stands that needs an escape; eight bytes at a time.
+#[inline]
+fn first_escape(text: &[u8]) -> Option<usize> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const TOPS: u64 = 0x8080_8080_8080_8080;
+    // The top bit of each byte below `bound`; a borrow can set further ones, but only behind a true one.
+    let below = |word: u64, bound: u64| word.wrapping_sub(ONES * bound) & !word & TOPS;
+    let mut chunks = text.chunks_exact(8);
+    let clean = chunks.by_ref().take_while(|chunk| {
+        let word = u64::from_le_bytes((*chunk).try_into().expect("eight bytes"));
+        let quotes = below(word ^ (ONES * u64::from(b'"')), 1);
+        let slashes = below(word ^ (ONES * u64::from(b'\\')), 1);
+        below(word, 0x20) | quotes | slashes == 0
+    });
+    let start = 8 * clean.count();
+    text[start..].iter().position(|byte| needs_escape(*byte)).map(|at| start + at)
+}
+
+fn push_escaped(out: &mut Vec<u8>, mut text: &[u8]) {
+    while let Some(at) = first_escape(text) {
+        out.extend_from_slice(&text[..at]);
+        match text[at] {
+            b'"' => out.extend_from_slice(b"\\\""),
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            0x08 => out.extend_from_slice(b"\\b"),
+            0x0c => out.extend_from_slice(b"\\f"),
+            byte => {
+                const HEX: &[u8; 16] = b"0123456789abcdef";
+                out.extend_from_slice(b"\\u00");
+                out.extend_from_slice(&[HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+            }
+        }
+        text = &text[at + 1..];
+    }
+    out.extend_from_slice(text);
+}
+
+/// Escapes what stands from `start` on; copies nothing when nothing needs it.
+fn escape_from(out: &mut Vec<u8>, start: usize, scratch: &mut Vec<u8>) {
+    if first_escape(&out[start..]).is_none() {
+        return;
+    }
+    scratch.clear();
+    scratch.extend_from_slice(&out[start..]);
+    out.truncate(start);
+    push_escaped(out, scratch);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::FormatSpec;
+    use super::super::RecordView;
+    use super::*;
+    use crate::record::{Encoder, Values, tag};
+
+    fn line(fields: &[(&str, &str)], extras: Extras, encoder: &Encoder) -> String {
+        let format = Format::compile(&FormatSpec::json(fields, extras)).expect("supported");
+        let values = Values::new(&encoder.bytes);
+        let record = RecordView { time_ns: 1_500_000_000, level: 30, logger: "app", site: None, values };
+        let mut out = Vec::new();
+        format.render(&record, &mut RenderState::default(), &mut out).expect("the record fits");
+        String::from_utf8(out).expect("UTF-8")
+    }
+
+    #[test]
+    fn members_come_in_order_and_absent_ones_are_left_out() {
+        let mut encoder = Encoder::new();
+        encoder.context_str(tag::MESSAGE, "a \"b\"\n\x01é").context_int(tag::THREAD, 7);
+        let fields = [
+            ("ts", "time"),
+            ("level", "level"),
+            ("n", "levelno"),
+            ("logger", "logger"),
+            ("msg", "message"),
+            ("tid", "thread"),
+            ("tn", "threadName"),
+            ("exc", "exception"),
+            ("u", "user"),
+            ("c", "created"),
+        ];
+
+        assert_eq!(
+            "{\"ts\":\"1970-01-01T00:00:01.500000Z\",\"level\":\"WARNING\",\"n\":30,\"logger\":\"app\",\
+             \"msg\":\"a \\\"b\\\"\\n\\u0001é\",\"tid\":7,\"c\":1.5}\n",
+            line(&fields, Extras::Omit, &encoder)
+        );
+    }
+
+    #[test]
+    fn extra_fields_follow_unless_a_key_shows_them() {
+        let mut encoder = Encoder::new();
+        encoder.context_str(tag::MESSAGE, "m");
+        encoder.field("message").str("hidden").field("user").str("ann").field("nan").float(f64::NAN);
+        encoder.field("none").none().field("raw").raw_bytes(b"\"").field("t").tuple(1).int(1).field("b").bool(true);
+
+        assert_eq!(
+            "{\"message\":\"m\",\"who\":\"ann\",\"nan\":null,\"none\":null,\"raw\":\"b'\\\"'\",\"t\":\"(1,)\",\"b\":true}\n",
+            line(&[("message", "message"), ("who", "user")], Extras::Append, &encoder)
+        );
+    }
+
+    #[test]
+    fn the_first_escape_is_found_wherever_it_stands() {
+        for len in 0..40 {
+            let mut text = vec![b'\xff'; len];
+
+            assert_eq!(None, first_escape(&text));
+            for at in 0..len {
+                for special in [0, 0x1f, b'"', b'\\'] {
+                    text[at] = special;
+                    assert_eq!(Some(at), first_escape(&text));
+                }
+                text[at] = b' ';
+                assert_eq!(None, first_escape(&text));
+                text[at] = [b'!', b'#', b'[', b']', 0x7f, 0x80][at % 6];
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_kept_by_site_level_and_logger_is_never_shown_for_another() {
+        use super::super::CompiledSite;
+        use crate::definition::SiteDefinition;
+
+        let members =
+            [("t", "time"), ("l", "level"), ("n", "logger"), ("m", "message"), ("f", "funcName"), ("i", "lineno")];
+        let format = Format::compile(&FormatSpec::json(&members, Extras::Omit)).expect("supported");
+        let site = |line: u32| SiteDefinition { line, function: format!("f{line}"), ..SiteDefinition::default() };
+        let sites: Vec<_> = (0..150).map(|line| CompiledSite::new(site(line))).collect();
+        let mut inline = Encoder::new();
+        inline.bytes.push(tag::SITE);
+        site(777).encode(&mut inline);
+        inline.context_str(tag::MESSAGE, "m");
+        let mut plain = Encoder::new();
+        plain.context_str(tag::MESSAGE, "m");
+        let mut kept = RenderState::default();
+        for number in 0..20_000_usize {
+            let values = Values::new(if number % 7 == 0 { &inline.bytes } else { &plain.bytes });
+            let record = RecordView {
+                time_ns: number as i64 * 1_000_000,
+                level: [10, 20, 41][number % 3],
+                logger: ["a", "b", "a.b"][number / 5 % 3],
+                site: (number % 11 != 0).then(|| &sites[number * number % sites.len()]),
+                values,
+            };
+            let (mut with_kept, mut anew) = (Vec::new(), Vec::new());
+            format.render(&record, &mut kept, &mut with_kept).expect("the record fits");
+            format.render(&record, &mut RenderState::default(), &mut anew).expect("the record fits");
+
+            assert_eq!(String::from_utf8(anew), String::from_utf8(with_kept));
+        }
+    }
+
+    #[test]
+    fn an_object_without_members_is_empty() {
+        assert_eq!("{}\n", line(&[("u", "user")], Extras::Omit, &Encoder::new()));
+    }
+}

@@ -1,0 +1,47 @@
+//! Record to bytes: message templates, Formatter patterns, time, JSON, entries for a service.
+//!
+//! Stop on the line: *format*, behind the queue. Output is byte-identical to CPython's `logging.Formatter`.
+//!
+//! ```text
+//! FormatSpec --compile--> Format (pieces) --render(RecordView, RenderState)--> bytes of one line
+//! msg        --parse----> MessageTemplate --render(arguments)--------------> the message in it
+//! ```
+//!
+//! Two rules hold everywhere here: what cannot be reproduced exactly is refused when it is compiled
+//! ([`Unsupported`], [`MessageTemplate::deferrable`], [`Acceptance`]), and bytes of a record are hostile,
+//! so that rendering ends with a marker and an error, never with a panic.
+
+mod attribute;
+mod brace;
+mod compile;
+mod directive;
+pub mod entry;
+mod float;
+pub mod integer;
+pub mod json;
+mod line;
+mod malformed;
+mod moment;
+mod needs;
+mod pad;
+mod pattern;
+pub mod percent;
+mod render_state;
+mod repr;
+mod spec;
+mod spec_codec;
+mod steady;
+pub mod time;
+mod unsupported;
+mod view;
+
+pub use compile::Format;
+pub use directive::{Acceptance, Amount, ArgumentKind, Conversion, Directive, Flags};
+pub use float::{Case, Notation};
+pub use malformed::Malformed;
+pub use needs::{Need, Needs};
+pub use percent::MessageTemplate;
+pub use render_state::{RenderError, RenderState, zone_changed};
+pub use spec::{Extras, FormatSpec, Layout, Style, TimeArithmetic};
+pub use unsupported::Unsupported;
+pub use view::{CompiledSite, OpenRecord, RecordView};

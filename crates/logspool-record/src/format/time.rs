@@ -1,0 +1,267 @@
+//! `Formatter.formatTime`: strftime once per second, milliseconds per record.
+//!
+//! Stop on the line: *format*. Python calls glibc's `wcsftime` with the tm of `localtime_r`; so does this file,
+//! in the same process with the same zone and locale. The text of a second is kept until another second is asked
+//! for; after `tzset` or `setlocale` the owner drops it ([`RenderState::clear`](super::RenderState::clear)).
+
+use std::mem::MaybeUninit;
+
+use super::directive::{Acceptance, ArgumentKind, Conversion, Directive};
+use super::integer::push_padded;
+use super::moment::{Clock, SecondCache, floor};
+use super::percent;
+use super::spec::FormatSpec;
+use super::unsupported::Unsupported;
+use crate::definition::Zone;
+use crate::record::Value;
+
+/// Longest date format in characters. Chosen: bounds the buffer that one hostile definition can ask for (1 MiB).
+const MAX_FORMAT_CHARS: usize = 1024;
+
+/// First size of the buffer for strftime, and how far it grows per character. Specified: CPython's `time.strftime`.
+const FIRST_BUFFER_CHARS: usize = 1024;
+const MAX_GROWTH: usize = 256;
+
+unsafe extern "C" {
+    fn wcsftime(
+        buffer: *mut libc::wchar_t,
+        room: libc::size_t,
+        format: *const libc::wchar_t,
+        tm: *const libc::tm,
+    ) -> libc::size_t;
+}
+
+/// A strftime format with the wall clock it is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pattern {
+    /// Ends with a NUL.
+    wide: Box<[libc::wchar_t]>,
+    zone: Zone,
+}
+
+impl Pattern {
+    /// Takes a format as `time.strftime` does.
+    ///
+    /// # Errors
+    ///
+    /// [`Unsupported::DateFormat`] for a NUL inside (Python raises, or not, by version) and for endless formats.
+    pub fn compile(format: &str, zone: Zone) -> Result<Self, Unsupported> {
+        if format.contains('\0') || format.chars().count() > MAX_FORMAT_CHARS {
+            return Err(Unsupported::DateFormat);
+        }
+        Ok(Self { wide: format.chars().chain(['\0']).map(|character| character as libc::wchar_t).collect(), zone })
+    }
+
+    /// Appends the text of a second since the epoch; nothing when libc cannot tell its date.
+    pub fn push(&self, second: i64, out: &mut Vec<u8>) {
+        let Some(tm) = broken_down(second, self.zone) else { return };
+        let characters = self.wide.len() - 1;
+        let mut room = FIRST_BUFFER_CHARS;
+        loop {
+            let mut buffer = vec![0; room];
+            // SAFETY: the buffer has `room` wide characters, `wide` ends with a NUL (see `compile`), and `tm` was
+            // filled by libc; its zone name points into libc's tables, which live as long as the process.
+            let written = unsafe { wcsftime(buffer.as_mut_ptr(), room, self.wide.as_ptr(), &tm) };
+            if written > 0 || room >= MAX_GROWTH * characters {
+                push_wide(&buffer[..written.min(room)], out);
+                return;
+            }
+            room *= 2;
+        }
+    }
+}
+
+fn push_wide(wide: &[libc::wchar_t], out: &mut Vec<u8>) {
+    for code in wide {
+        let character = u32::try_from(*code).ok().and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER);
+        out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+    }
+}
+
+fn broken_down(second: i64, zone: Zone) -> Option<libc::tm> {
+    let second = libc::time_t::from(second);
+    let mut tm = MaybeUninit::<libc::tm>::zeroed();
+    // SAFETY: both pointers are valid for the call; the _r functions write only through the second one.
+    let filled = unsafe {
+        match zone {
+            Zone::Local => libc::localtime_r(&second, tm.as_mut_ptr()),
+            Zone::Utc => libc::gmtime_r(&second, tm.as_mut_ptr()),
+        }
+    };
+    // SAFETY: a result that is not null says that libc filled `tm`.
+    (!filled.is_null()).then(|| unsafe { tm.assume_init() })
+}
+
+/// `asctime`: the date pattern and, without a `datefmt`, the milliseconds behind it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct AscTime {
+    pattern: Pattern,
+    millis: Option<Millis>,
+}
+
+/// A `default_msec_format`: `before`, the time, `between`, the milliseconds, `after`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Millis {
+    before: Box<str>,
+    time: Directive,
+    between: Box<str>,
+    shape: MillisShape,
+    after: Box<str>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum MillisShape {
+    /// `%03d`.
+    ThreeDigits,
+    General(Directive),
+}
+
+impl AscTime {
+    pub(super) fn compile(spec: &FormatSpec) -> Result<Self, Unsupported> {
+        let date_format = spec.date_format.as_deref().filter(|format| !format.is_empty());
+        let pattern = Pattern::compile(date_format.unwrap_or(&spec.default_time_format), spec.zone)?;
+        let msec_format = spec.default_msec_format.as_deref().filter(|format| !format.is_empty());
+        let millis = match (date_format, msec_format) {
+            (None, Some(format)) => Some(Millis::compile(format)?),
+            _ => None,
+        };
+        Ok(Self { pattern, millis })
+    }
+
+    /// Appends the text of a time. Python takes the second from the rounded float, so 0.9999999999 s is the next one.
+    #[inline]
+    pub(super) fn push(&self, time_ns: i64, clock: Clock, cache: &mut SecondCache, out: &mut Vec<u8>) {
+        let created = clock.created(time_ns);
+        let second = floor(created);
+        out.extend_from_slice(cache.text(second, |text| self.push_second(second, text)));
+        let Some(millis) = &self.millis else { return };
+        let msecs = clock.msecs(time_ns, created);
+        match &millis.shape {
+            MillisShape::ThreeDigits if msecs >= 0.0 => push_three(out, msecs as u64),
+            MillisShape::ThreeDigits => push_negative(out, msecs),
+            MillisShape::General(directive) => {
+                // `compile` took only directives that show every finite float.
+                let _ = directive.render(Value::Float(msecs), out);
+            }
+        }
+        out.extend_from_slice(millis.after.as_bytes());
+    }
+
+    #[cold]
+    fn push_second(&self, second: i64, text: &mut Vec<u8>) {
+        let Some(millis) = &self.millis else { return self.pattern.push(second, text) };
+        let mut time = Vec::new();
+        self.pattern.push(second, &mut time);
+        text.extend_from_slice(millis.before.as_bytes());
+        let _ = millis.time.render(Value::Str(&String::from_utf8_lossy(&time)), text);
+        text.extend_from_slice(millis.between.as_bytes());
+    }
+}
+
+/// `%03d` of a number that is not negative.
+#[inline]
+fn push_three(out: &mut Vec<u8>, number: u64) {
+    if number > 999 {
+        return push_padded(out, number, 3);
+    }
+    let digit = |power: u64| b'0' + (number / power % 10) as u8;
+    out.extend_from_slice(&[digit(100), digit(10), digit(1)]);
+}
+
+/// `%03d` of a negative number (times before 1970 in float arithmetic): the sign counts as one of the three.
+#[cold]
+fn push_negative(out: &mut Vec<u8>, msecs: f64) {
+    let whole = msecs.trunc().abs() as u64;
+    if whole == 0 {
+        return push_padded(out, 0, 3);
+    }
+    out.push(b'-');
+    push_padded(out, whole, 2);
+}
+
+impl Millis {
+    fn compile(format: &str) -> Result<Self, Unsupported> {
+        let parsed = percent::parse(format).ok_or(Unsupported::DateFormat)?;
+        let ([before, between, after], [time, millis]) = (&parsed.literals[..], &parsed.directives[..]) else {
+            return Err(Unsupported::DateFormat);
+        };
+        let whole =
+            millis.conversion() == Conversion::Decimal && millis.accepts(ArgumentKind::Int) == Acceptance::Deferred;
+        let shows_float = whole || millis.accepts(ArgumentKind::Float) == Acceptance::Deferred;
+        let keyed = time.key().is_some() || millis.key().is_some();
+        if keyed || !shows_float || time.accepts(ArgumentKind::Str) != Acceptance::Deferred {
+            return Err(Unsupported::DateFormat);
+        }
+        let shape = match millis.text() {
+            "%03d" => MillisShape::ThreeDigits,
+            _ => MillisShape::General(millis.clone()),
+        };
+        Ok(Self { before: before.clone(), time: time.clone(), between: between.clone(), shape, after: after.clone() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::spec::{Style, TimeArithmetic};
+    use super::*;
+
+    fn asctime(spec: &FormatSpec, time_ns: i64) -> String {
+        let mut out = Vec::new();
+        let asctime = AscTime::compile(spec).expect("supported");
+        asctime.push(time_ns, Clock::new(spec), &mut SecondCache::default(), &mut out);
+        String::from_utf8(out).expect("UTF-8")
+    }
+
+    fn utc() -> FormatSpec {
+        let mut spec = FormatSpec::text(Style::Percent, "%(asctime)s");
+        spec.zone = Zone::Utc;
+        spec
+    }
+
+    #[test]
+    fn default_time_has_milliseconds_and_datefmt_has_none() {
+        let mut spec = utc();
+
+        assert_eq!("2001-09-09 01:46:40,123", asctime(&spec, 1_000_000_000_123_999_999));
+        spec.date_format = Some("%H:%M é".to_owned());
+        assert_eq!("01:46 é", asctime(&spec, 1_000_000_000_123_999_999));
+        spec.date_format = Some(String::new());
+        spec.default_msec_format = Some("<%25s|%07.2f>".to_owned());
+        assert_eq!("<      2001-09-09 01:46:40|0123.00>", asctime(&spec, 1_000_000_000_123_999_999));
+    }
+
+    #[test]
+    fn the_second_is_that_of_the_rounded_float() {
+        assert_eq!("2023-03-04 07:12:01,000", asctime(&utc(), 1_677_913_920_999_999_900));
+    }
+
+    #[test]
+    fn times_before_the_epoch_follow_the_versions_arithmetic() {
+        let mut spec = utc();
+
+        assert_eq!("1969-12-31 23:59:58,500", asctime(&spec, -1_500_000_000));
+        spec.arithmetic = TimeArithmetic::FloatWhole;
+        assert_eq!("1969-12-31 23:59:58,-500", asctime(&spec, -1_500_000_000));
+        assert_eq!("1969-12-31 23:59:58,000", asctime(&spec, -1_000_000_001));
+    }
+
+    #[test]
+    fn formats_that_do_not_take_a_text_and_a_float_are_refused() {
+        let mut spec = utc();
+        for format in ["%s", "%s,%03d%s", "%d,%s", "%s,%c", "%(a)s,%d", "%s %"] {
+            spec.default_msec_format = Some(format.to_owned());
+
+            assert_eq!(Err(Unsupported::DateFormat), AscTime::compile(&spec).map(|_| ()), "{format}");
+        }
+        spec.date_format = Some("a\0b".to_owned());
+        assert_eq!(Err(Unsupported::DateFormat), AscTime::compile(&spec).map(|_| ()));
+    }
+
+    #[test]
+    fn an_empty_pattern_makes_nothing() {
+        let mut out = Vec::new();
+        Pattern::compile("", Zone::Local).expect("supported").push(0, &mut out);
+
+        assert!(out.is_empty());
+    }
+}

@@ -1,0 +1,279 @@
+//! A record opened for formatting: its context entries found once, its arguments not yet read.
+//!
+//! Stop on the line: *format*. The collector hands over a [`RecordView`]; an [`OpenRecord`] is what formats read.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::malformed::{MARKER, Malformed};
+use super::percent::MessageTemplate;
+use crate::definition::SiteDefinition;
+use crate::record::{Context, Entry, Value, Values, tag};
+
+/// What stock logging shows when it finds no caller.
+const UNKNOWN_FILE: &str = "(unknown file)";
+const UNKNOWN_FUNCTION: &str = "(unknown function)";
+
+/// A call site with all that is derived from its definition once.
+#[derive(Debug, Clone)]
+pub struct CompiledSite {
+    /// Another one for each site: what formats keep for a site, they keep by it.
+    serial: u64,
+    definition: SiteDefinition,
+    template: Option<MessageTemplate>,
+    filename_at: usize,
+    module_end: usize,
+}
+
+/// An atomic of its own: sites are compiled by the collector and by whoever recovers.
+static NEXT_SERIAL: AtomicU64 = AtomicU64::new(1);
+
+impl CompiledSite {
+    /// Derives file name and module, and parses the template.
+    pub fn new(definition: SiteDefinition) -> Self {
+        let template = definition.template.as_deref().map(MessageTemplate::parse);
+        let filename_at = definition.file.rfind('/').map_or(0, |slash| slash + 1);
+        let filename = &definition.file[filename_at..];
+        let module_end = filename_at + stem_len(filename);
+        let serial = NEXT_SERIAL.fetch_add(1, Ordering::Relaxed);
+        Self { serial, definition, template, filename_at, module_end }
+    }
+
+    /// What it was made from.
+    pub const fn definition(&self) -> &SiteDefinition {
+        &self.definition
+    }
+
+    /// The message template, when it is the same for every call here.
+    pub const fn template(&self) -> Option<&MessageTemplate> {
+        self.template.as_ref()
+    }
+
+    /// `os.path.basename` of the file.
+    pub fn filename(&self) -> &str {
+        &self.definition.file[self.filename_at..]
+    }
+
+    /// The file name without its extension.
+    pub fn module(&self) -> &str {
+        &self.definition.file[self.filename_at..self.module_end]
+    }
+}
+
+/// Length of `os.path.splitext(filename)[0]`: leading dots begin no extension.
+fn stem_len(filename: &str) -> usize {
+    let leading = filename.len() - filename.trim_start_matches('.').len();
+    filename[leading..].rfind('.').map_or(filename.len(), |dot| leading + dot)
+}
+
+/// A record as the collector has it.
+#[derive(Debug, Clone, Copy)]
+pub struct RecordView<'a> {
+    /// Wall time of the call, nanoseconds since the epoch; a `TIME` entry goes before it.
+    pub time_ns: i64,
+    /// Level number.
+    pub level: u16,
+    /// Name of the logger.
+    pub logger: &'a str,
+    /// The call site; an inline `SITE` entry goes before it.
+    pub site: Option<&'a CompiledSite>,
+    /// The values of the record: context entries, then arguments.
+    pub values: Values<'a>,
+}
+
+/// A record with its context entries found; made once for all formats that the record goes through.
+#[derive(Debug, Clone)]
+pub struct OpenRecord<'a> {
+    pub(super) time_ns: i64,
+    pub(super) level: u16,
+    pub(super) logger: &'a str,
+    pub(super) thread: Option<i64>,
+    pub(super) thread_name: Option<&'a str>,
+    pub(super) process_name: Option<&'a str>,
+    pub(super) task_name: Option<&'a str>,
+    pub(super) exception: Option<&'a str>,
+    pub(super) stack: Option<&'a str>,
+    site: Option<&'a CompiledSite>,
+    inline_site: Option<Box<CompiledSite>>,
+    message: Option<&'a str>,
+    /// From the first extra field on.
+    fields: Values<'a>,
+    arguments: Values<'a>,
+    malformed: bool,
+    max_bytes: usize,
+}
+
+impl<'a> OpenRecord<'a> {
+    /// Reads the context entries of a record.
+    pub fn new(record: &RecordView<'a>) -> Self {
+        let mut open = Self {
+            time_ns: record.time_ns,
+            level: record.level,
+            logger: record.logger,
+            thread: None,
+            thread_name: None,
+            process_name: None,
+            task_name: None,
+            exception: None,
+            stack: None,
+            site: record.site,
+            inline_site: None,
+            message: None,
+            fields: Values::new(&[]),
+            arguments: Values::new(&[]),
+            malformed: false,
+            max_bytes: usize::MAX,
+        };
+        open.read_context(record.values);
+        open
+    }
+
+    /// The same, with room for a line of so many bytes: nothing is written of a longer one.
+    ///
+    /// A line is looked at part by part; a single part has at most seven times the bytes of the values that it shows.
+    pub fn within(self, max_bytes: usize) -> Self {
+        Self { max_bytes, ..self }
+    }
+
+    /// Whether a line of so many bytes may go on.
+    #[inline]
+    pub(super) fn has_room_for(&self, bytes: usize) -> bool {
+        bytes <= self.max_bytes
+    }
+
+    fn read_context(&mut self, mut values: Values<'a>) {
+        while values.rest().first().is_some_and(|tag| *tag >= tag::CONTEXT) {
+            let here = values;
+            let Some(Entry::Context(entry)) = values.next_entry() else {
+                // Where one entry does not fit, nothing behind it can be trusted.
+                self.malformed = true;
+                return;
+            };
+            match entry {
+                Context::Message(text) => self.message = Some(text),
+                Context::Thread(id) => self.thread = Some(id),
+                Context::ThreadName(text) => self.thread_name = Some(text),
+                Context::ProcessName(text) => self.process_name = Some(text),
+                Context::TaskName(text) => self.task_name = Some(text),
+                Context::Exception(text) => self.exception = Some(text),
+                Context::Stack(text) => self.stack = Some(text),
+                Context::Time(time_ns) => self.time_ns = time_ns,
+                Context::Field(..) if self.fields.rest().is_empty() => self.fields = here,
+                Context::Field(..) | Context::Blob(_) => {}
+                Context::Site(items) => match SiteDefinition::decode(items) {
+                    Some(definition) => self.inline_site = Some(Box::new(CompiledSite::new(definition))),
+                    None => self.malformed = true,
+                },
+            }
+        }
+        self.arguments = values;
+    }
+
+    /// Whether the context entries end in bytes that make no entry.
+    pub const fn is_malformed(&self) -> bool {
+        self.malformed
+    }
+
+    /// Wall time of the call, nanoseconds since the epoch.
+    pub const fn time_ns(&self) -> i64 {
+        self.time_ns
+    }
+
+    /// The call site, if the record names one.
+    pub fn site(&self) -> Option<&CompiledSite> {
+        self.inline_site.as_deref().or(self.site)
+    }
+
+    /// What tells the site from others; 0 for none. `None` where it came with the record and is not seen again.
+    #[inline]
+    pub(super) fn site_serial(&self) -> Option<u64> {
+        match (&self.inline_site, self.site) {
+            (Some(_), _) => None,
+            (None, Some(site)) => Some(site.serial),
+            (None, None) => Some(0),
+        }
+    }
+
+    /// The extra field called `name`; the first of them, should there be several.
+    pub fn field(&self, name: &str) -> Option<Value<'a>> {
+        self.fields().find(|(key, _)| *key == name).map(|(_, value)| value)
+    }
+
+    /// The extra fields in the order of the record.
+    pub fn fields(&self) -> impl Iterator<Item = (&'a str, Value<'a>)> + use<'a> {
+        let mut values = self.fields;
+        std::iter::from_fn(move || {
+            while values.rest().first().is_some_and(|tag| *tag >= tag::CONTEXT) {
+                if let Entry::Context(Context::Field(key, value)) = values.next_entry()? {
+                    return Some((key, value));
+                }
+            }
+            None
+        })
+    }
+
+    /// Appends the message: the finished one, or the site's template with the arguments.
+    ///
+    /// # Errors
+    ///
+    /// [`Malformed`] when there is no message or the arguments do not fit; [`MARKER`] stands in the text then.
+    #[inline]
+    pub fn push_message(&self, out: &mut Vec<u8>) -> Result<(), Malformed> {
+        if let Some(message) = self.message {
+            out.extend_from_slice(message.as_bytes());
+            return Ok(());
+        }
+        let Some(template) = self.site().and_then(CompiledSite::template) else {
+            out.extend_from_slice(MARKER.as_bytes());
+            return Err(Malformed);
+        };
+        if self.arguments.rest().is_empty() {
+            // As in stock logging: without arguments the text is no template.
+            out.extend_from_slice(template.source().as_bytes());
+            return if self.malformed { Err(Malformed) } else { Ok(()) };
+        }
+        template.render(&mut { self.arguments }, out)
+    }
+
+    pub(super) fn file(&self) -> &str {
+        self.site().map_or(UNKNOWN_FILE, |site| &site.definition.file)
+    }
+
+    pub(super) fn filename(&self) -> &str {
+        self.site().map_or(UNKNOWN_FILE, CompiledSite::filename)
+    }
+
+    pub(super) fn module(&self) -> &str {
+        self.site().map_or(UNKNOWN_FILE, CompiledSite::module)
+    }
+
+    pub(super) fn line(&self) -> u32 {
+        self.site().map_or(0, |site| site.definition.line)
+    }
+
+    pub(super) fn function(&self) -> &str {
+        self.site().map_or(UNKNOWN_FUNCTION, |site| &site.definition.function)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_name_and_module_are_as_os_path_makes_them() {
+        for (file, filename, module) in [
+            ("/a/b/app.py", "app.py", "app"),
+            ("app", "app", "app"),
+            ("/x/a.tar.gz", "a.tar.gz", "a.tar"),
+            ("/x/.bashrc", ".bashrc", ".bashrc"),
+            ("/x/..a.b", "..a.b", "..a"),
+            ("/x/...", "...", "..."),
+            ("<string>", "<string>", "<string>"),
+            ("/x/", "", ""),
+        ] {
+            let site = CompiledSite::new(SiteDefinition { file: file.to_owned(), ..SiteDefinition::default() });
+
+            assert_eq!((filename, module), (site.filename(), site.module()));
+        }
+    }
+}

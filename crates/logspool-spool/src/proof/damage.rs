@@ -1,0 +1,219 @@
+//! Bytes that a disk changed, files that it cut, folders that lost a file: a start succeeds, and only what was hit is
+//! gone and counted.
+
+use super::dice::Dice;
+use super::life::{Plan, open};
+use super::model::PLAIN;
+use super::sim_disk::{Faults, Scene, SimDisk};
+use super::world::World;
+use crate::frame::{HEAD_BYTES, frame_bytes};
+use crate::item::{GapReason, Item};
+use crate::options::{Options, WhenFull};
+use crate::segment::HEADER_BYTES;
+use crate::{Batch, Spool};
+
+const SEGMENT_BYTES: u64 = 64 * 1024;
+/// Bytes of payload of each frame: not a multiple of the alignment, so that there is padding.
+const PAYLOAD_BYTES: usize = 1021;
+
+fn plan(segment_bytes: u64) -> Plan {
+    let max_bytes = segment_bytes * 8;
+    Plan {
+        options: Options { segment_bytes, max_bytes, when_full: WhenFull::RefuseNew, max_unsynced_bytes: 1 << 20 },
+        folders: 1,
+        max_payload: 0,
+        faults: Faults::default(),
+        lives: 0,
+        steps: 0,
+        images: 0,
+    }
+}
+
+fn payload(first: u64, bytes: usize) -> Vec<u8> {
+    let mut dice = Dice::new(first);
+    (0..bytes).map(|_| dice.next() as u8).collect()
+}
+
+fn append(spool: &mut Spool<SimDisk>, bytes: usize) {
+    let first = spool.next();
+    spool.append(&Batch { first, count: 1, codec: 3, payload: &payload(first, bytes) }).unwrap();
+}
+
+/// What a full segment and the segment behind it hold, all of it durable.
+struct Specimen {
+    world: World,
+    /// The file that is damaged, and its name.
+    inode: usize,
+    /// Frames in it.
+    frames: u64,
+    /// Frames in all.
+    total: u64,
+}
+
+impl Specimen {
+    fn take(plan: &Plan, full_segments: u64) -> Self {
+        let frames = (SEGMENT_BYTES - HEADER_BYTES) / frame_bytes(PAYLOAD_BYTES);
+        let total = full_segments * frames + if full_segments == 0 { frames - 1 } else { 5 };
+        let scene = Scene::new(World::default(), Dice::new(1));
+        let mut spool = open(&scene, plan).unwrap();
+        spool.add_consumer(PLAIN).unwrap();
+        spool.checkpoint().unwrap();
+        for _ in 0..total {
+            append(&mut spool, PAYLOAD_BYTES);
+        }
+        spool.close().unwrap();
+        let world = scene.borrow().world.clone();
+        let names = &world.folders[0].names;
+        let (_, inode) = names.iter().find(|(name, _)| name.ends_with(".seg")).expect("there is a segment");
+        Self { inode: *inode, frames: if full_segments == 0 { total } else { frames }, total, world }
+    }
+
+    /// The frame that a byte is a part of, by its number.
+    fn frame_at(&self, at: u64) -> Option<u64> {
+        let behind = at.checked_sub(HEADER_BYTES)?;
+        let (frame, inside) = (behind / frame_bytes(PAYLOAD_BYTES), behind % frame_bytes(PAYLOAD_BYTES));
+        (frame < self.frames && inside < (HEAD_BYTES + PAYLOAD_BYTES) as u64).then_some(frame)
+    }
+
+    /// Opens with a file in place of the specimen's; exactly the frames from `lost` must be gone.
+    fn check(&self, plan: &Plan, bytes: Vec<u8>, lost: std::ops::Range<u64>) -> Result<u64, String> {
+        let mut world = self.world.clone();
+        world.inodes[self.inode] = World::file(bytes);
+        let scene = Scene::new(world, Dice::new(1));
+        let mut spool = open(&scene, plan).map_err(|error| format!("no start: {error}"))?;
+        let mut cursor = 0;
+        while let Some(item) = spool.read(PLAIN).map_err(|error| error.to_string())? {
+            match item {
+                Item::Frame(frame) => {
+                    if frame.first != cursor
+                        || lost.contains(&cursor)
+                        || frame.payload != payload(cursor, PAYLOAD_BYTES)
+                    {
+                        return Err(format!("frame {} came at {cursor}", frame.first));
+                    }
+                    cursor += 1;
+                }
+                Item::Gap { from, to, reason } => {
+                    if (from, to, reason) != (lost.start, lost.end, GapReason::Lost) || from != cursor {
+                        return Err(format!("a gap {from}..{to} ({reason:?}) at {cursor}, {lost:?} were hit"));
+                    }
+                    cursor = to;
+                }
+            }
+        }
+        let stats = spool.stats();
+        if cursor != self.total || stats.lost_records != lost.end - lost.start {
+            return Err(format!("ended at {cursor} of {}, {lost:?} were hit: {stats:?}", self.total));
+        }
+        append(&mut spool, PAYLOAD_BYTES);
+        spool.sync().map_err(|error| error.to_string())?;
+        Ok(stats.quarantined_frames)
+    }
+}
+
+/// Changes every `step`th byte of a segment behind which so many others are.
+pub fn flip_bytes(full_segments: u64, step: u64) -> Result<u64, String> {
+    let plan = plan(SEGMENT_BYTES);
+    let specimen = Specimen::take(&plan, full_segments);
+    let original = specimen.world.inodes[specimen.inode].cache.to_vec();
+    let mut count = 0;
+    for at in (0..SEGMENT_BYTES).step_by(step as usize) {
+        let mut bytes = original.clone();
+        bytes[at as usize] ^= 1 << (at % 8);
+        let lost = specimen.frame_at(at).map_or(0..0, |frame| frame..frame + 1);
+        // The end of the last segment may be torn by a crash: only the numbers tell, and nothing is quarantined.
+        let is_torn = full_segments == 0 && lost.end == specimen.frames;
+        let expected = u64::from(!lost.is_empty() && !is_torn);
+        let quarantined = specimen.check(&plan, bytes, lost).map_err(|what| format!("byte {at}: {what}"))?;
+        if quarantined != expected {
+            return Err(format!("byte {at}: {quarantined} places quarantined, not {expected}"));
+        }
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// Cuts a segment at every `step`th length.
+fn cut_segments(full_segments: u64, step: u64) -> Result<u64, String> {
+    let plan = plan(SEGMENT_BYTES);
+    let specimen = Specimen::take(&plan, full_segments);
+    let original = specimen.world.inodes[specimen.inode].cache.to_vec();
+    let mut count = 0;
+    for length in (0..SEGMENT_BYTES).step_by(step as usize) {
+        // Without a header no frame can be believed.
+        let whole = length.saturating_sub(HEADER_BYTES);
+        let ends =
+            (0..specimen.frames).map(|frame| frame * frame_bytes(PAYLOAD_BYTES) + (HEAD_BYTES + PAYLOAD_BYTES) as u64);
+        let kept = ends.take_while(|end| *end <= whole).count() as u64;
+        let mut bytes = original.clone();
+        bytes.truncate(length as usize);
+        specimen.check(&plan, bytes, kept..specimen.frames).map_err(|what| format!("length {length}: {what}"))?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// A folder whose checkpoint is lost begins another stream; the files that wait there hold frames of the former one at
+/// just the right places.
+pub fn begin_anew_among_spares() -> Result<(), String> {
+    let plan = plan(4096);
+    let scene = Scene::new(World::default(), Dice::new(1));
+    let mut spool = open(&scene, &plan).unwrap();
+    spool.add_consumer(PLAIN).unwrap();
+    for _ in 0..30 {
+        append(&mut spool, 200);
+    }
+    spool.sync().unwrap();
+    spool.ack(PLAIN, 30).unwrap();
+    spool.checkpoint().unwrap();
+    drop(spool);
+    {
+        let world = &mut scene.borrow_mut().world;
+        let names: Vec<_> = world.folders[0].names.keys().cloned().collect();
+        assert_eq!(2, names.iter().filter(|name| name.ends_with(".free")).count(), "{names:?}");
+        for name in names.iter().filter(|name| !name.ends_with(".free")) {
+            world.remove(0, name);
+        }
+    }
+    let mut spool = open(&scene, &plan).unwrap();
+    spool.add_consumer(PLAIN).unwrap();
+    append(&mut spool, 200);
+    spool.sync().unwrap();
+    drop(spool);
+    let mut spool = open(&scene, &plan).unwrap();
+    spool.add_consumer(PLAIN).unwrap();
+    let mut count = 0;
+    while let Some(item) = spool.read(PLAIN).map_err(|error| error.to_string())? {
+        count += 1;
+        match item {
+            Item::Frame(frame) if frame.first == 0 && count == 1 => {}
+            item => return Err(format!("another stream's records came: {item:?}")),
+        }
+    }
+    if count == 1 { Ok(()) } else { Err(format!("{count} items")) }
+}
+
+fn step() -> u64 {
+    if std::env::var("LOGSPOOL_FAULTS").is_ok_and(|size| size == "full") { 1 } else { 64 }
+}
+
+#[test]
+fn a_changed_byte_costs_the_frame_that_it_is_in() {
+    // One more than the step, so that every place inside a head is hit by some frame.
+    let step = if step() == 1 { 1 } else { step() + 1 };
+    let count: u64 =
+        [0, 1].iter().map(|others| flip_bytes(*others, step).unwrap_or_else(|what| panic!("{what}"))).sum();
+    println!("{count} changed bytes, each frame hit is counted, 0 others lost");
+}
+
+#[test]
+fn a_cut_segment_keeps_what_is_before_the_cut() {
+    let count: u64 =
+        [0, 1].iter().map(|others| cut_segments(*others, step()).unwrap_or_else(|what| panic!("{what}"))).sum();
+    println!("{count} lengths, 0 records lost before the cut");
+}
+
+#[test]
+fn files_used_again_do_not_bring_back_a_former_stream() {
+    begin_anew_among_spares().unwrap_or_else(|what| panic!("{what}"));
+}

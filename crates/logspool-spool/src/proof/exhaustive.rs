@@ -1,0 +1,168 @@
+//! Short programs, crashed behind every call in every way: each pending write kept or dropped, each beginning of the
+//! pending names.
+
+use super::dice::Dice;
+use super::life::{Plan, open};
+use super::model::{Claims, Ledger, PLAIN, SERVICE};
+use super::sim_disk::{Faults, Scene};
+use super::trial::{Count, Trials};
+use super::world::{Fate, World, Write};
+use crate::disk::Operation;
+use crate::options::{Options, WhenFull};
+use crate::spool::Batch;
+
+/// Pending writes up to which all subsets are tried; beyond them as many subsets at random.
+const MAX_WRITES: usize = 10;
+/// Ways in which the names of a state are left, at most.
+const MAX_NAMINGS: usize = 16;
+
+/// `a` append, `s` sync, `c` checkpoint, `d` both consumers take and ack everything, `p` the plain one alone, `o`
+/// open anew after a kill; the next `f` sync, `w` write, `n` sync of a folder, `r` rename fails.
+const PROGRAMS: [(&str, WhenFull, usize); 12] = [
+    ("aasasaa", WhenFull::RefuseNew, 1),
+    ("asaaasaaasaa", WhenFull::RefuseNew, 1),
+    ("aasdcaasdcaaasdcaaas", WhenFull::RefuseNew, 1),
+    ("aasaafsaas", WhenFull::RefuseNew, 1),
+    ("aafsasdcaas", WhenFull::RefuseNew, 2),
+    ("aaswaas", WhenFull::RefuseNew, 2),
+    ("aaaaasaaaaaasaaaaaas", WhenFull::DropOldest, 1),
+    ("aasafnsaas", WhenFull::RefuseNew, 1),
+    ("aasoaasoaas", WhenFull::RefuseNew, 1),
+    ("aafoaas", WhenFull::RefuseNew, 1),
+    ("aaspcfcaspc", WhenFull::RefuseNew, 1),
+    ("aasraaasrdcaas", WhenFull::RefuseNew, 2),
+];
+
+fn plan(when_full: WhenFull, folders: usize) -> Plan {
+    Plan {
+        options: Options { segment_bytes: 1536, max_bytes: 5 * 1536, when_full, max_unsynced_bytes: 100_000 },
+        folders,
+        max_payload: 200,
+        faults: Faults { reads_see_failed: true, ..Faults::default() },
+        lives: 1,
+        steps: 0,
+        images: 1,
+    }
+}
+
+/// Runs one program and crashes it everywhere; returns how many crash states that were.
+pub fn run_program(index: usize) -> Result<Count, String> {
+    let (program, when_full, folders) = PROGRAMS[index];
+    let plan = plan(when_full, folders);
+    let scene = Scene::new(World::default(), Dice::new(index as u64));
+    let mut ledger = Ledger { when_full, ..Ledger::default() };
+    scene.borrow_mut().faults = plan.faults;
+    let text = |error: crate::SpoolError| error.to_string();
+    let mut spool = open(&scene, &plan).map_err(text)?;
+    for consumer in [SERVICE, PLAIN] {
+        spool.add_consumer(consumer).map_err(text)?;
+    }
+    spool.checkpoint().map_err(text)?;
+    scene.borrow_mut().states = Some(Vec::new());
+    for step in program.chars() {
+        let claim = |change: &dyn Fn(&mut Claims)| {
+            let scene = &mut *scene.borrow_mut();
+            change(&mut scene.claims);
+            scene.keep();
+        };
+        match step {
+            'a' => {
+                let bytes = 100 + 20 * (ledger.attempts.len() % 3);
+                let first = spool.next();
+                let index = ledger.attempt(first, 2, bytes);
+                let batch = Batch { first, count: 2, codec: 0, payload: &ledger.attempts[index].payload };
+                if let Ok(end) = spool.append(&batch) {
+                    ledger.accepted.insert(first, index);
+                    claim(&|claims| claims.accepted = end);
+                }
+            }
+            's' => {
+                if let Ok(end) = spool.sync() {
+                    claim(&|claims| claims.durable = end);
+                }
+            }
+            'c' => {
+                let acked = scene.borrow().claims.acked;
+                if spool.checkpoint().is_ok() {
+                    claim(&|claims| claims.saved = acked);
+                }
+            }
+            'd' | 'p' => {
+                let consumers: &[u64] = if step == 'd' { &[SERVICE, PLAIN] } else { &[PLAIN] };
+                for consumer in consumers {
+                    while spool.read(*consumer).map_err(text)?.is_some() {}
+                    let end = spool.next();
+                    claim(&|claims| match *consumer {
+                        SERVICE => claims.delivered = end,
+                        _ => claims.acked = end,
+                    });
+                    spool.ack(*consumer, end).map_err(text)?;
+                }
+            }
+            'o' => {
+                drop(spool);
+                spool = open(&scene, &plan).map_err(text)?;
+                let durable = spool.durable();
+                claim(&|claims| claims.durable = durable);
+            }
+            _ => {
+                let operation = match step {
+                    'f' => Operation::Sync,
+                    'w' => Operation::Write,
+                    'n' => Operation::SyncFolder,
+                    _ => Operation::Rename,
+                };
+                scene.borrow_mut().fails_next = Some(operation);
+            }
+        }
+    }
+    let states = scene.borrow_mut().states.take().unwrap_or_default();
+    crash_everywhere(&plan, &ledger, &states).map_err(|what| format!("{program}: {what}"))
+}
+
+fn crash_everywhere(plan: &Plan, ledger: &Ledger, states: &[(World, Claims)]) -> Result<Count, String> {
+    let mut dice = Dice::new(1);
+    let mut trials = Trials::new(plan, ledger);
+    for (world, claims) in states {
+        let namings = namings(&world.pending_names());
+        let writes = world.pending_writes();
+        for naming in &namings {
+            for subset in 0..1_u64 << writes.min(MAX_WRITES) {
+                let kept = if writes > MAX_WRITES { dice.next() } else { subset };
+                let fate =
+                    |_: &Write, index: usize| if kept >> (index % 64) & 1 == 1 { Fate::Kept } else { Fate::Dropped };
+                let image = world.crash_with(naming, fate);
+                trials.open_on(image, claims, claims.durable, &mut dice)?;
+            }
+        }
+    }
+    Ok(trials.count)
+}
+
+/// Every combination of beginnings, one for each folder.
+fn namings(pending: &[u64]) -> Vec<Vec<u64>> {
+    let mut namings = vec![Vec::new()];
+    for count in pending {
+        let longer = |naming: &Vec<u64>| (0..=*count).map(|kept| [&naming[..], &[kept]].concat()).collect::<Vec<_>>();
+        namings = namings.iter().flat_map(longer).collect();
+    }
+    // Later combinations keep more: the last ones matter most.
+    namings.split_off(namings.len().saturating_sub(MAX_NAMINGS))
+}
+
+#[test]
+fn short_programs_keep_their_promises_in_every_crash() {
+    let (mut count, mut different) = (0, 0);
+    for index in 0..PROGRAMS.len() {
+        let counted = run_program(index).unwrap_or_else(|what| panic!("{what}"));
+        count += counted.states;
+        different += counted.different;
+    }
+    println!("{count} crash states of {} programs, {different} of them different", PROGRAMS.len());
+    assert!(count > 2_000, "only {count} states: the programs do too little");
+}
+
+/// Runs all programs until one breaks a promise.
+pub fn first_violation() -> Option<String> {
+    (0..PROGRAMS.len()).find_map(|index| run_program(index).err())
+}

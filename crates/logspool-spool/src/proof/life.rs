@@ -1,0 +1,336 @@
+//! One run: several lives of a spool on one disk, and the crash states of each.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::dice::Dice;
+use super::model::{Attempt, Claims, Expected, Ledger, MAX_COUNT, PLAIN, Reading, SERVICE, observe};
+use super::sim_disk::{Faults, Scene, SimDisk};
+use super::trial::{Count, Trials};
+use super::world::World;
+use crate::error::SpoolError;
+use crate::options::{Options, WhenFull};
+use crate::{Batch, Spool};
+
+/// What a seed stands for.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    pub options: Options,
+    pub folders: usize,
+    pub max_payload: u64,
+    pub faults: Faults,
+    pub lives: u64,
+    pub steps: u64,
+    /// Crash images of each state.
+    pub images: u64,
+}
+
+impl Plan {
+    pub fn of(seed: u64) -> Self {
+        let dice = &mut Dice::new(seed);
+        let segment_bytes = dice.pick(&[1536, 2048, 4096, 8192]);
+        let segments = dice.pick(&[4, 5, 6, 12, 40]);
+        let when_full = dice.pick(&[WhenFull::RefuseNew, WhenFull::RefuseNew, WhenFull::DropOldest]);
+        let max_payload = dice.pick(&[24, 120, 400, 1000]);
+        let max_unsynced_bytes = dice.pick(&[600, 2000, 100_000]);
+        let rate = dice.pick(&[5, 20, 100, 300]);
+        let mut faults = Faults { reads_see_failed: dice.below(3) > 0, ..Faults::default() };
+        match dice.below(12) {
+            0..=3 => {}
+            4 | 5 => faults.sync = rate,
+            6 => faults.write = rate,
+            7 => faults.sync_folder = rate,
+            8 => faults.name = rate,
+            9 => faults.capacity = segment_bytes * (1 + dice.below(segments)) + dice.below(20_000),
+            10 => faults.first_is_dead = true,
+            _ => {
+                let share = rate / 4 + 1;
+                let read = share.min(10);
+                faults = Faults { write: share, sync: share, sync_folder: share, read, name: share, ..faults };
+            }
+        }
+        Self {
+            options: Options { segment_bytes, max_bytes: segment_bytes * segments, when_full, max_unsynced_bytes },
+            folders: if faults.first_is_dead || dice.below(4) == 0 { 2 } else { 1 },
+            max_payload: max_payload.min(segment_bytes - 1024 - 40),
+            faults,
+            lives: 1 + dice.below(4),
+            steps: 8 + dice.below(33),
+            images: 1 + dice.below(3),
+        }
+    }
+}
+
+/// A run that broke an invariant.
+#[derive(Debug)]
+pub struct Violation {
+    pub seed: u64,
+    pub what: String,
+}
+
+impl Violation {
+    /// Everything that is needed to see it again.
+    pub fn explain(&self) -> String {
+        let Self { seed, what } = self;
+        format!(
+            "{what}\nLOGSPOOL_SEED={seed} LOGSPOOL_CRASH_STATES=1 shows it again; the seed stands for:\n{:#?}",
+            Plan::of(*seed)
+        )
+    }
+}
+
+/// Runs a seed and returns how many crash states were looked at.
+pub fn run(seed: u64) -> Result<Count, Violation> {
+    Run::new(seed).live().map_err(|what| Violation { seed, what })
+}
+
+pub fn open(scene: &Rc<RefCell<Scene>>, plan: &Plan) -> Result<Spool<SimDisk>, SpoolError> {
+    let disks = ["first", "second"].iter().take(plan.folders).map(|path| SimDisk::new(scene, path)).collect();
+    Spool::open(disks, plan.options.clone())
+}
+
+fn plain_position(spool: &Spool<SimDisk>) -> u64 {
+    spool.consumers().find(|(id, _)| *id == PLAIN).map_or(0, |(_, position)| position)
+}
+
+struct Run {
+    plan: Plan,
+    dice: Dice,
+    ledger: Ledger,
+    scene: Rc<RefCell<Scene>>,
+    service: Reading,
+    plain: Reading,
+    /// A batch that was refused and is tried again.
+    again: Option<usize>,
+    count: Count,
+}
+
+impl Run {
+    fn new(seed: u64) -> Self {
+        let plan = Plan::of(seed);
+        let mut dice = Dice::new(seed ^ 0x6c69_7665_7300_0000);
+        let scene = Scene::new(World::default(), Dice::new(dice.next()));
+        let ledger = Ledger { when_full: plan.options.when_full, ..Ledger::default() };
+        let (service, plain) = (Reading::at(0), Reading::at(0));
+        Self { plan, dice, ledger, scene, service, plain, again: None, count: Count::default() }
+    }
+
+    fn live(mut self) -> Result<Count, String> {
+        let mut spool = self.open()?;
+        for consumer in [SERVICE, PLAIN] {
+            spool.add_consumer(consumer).map_err(|error| error.to_string())?;
+        }
+        spool.checkpoint().map_err(|error| format!("no checkpoint on a sound disk: {error}"))?;
+        for life in 0..self.plan.lives {
+            {
+                let scene = &mut *self.scene.borrow_mut();
+                scene.faults = self.plan.faults;
+                scene.states.get_or_insert_default();
+                scene.keep();
+            }
+            for _ in 0..self.plan.steps {
+                self.step(&mut spool)?;
+            }
+            self.look_at_states()?;
+            if life + 1 < self.plan.lives {
+                spool = self.end_life(spool)?;
+            }
+        }
+        self.be_done(spool)?;
+        Ok(self.count)
+    }
+
+    fn open(&self) -> Result<Spool<SimDisk>, String> {
+        open(&self.scene, &self.plan).map_err(|error| format!("I4: {error}"))
+    }
+
+    fn claim(&self, change: impl FnOnce(&mut Claims)) {
+        let scene = &mut *self.scene.borrow_mut();
+        change(&mut scene.claims);
+        scene.keep();
+    }
+
+    fn step(&mut self, spool: &mut Spool<SimDisk>) -> Result<(), String> {
+        match self.dice.below(100) {
+            0..=49 => self.append(spool),
+            50..=63 => {
+                if let Ok(end) = spool.sync() {
+                    self.claim(|claims| claims.durable = end);
+                }
+                Ok(())
+            }
+            64..=75 => self.deliver_to_service(spool),
+            76..=87 => self.deliver_plainly(spool),
+            88..=96 => {
+                self.save(spool);
+                Ok(())
+            }
+            _ => {
+                spool.rewind(PLAIN).map_err(|error| error.to_string())?;
+                self.plain = Reading::at(plain_position(spool));
+                Ok(())
+            }
+        }
+    }
+
+    fn save(&self, spool: &mut Spool<SimDisk>) {
+        if spool.checkpoint().is_ok() {
+            self.claim(|claims| claims.saved = claims.saved.max(plain_position(spool)));
+        }
+    }
+
+    fn append(&mut self, spool: &mut Spool<SimDisk>) -> Result<(), String> {
+        let index = match self.again.take() {
+            Some(index) if self.ledger.attempts[index].first >= spool.next() => index,
+            _ => {
+                let skipped = if self.dice.below(20) == 0 { self.dice.below(3) } else { 0 };
+                let count = 1 + self.dice.below(MAX_COUNT) as u32;
+                let bytes = 8 + self.dice.below(self.plan.max_payload - 7) as usize;
+                self.ledger.attempt(spool.next() + skipped, count, bytes)
+            }
+        };
+        let Attempt { first, count, payload } = &self.ledger.attempts[index];
+        match spool.append(&Batch { first: *first, count: *count, codec: 0, payload }) {
+            Ok(end) => {
+                self.ledger.accepted.insert(*first, index);
+                self.claim(|claims| claims.accepted = end);
+            }
+            Err(SpoolError::Disk(_) | SpoolError::Full { .. }) => {
+                if self.dice.below(2) == 0 {
+                    self.again = Some(index);
+                }
+            }
+            Err(error) => return Err(format!("append: {error}")),
+        }
+        Ok(())
+    }
+
+    fn deliver_to_service(&mut self, spool: &mut Spool<SimDisk>) -> Result<(), String> {
+        for _ in 0..=self.dice.below(4) {
+            let Ok(Some(item)) = spool.read(SERVICE) else { break };
+            // Without a crash nothing that was accepted may be missing, durable or not.
+            self.service.take(&item, &self.ledger)?;
+        }
+        let cursor = self.service.cursor;
+        self.claim(|claims| claims.delivered = cursor);
+        if self.dice.below(4) > 0 {
+            spool.ack(SERVICE, cursor).map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+
+    fn deliver_plainly(&mut self, spool: &mut Spool<SimDisk>) -> Result<(), String> {
+        for _ in 0..=self.dice.below(4) {
+            let Ok(Some(item)) = spool.read(PLAIN) else { break };
+            self.plain.take(&item, &self.ledger)?;
+        }
+        // Sometimes the sink has only a part of the last batch.
+        let cursor = self.plain.cursor - self.dice.below(2).min(self.plain.cursor);
+        if self.dice.below(4) > 0 {
+            self.claim(|claims| claims.acked = claims.acked.max(cursor));
+            spool.ack(PLAIN, cursor).map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+
+    /// Crashes from every state of this life.
+    fn look_at_states(&mut self) -> Result<(), String> {
+        let states = self.scene.borrow_mut().states.take().unwrap_or_default();
+        let mut trials = Trials::new(&self.plan, &self.ledger);
+        for (world, claims) in &states {
+            for _ in 0..self.plan.images {
+                trials.look_at(world, claims, &mut self.dice)?;
+            }
+        }
+        self.count.states += trials.count.states;
+        self.count.different += trials.count.different;
+        Ok(())
+    }
+
+    /// Ends a life in one way or another and begins the next one.
+    fn end_life(&mut self, mut spool: Spool<SimDisk>) -> Result<Spool<SimDisk>, String> {
+        match self.dice.below(4) {
+            0 => {
+                let scene = &mut *self.scene.borrow_mut();
+                scene.world = scene.world.crash(&mut self.dice);
+                // What was written and not durable may be gone for good.
+                scene.claims.accepted = scene.claims.durable;
+            }
+            1 => {
+                self.save(&mut spool);
+                drop(spool);
+            }
+            2 => {
+                // An error is one of the plan's faults.
+                let _ = spool.close();
+            }
+            _ => {
+                self.scene.borrow_mut().states = Some(Vec::new());
+                return Ok(spool);
+            }
+        }
+        self.scene.borrow_mut().states = Some(Vec::new());
+        let mut spool = self.open()?;
+        let claims = self.scene.borrow().claims;
+        // What the crash took is seen by a second spool on the same disk.
+        let copy = Scene::new(self.scene.borrow().world.clone(), Dice::new(self.dice.next()));
+        let mut other = open(&copy, &self.plan).map_err(|error| format!("I4: {error}"))?;
+        let text = |what: String| format!("next life: {what}");
+        let seen = observe(&mut other, &self.ledger, claims.delivered).map_err(text)?;
+        let expected = Expected { ledger: &self.ledger, settled: claims.durable, present: None };
+        expected.judge(&seen, &claims).map_err(text)?;
+        self.ledger.keep_only(&seen.present);
+        spool.ack(SERVICE, claims.delivered).map_err(|error| error.to_string())?;
+        self.service = Reading::at(claims.delivered);
+        let position = spool.add_consumer(PLAIN).map_err(|error| error.to_string())?;
+        self.plain = Reading::at(position);
+        self.again = None;
+        let (durable, next) = (spool.durable(), spool.next());
+        self.claim(|claims| {
+            claims.durable = claims.durable.max(durable);
+            claims.accepted = next;
+        });
+        Ok(spool)
+    }
+
+    /// The faults stop: everything is delivered and given back, within a bound.
+    fn be_done(&mut self, mut spool: Spool<SimDisk>) -> Result<(), String> {
+        {
+            let scene = &mut *self.scene.borrow_mut();
+            scene.faults = Faults::default();
+            scene.states = None;
+        }
+        let fail = |what: &str, error: SpoolError| format!("liveness: {what}: {error}");
+        for round in 0..3 {
+            spool.sync().map_err(|error| fail("sync", error))?;
+            for consumer in [SERVICE, PLAIN] {
+                let reading = if consumer == SERVICE { &mut self.service } else { &mut self.plain };
+                // Each attempt gives a frame and two gaps at most.
+                for _ in 0..=3 * self.ledger.attempts.len() + 3 {
+                    match spool.read(consumer).map_err(|error| fail("read", error))? {
+                        Some(item) => reading.take(&item, &self.ledger)?,
+                        None => break,
+                    };
+                }
+                if reading.cursor != spool.next() {
+                    return Err(format!("liveness: {consumer} is at {} of {}", reading.cursor, spool.next()));
+                }
+                spool.ack(consumer, reading.cursor).map_err(|error| fail("ack", error))?;
+            }
+            spool.checkpoint().map_err(|error| fail("checkpoint", error))?;
+            let stats = spool.stats();
+            let most = self.plan.options.max_bytes;
+            if stats.segments > 1 || stats.bytes > most || stats.unsynced_bytes > 0 || stats.lost_records > 0 {
+                return Err(format!("liveness: not given back in round {round}: {stats:?}"));
+            }
+            for _ in 0..3 {
+                let before = spool.next();
+                self.append(&mut spool)?;
+                if spool.next() == before {
+                    return Err(format!("liveness: nothing is taken: {:?}", spool.stats()));
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,307 @@
+//! What was appended and promised, and whether what is delivered agrees with it.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::sim_disk::SimDisk;
+use crate::disk::DiskError;
+use crate::error::SpoolError;
+use crate::item::{Frame, GapReason, Item};
+use crate::options::WhenFull;
+use crate::spool::Spool;
+use crate::view::{View, ViewedFrame};
+
+/// A consumer that remembers how far it came, as a service does.
+pub const SERVICE: u64 = 1;
+/// A consumer that knows only what the checkpoint says.
+pub const PLAIN: u64 = 2;
+
+/// What had been promised at a moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Claims {
+    /// Everything below was appended and taken.
+    pub accepted: u64,
+    /// Everything below is durable.
+    pub durable: u64,
+    /// The service has everything below.
+    pub delivered: u64,
+    /// The plain consumer may have acked everything below.
+    pub acked: u64,
+    /// Its ack of everything below is durable.
+    pub saved: u64,
+}
+
+/// A batch that was given to `append`, whether it took it or not.
+#[derive(Debug)]
+pub struct Attempt {
+    pub first: u64,
+    pub count: u32,
+    pub payload: Vec<u8>,
+}
+
+/// All batches.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    pub attempts: Vec<Attempt>,
+    /// By first number, the attempt that was taken last, as long as no crash may have taken it away.
+    pub accepted: BTreeMap<u64, usize>,
+    pub when_full: WhenFull,
+}
+
+/// Most records of a batch here.
+pub const MAX_COUNT: u64 = 4;
+
+/// The payload of an attempt: its index, then bytes that depend on it.
+fn payload(index: usize, bytes: usize) -> Vec<u8> {
+    let mut payload = Vec::with_capacity(bytes + 8);
+    let mut word = index as u64;
+    while payload.len() < bytes {
+        payload.extend_from_slice(&word.to_le_bytes());
+        word = (word ^ 0x5851_f42d_4c95_7f2d).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23);
+    }
+    payload.truncate(bytes);
+    payload
+}
+
+impl Ledger {
+    /// Notes a batch that is to be appended, and returns its index.
+    pub fn attempt(&mut self, first: u64, count: u32, bytes: usize) -> usize {
+        let index = self.attempts.len();
+        self.attempts.push(Attempt { first, count, payload: payload(index, bytes) });
+        index
+    }
+
+    /// Finds the attempt that a frame is.
+    fn identify(&self, frame: &Frame) -> Result<usize, String> {
+        let index = frame.payload.first_chunk().map_or(usize::MAX, |word| u64::from_le_bytes(*word) as usize);
+        let attempt = self.attempts.get(index).ok_or_else(|| format!("I3: foreign bytes at {}", frame.first))?;
+        if (attempt.first, attempt.count, &attempt.payload) != (frame.first, frame.count, &frame.payload) {
+            return Err(format!("I3: other bytes than appended at {}", frame.first));
+        }
+        Ok(index)
+    }
+
+    /// Forgets all that is not present: a crash took it.
+    pub fn keep_only(&mut self, present: &[usize]) {
+        self.accepted.retain(|_, index| present.binary_search(index).is_ok());
+    }
+}
+
+/// What must be there of a ledger.
+#[derive(Debug, Clone, Copy)]
+pub struct Expected<'a> {
+    pub ledger: &'a Ledger,
+    /// Everything that was accepted below.
+    pub settled: u64,
+    /// The only attempts that a crash left, in order, where one has been before.
+    pub present: Option<&'a [usize]>,
+}
+
+impl Expected<'_> {
+    fn accepted(&self, range: Range<u64>) -> impl Iterator<Item = (u64, usize)> {
+        let accepted = self.ledger.accepted.range(range.start..range.end.max(range.start));
+        let is_left = |index: usize| self.present.is_none_or(|present| present.binary_search(&index).is_ok());
+        accepted.map(|(first, index)| (*first, *index)).filter(move |(_, index)| is_left(*index))
+    }
+
+    /// Checks what a consumer was given.
+    fn check(&self, step: &Step) -> Result<(), String> {
+        match step.given {
+            Given::Frame { first, .. } if first >= self.settled => Ok(()),
+            Given::Frame { first, index } => {
+                let mut replaced = self.accepted(first..(first + 1).min(self.settled));
+                if replaced.any(|(_, accepted)| accepted != index) {
+                    return Err(format!("I3: at {first} stands a batch that another one had replaced"));
+                }
+                Ok(())
+            }
+            Given::Gap(GapReason::Dropped) => match self.ledger.when_full {
+                WhenFull::DropOldest => Ok(()),
+                WhenFull::RefuseNew => {
+                    Err(format!("I1: {}..{} were dropped, which nobody allowed", step.from, step.to))
+                }
+            },
+            Given::Gap(reason) => self.check_gap(step.from, step.to, reason),
+        }
+    }
+
+    /// Checks that nothing is missing in a gap that must be there.
+    fn check_gap(&self, from: u64, to: u64, reason: GapReason) -> Result<(), String> {
+        let mut missing = self.accepted(from.saturating_sub(MAX_COUNT)..to.min(self.settled));
+        let end = |index: usize| self.ledger.attempts[index].first + u64::from(self.ledger.attempts[index].count);
+        match missing.find(|(_, index)| end(*index) > from) {
+            Some((first, _)) => Err(format!("I1: {from}..{to} are gone as {reason:?}, among them {first}")),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks what was seen after an opening against what had been promised before it.
+    pub fn judge(&self, seen: &Seen, claims: &Claims) -> Result<(), String> {
+        let next = seen.next;
+        if let Some((first, _)) = self.accepted(next..self.settled).next()
+            && first >= claims.delivered.max(claims.acked)
+        {
+            return Err(format!("I1: {next} comes next, {first} was durable"));
+        }
+        if next < claims.saved {
+            return Err(format!("I3: {next} comes next, numbers below {} were used", claims.saved));
+        }
+        let position = seen.plain_position;
+        if position < claims.saved || position > claims.acked {
+            return Err(format!("I2: begins at {position}, acked {}..{}", claims.saved, claims.acked));
+        }
+        seen.steps.iter().flatten().try_for_each(|step| self.check(step))
+    }
+}
+
+/// What a consumer was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Given {
+    Frame { first: u64, index: usize },
+    Gap(GapReason),
+}
+
+/// What brought a consumer from one number to another.
+#[derive(Debug, Clone, Copy)]
+pub struct Step {
+    from: u64,
+    to: u64,
+    given: Given,
+}
+
+impl Step {
+    /// The attempt it is; `None`: a gap.
+    pub fn index(&self) -> Option<usize> {
+        match self.given {
+            Given::Frame { index, .. } => Some(index),
+            Given::Gap(_) => None,
+        }
+    }
+
+    /// Whether it brought as far, by the same batch.
+    fn is_like(&self, other: &Self) -> bool {
+        (self.from, self.to, self.index()) == (other.from, other.to, other.index())
+    }
+}
+
+/// What one consumer is given, checked item by item.
+#[derive(Debug, Clone, Copy)]
+pub struct Reading {
+    /// The number that comes next.
+    pub cursor: u64,
+    /// Whether the next frame may begin below the cursor: the ack before it ended inside a batch.
+    pub is_inside: bool,
+}
+
+impl Reading {
+    pub fn at(cursor: u64) -> Self {
+        Self { cursor, is_inside: true }
+    }
+
+    /// Takes an item that continues what came before and is what was appended.
+    fn follow(&mut self, item: &Item, ledger: &Ledger) -> Result<Step, String> {
+        let cursor = self.cursor;
+        let (to, given) = match item {
+            Item::Frame(frame) => {
+                let is_next = frame.first == cursor || self.is_inside && (frame.first..frame.end()).contains(&cursor);
+                if !is_next {
+                    return Err(format!("I2, I3: {}..{} came at {cursor}", frame.first, frame.end()));
+                }
+                (frame.end(), Given::Frame { first: frame.first, index: ledger.identify(frame)? })
+            }
+            Item::Gap { from, to, reason } => {
+                if *from != cursor || to <= from {
+                    return Err(format!("I3: the gap {from}..{to} came at {cursor}"));
+                }
+                (*to, Given::Gap(*reason))
+            }
+        };
+        self.is_inside = false;
+        self.cursor = to;
+        Ok(Step { from: cursor, to, given })
+    }
+
+    /// Takes an item where nothing that was accepted may be missing.
+    pub fn take(&mut self, item: &Item, ledger: &Ledger) -> Result<(), String> {
+        let step = self.follow(item, ledger)?;
+        Expected { ledger, settled: u64::MAX, present: None }.check(&step)
+    }
+}
+
+/// What a whole reading by both consumers gave.
+#[derive(Debug)]
+pub struct Seen {
+    /// What each consumer was given, in order.
+    pub steps: [Vec<Step>; 2],
+    /// Where the plain consumer began.
+    plain_position: u64,
+    pub next: u64,
+    pub durable: u64,
+    /// All attempts that are there, in order.
+    pub present: Vec<usize>,
+}
+
+impl Seen {
+    /// Whether another opening gave the same.
+    pub fn is_like(&self, other: &Self) -> bool {
+        let are_like =
+            |one: &Vec<Step>, two: &Vec<Step>| one.len() == two.len() && one.iter().zip(two).all(|(a, b)| a.is_like(b));
+        self.next == other.next && self.steps.iter().zip(&other.steps).all(|(one, two)| are_like(one, two))
+    }
+}
+
+/// The attempts that a look without an opening shows, of those that end behind `from`.
+pub fn look(disk: SimDisk, ledger: &Ledger, from: u64) -> Result<Vec<usize>, String> {
+    let text = |error: DiskError| format!("I4: a look: {error}");
+    let view = View::open(disk).map_err(text)?;
+    let mut shown = Vec::new();
+    view.walk(&mut [], |frame, _| shown.push(frame)).map_err(text)?;
+    let mut indices = Vec::new();
+    for frame in shown.into_iter().filter(|frame| frame.end() > from) {
+        let ViewedFrame { first, count, codec, .. } = frame;
+        let payload = view.read(&frame).map_err(text)?.ok_or_else(|| format!("I3: a look: {first} is damaged"))?;
+        indices.push(ledger.identify(&Frame { first, count, codec, payload })?);
+    }
+    Ok(indices)
+}
+
+/// Reads everything there is after an opening; the service has everything below `delivered`. Checks all that does not
+/// depend on what else was promised.
+pub fn observe(spool: &mut Spool<SimDisk>, ledger: &Ledger, delivered: u64) -> Result<Seen, String> {
+    let (next, durable) = (spool.next(), spool.durable());
+    let text = |error: SpoolError| error.to_string();
+    let position = spool.add_consumer(SERVICE).map_err(text)?;
+    if position > delivered {
+        return Err(format!("I1: the service begins at {position}, it has {delivered}"));
+    }
+    spool.ack(SERVICE, delivered).map_err(text)?;
+    let service = read_all(spool, SERVICE, delivered, ledger)?;
+    let plain_position = spool.add_consumer(PLAIN).map_err(text)?;
+    let plain = read_all(spool, PLAIN, plain_position, ledger)?;
+    let mut present: Vec<usize> = service.iter().chain(&plain).filter_map(Step::index).collect();
+    present.sort_unstable();
+    present.dedup();
+    Ok(Seen { steps: [service, plain], plain_position, next, durable, present })
+}
+
+fn read_all(spool: &mut Spool<SimDisk>, consumer: u64, position: u64, ledger: &Ledger) -> Result<Vec<Step>, String> {
+    let mut reading = Reading::at(position);
+    let mut steps = Vec::new();
+    let mut failures = 0;
+    loop {
+        match spool.read(consumer) {
+            Ok(None) => break,
+            Ok(Some(item)) => steps.push(reading.follow(&item, ledger)?),
+            Err(error) => {
+                failures += 1;
+                if failures > 50 {
+                    return Err(format!("liveness: cannot read at {}: {error}", reading.cursor));
+                }
+            }
+        }
+    }
+    if reading.cursor != spool.next().max(position) {
+        return Err(format!("I1: reading ended at {}, {} comes next", reading.cursor, spool.next()));
+    }
+    Ok(steps)
+}

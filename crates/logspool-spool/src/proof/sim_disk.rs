@@ -1,0 +1,245 @@
+//! The disk that the spool is given: every call goes to a world, may fail, and leaves the state behind it to be
+//! crashed from.
+
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+
+use super::dice::Dice;
+use super::model::Claims;
+use super::world::World;
+use crate::disk::{Disk, DiskError, Operation};
+
+/// How a disk fails, in a thousand calls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// A write that ends with an error, with any part of it done.
+    pub write: u64,
+    /// A sync that fails and forgets.
+    pub sync: u64,
+    /// A sync of a folder that fails and does nothing.
+    pub sync_folder: u64,
+    /// A read that fails.
+    pub read: u64,
+    /// An operation on a name that fails.
+    pub name: u64,
+    /// Bytes that fit on the disk; 0: any number.
+    pub capacity: u64,
+    /// The first folder takes nothing at all.
+    pub first_is_dead: bool,
+    /// After a failed sync reads still see what was written.
+    pub reads_see_failed: bool,
+}
+
+impl Faults {
+    /// Whether anything fails.
+    pub fn are_none(&self) -> bool {
+        *self == Self { reads_see_failed: self.reads_see_failed, ..Self::default() }
+    }
+}
+
+/// A world, how it fails, and its states so far.
+#[derive(Debug)]
+pub struct Scene {
+    pub world: World,
+    pub faults: Faults,
+    pub dice: Dice,
+    /// What has been promised.
+    pub claims: Claims,
+    /// The states behind every call, with what had been promised by then.
+    pub states: Option<Vec<(World, Claims)>>,
+    /// How many changes had been made behind each call, where the world notes them.
+    pub calls: Vec<usize>,
+    /// The next call of this kind fails.
+    pub fails_next: Option<Operation>,
+    ids: u64,
+}
+
+impl Scene {
+    pub fn new(world: World, dice: Dice) -> Rc<RefCell<Self>> {
+        let (faults, claims) = (Faults::default(), Claims::default());
+        Rc::new(RefCell::new(Self {
+            world,
+            faults,
+            dice,
+            claims,
+            states: None,
+            calls: Vec::new(),
+            fails_next: None,
+            ids: 0,
+        }))
+    }
+
+    /// Keeps the state as it is now.
+    pub fn keep(&mut self) {
+        if let Some(states) = &mut self.states {
+            states.push((self.world.clone(), self.claims));
+        }
+        if let Some(changes) = &self.world.changes {
+            self.calls.push(changes.len());
+        }
+    }
+}
+
+/// One folder of a scene.
+#[derive(Debug)]
+pub struct SimDisk {
+    scene: Rc<RefCell<Scene>>,
+    folder: usize,
+    path: Rc<str>,
+}
+
+impl SimDisk {
+    pub fn new(scene: &Rc<RefCell<Scene>>, path: &str) -> Self {
+        let folder = scene.borrow_mut().world.folder(path);
+        Self { scene: scene.clone(), folder, path: path.into() }
+    }
+
+    fn error(&self, operation: Operation, number: i32) -> DiskError {
+        DiskError { operation, path: (&*self.path).into(), source: io::Error::from_raw_os_error(number) }
+    }
+
+    /// Fails by the rate of an operation.
+    fn may_fail(&self, operation: Operation) -> Result<(), DiskError> {
+        let scene = &mut *self.scene.borrow_mut();
+        let faults = scene.faults;
+        let rate = match operation {
+            Operation::Write => faults.write,
+            Operation::Sync => faults.sync,
+            Operation::SyncFolder => faults.sync_folder,
+            Operation::Read => faults.read,
+            Operation::Create | Operation::Rename | Operation::Remove => faults.name,
+            Operation::List | Operation::Open | Operation::Measure => 0,
+        };
+        let changes = matches!(
+            operation,
+            Operation::Write | Operation::Sync | Operation::SyncFolder | Operation::Create | Operation::Rename
+        );
+        let is_dead = faults.first_is_dead && self.folder == 0 && changes;
+        if scene.fails_next == Some(operation) {
+            scene.fails_next = None;
+            return Err(self.error(operation, libc::EIO));
+        }
+        if is_dead || scene.dice.permille(rate) { Err(self.error(operation, libc::EIO)) } else { Ok(()) }
+    }
+}
+
+impl Disk for SimDisk {
+    type File = usize;
+
+    fn names(&self) -> Result<Vec<String>, DiskError> {
+        Ok(self.scene.borrow().world.folders[self.folder].names.keys().map(|name| name.to_string()).collect())
+    }
+
+    fn create(&self, name: &str) -> Result<usize, DiskError> {
+        self.may_fail(Operation::Create)?;
+        let scene = &mut *self.scene.borrow_mut();
+        if scene.world.folders[self.folder].names.contains_key(name) {
+            return Err(self.error(Operation::Create, libc::EEXIST));
+        }
+        let inode = scene.world.create(self.folder, name);
+        scene.keep();
+        Ok(inode)
+    }
+
+    fn open(&self, name: &str) -> Result<usize, DiskError> {
+        let scene = self.scene.borrow();
+        let inode = scene.world.folders[self.folder].names.get(name).copied();
+        inode.ok_or_else(|| self.error(Operation::Open, libc::ENOENT))
+    }
+
+    fn bytes(&self, file: &usize) -> Result<u64, DiskError> {
+        Ok(self.scene.borrow().world.inodes[*file].cache.len() as u64)
+    }
+
+    fn read_at(&self, file: &usize, buffer: &mut [u8], offset: u64) -> Result<usize, DiskError> {
+        self.may_fail(Operation::Read)?;
+        let scene = self.scene.borrow();
+        let bytes = &scene.world.inodes[*file].cache;
+        let begin = (offset as usize).min(bytes.len());
+        let count = buffer.len().min(bytes.len() - begin);
+        buffer[..count].copy_from_slice(&bytes[begin..begin + count]);
+        Ok(count)
+    }
+
+    fn write_at(&self, file: &usize, bytes: &[u8], offset: u64) -> Result<(), DiskError> {
+        let failed = self.may_fail(Operation::Write).err();
+        let scene = &mut *self.scene.borrow_mut();
+        let mut count = bytes.len();
+        let mut error = failed;
+        if error.is_some() {
+            count = match scene.dice.below(3) {
+                0 => 0,
+                1 => count,
+                _ => scene.dice.below(bytes.len() as u64 + 1) as usize,
+            };
+        }
+        let growth = (offset + count as u64).saturating_sub(scene.world.inodes[*file].cache.len() as u64);
+        let capacity = scene.faults.capacity;
+        if capacity > 0 && growth > 0 {
+            let free = capacity.saturating_sub(scene.world.bytes());
+            if growth > free {
+                count -= (growth - free) as usize;
+                error = Some(self.error(Operation::Write, libc::ENOSPC));
+            }
+        }
+        if count > 0 {
+            scene.world.write(*file, offset, &bytes[..count]);
+            scene.keep();
+        }
+        error.map_or(Ok(()), Err)
+    }
+
+    fn sync_data(&self, file: &usize) -> Result<(), DiskError> {
+        let failed = self.may_fail(Operation::Sync);
+        let scene = &mut *self.scene.borrow_mut();
+        match &failed {
+            Ok(()) => scene.world.sync(*file),
+            Err(_) => scene.world.fail_sync(*file, scene.faults.reads_see_failed),
+        }
+        scene.keep();
+        failed
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<(), DiskError> {
+        self.may_fail(Operation::Rename)?;
+        let scene = &mut *self.scene.borrow_mut();
+        if !scene.world.folders[self.folder].names.contains_key(from) {
+            return Err(self.error(Operation::Rename, libc::ENOENT));
+        }
+        scene.world.rename(self.folder, from, to);
+        scene.keep();
+        Ok(())
+    }
+
+    fn remove(&self, name: &str) -> Result<(), DiskError> {
+        self.may_fail(Operation::Remove)?;
+        let scene = &mut *self.scene.borrow_mut();
+        if scene.world.folders[self.folder].names.contains_key(name) {
+            scene.world.remove(self.folder, name);
+            scene.keep();
+        }
+        Ok(())
+    }
+
+    fn sync_folder(&self) -> Result<(), DiskError> {
+        self.may_fail(Operation::SyncFolder)?;
+        let scene = &mut *self.scene.borrow_mut();
+        scene.world.sync_folder(self.folder);
+        scene.keep();
+        Ok(())
+    }
+
+    fn child(&self, name: &str) -> Result<Self, DiskError> {
+        Ok(Self::new(&self.scene, &format!("{}/{name}", self.path)))
+    }
+
+    fn random_id(&self) -> [u8; 16] {
+        let scene = &mut *self.scene.borrow_mut();
+        scene.ids += 1;
+        let mut id = [0; 16];
+        id[0..8].copy_from_slice(&scene.ids.to_le_bytes());
+        id[8..16].copy_from_slice(&scene.dice.next().to_le_bytes());
+        id
+    }
+}

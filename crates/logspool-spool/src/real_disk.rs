@@ -1,0 +1,136 @@
+//! The disk of Linux: a private folder, files opened below its descriptor, pread, pwrite and fdatasync.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use logspool_sys::folder::Folder;
+
+use super::disk::{Disk, DiskError, Operation};
+
+/// Lock file of the folder's owner.
+const LOCK_NAME: &str = "owner.lock";
+
+/// A folder that belongs to this user alone and is used by one process at a time.
+#[derive(Debug)]
+pub struct RealDisk {
+    folder: Folder,
+    /// Held as long as the folder is used; a child folder has its parent's.
+    _lock: Option<File>,
+}
+
+/// An open file and its name, for errors.
+#[derive(Debug)]
+pub struct RealFile {
+    file: File,
+    name: String,
+}
+
+impl RealDisk {
+    /// Opens the folder, making it with mode 0700 where it is missing, and takes its lock.
+    ///
+    /// The lock is a record lock: it ends with the process and is not inherited by forked children. It does not keep
+    /// a process from opening its own folder twice; whoever does that writes two streams into one folder.
+    ///
+    /// # Errors
+    ///
+    /// What the system said; `WouldBlock` when another process has the folder.
+    pub fn open(path: &Path) -> Result<Self, DiskError> {
+        let fail = |source| DiskError { operation: Operation::Open, path: path.to_owned(), source };
+        let folder = Folder::open(path).map_err(fail)?;
+        let lock = folder.take_lock(LOCK_NAME).map_err(fail)?;
+        let lock = lock.ok_or_else(|| fail(io::Error::new(io::ErrorKind::WouldBlock, "another process uses it")))?;
+        Ok(Self { folder, _lock: Some(lock) })
+    }
+
+    /// Opens a folder that is there, to look into it: without a lock.
+    ///
+    /// # Errors
+    ///
+    /// What the system said.
+    pub fn look(path: &Path) -> Result<Self, DiskError> {
+        let fail = |source| DiskError { operation: Operation::Open, path: path.to_owned(), source };
+        Ok(Self { folder: Folder::open_existing(path).map_err(fail)?, _lock: None })
+    }
+
+    fn fail(&self, operation: Operation, name: &str) -> impl FnOnce(io::Error) -> DiskError {
+        let path = self.folder.path().join(name);
+        move |source| DiskError { operation, path, source }
+    }
+}
+
+impl Disk for RealDisk {
+    type File = RealFile;
+
+    fn names(&self) -> Result<Vec<String>, DiskError> {
+        self.folder.names().map_err(self.fail(Operation::List, ""))
+    }
+
+    fn create(&self, name: &str) -> Result<RealFile, DiskError> {
+        let file = self.folder.create(name).map_err(self.fail(Operation::Create, name))?;
+        Ok(RealFile { file, name: name.to_owned() })
+    }
+
+    fn open(&self, name: &str) -> Result<RealFile, DiskError> {
+        let file = self.folder.open_file(name).map_err(self.fail(Operation::Open, name))?;
+        // A FIFO or a device in the place of a file would never give an end.
+        let is_file = file.metadata().map_err(self.fail(Operation::Measure, name))?.is_file();
+        let kind = || io::Error::new(io::ErrorKind::InvalidInput, "this is no regular file");
+        if is_file {
+            Ok(RealFile { file, name: name.to_owned() })
+        } else {
+            Err(self.fail(Operation::Open, name)(kind()))
+        }
+    }
+
+    fn bytes(&self, file: &RealFile) -> Result<u64, DiskError> {
+        Ok(file.file.metadata().map_err(self.fail(Operation::Measure, &file.name))?.len())
+    }
+
+    fn read_at(&self, file: &RealFile, buffer: &mut [u8], offset: u64) -> Result<usize, DiskError> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match file.file.read_at(&mut buffer[filled..], offset + filled as u64) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.fail(Operation::Read, &file.name)(error)),
+            }
+        }
+        Ok(filled)
+    }
+
+    fn write_at(&self, file: &RealFile, bytes: &[u8], offset: u64) -> Result<(), DiskError> {
+        file.file.write_all_at(bytes, offset).map_err(self.fail(Operation::Write, &file.name))
+    }
+
+    fn sync_data(&self, file: &RealFile) -> Result<(), DiskError> {
+        file.file.sync_data().map_err(self.fail(Operation::Sync, &file.name))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<(), DiskError> {
+        self.folder.rename(from, to).map_err(self.fail(Operation::Rename, from))
+    }
+
+    fn remove(&self, name: &str) -> Result<(), DiskError> {
+        self.folder.remove(name).map_err(self.fail(Operation::Remove, name))
+    }
+
+    fn sync_folder(&self) -> Result<(), DiskError> {
+        self.folder.sync().map_err(self.fail(Operation::SyncFolder, ""))
+    }
+
+    fn child(&self, name: &str) -> Result<Self, DiskError> {
+        let folder = Folder::open(&self.folder.path().join(name)).map_err(self.fail(Operation::Open, name))?;
+        Ok(Self { folder, _lock: None })
+    }
+
+    fn random_id(&self) -> [u8; 16] {
+        let mut id = [0_u8; 16];
+        // SAFETY: `id` is a valid place for sixteen bytes.
+        let filled = unsafe { libc::getrandom(id.as_mut_ptr().cast(), id.len(), 0) };
+        assert_eq!(id.len() as isize, filled, "the kernel gives up to 256 random bytes in one piece");
+        id
+    }
+}

@@ -1,0 +1,342 @@
+//! Opening a spool: what the folders hold after whatever happened, and a clean beginning for the next life.
+//!
+//! 1. The newest checkpoint of all folders counts; without one the segments alone tell.
+//! 2. Every segment is scanned. What a segment holds from the first number of a later one on is not believed (see
+//!    `segment.rs`, also for what several take over), but for what the last one was to take over; there, of two frames
+//!    that overlap the one in the later segment counts: the other one is what a failed append left.
+//! 3. A first checkpoint of this life is made durable, in a file of its own.
+//! 4. Whatever the last segment of the former life holds is read into memory, written into a new segment and synced:
+//!    its pages may lie in the cache alone, and a sync that failed in the former life would not fail again.
+//! 5. Segments that nobody needs are given back.
+//!
+//! A start never fails for what it finds: what no checksum confirms is copied to `quarantine/` and counted, numbers
+//! without records are a gap that each consumer is told of, a full disk leaves step 3 or 4 for later. Opening the same
+//! folder again delivers the same, also when the first opening was cut short anywhere.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::checkpoint::{self, Keeper};
+use super::defect::Defect;
+use super::disk::{Disk, DiskError};
+use super::error::SpoolError;
+use super::frame::{Head, Key};
+use super::id::Id;
+use super::item::Consumer;
+use super::options::Options;
+use super::remains::Remains;
+use super::room::MAX_SPARES;
+use super::scan::{Damage, scan};
+use super::segment::{Header, Named, Segment, aside_name, named, segment_name, spare_name};
+use super::spool::{Spare, Spool};
+
+/// Segments that no spool can read are kept for people, so many of them.
+const MAX_ASIDE: usize = 4;
+
+/// Bytes that are copied of a damaged end, most of which is what the file held before or zeros.
+///
+/// Chosen: a quarter of the largest frame; nobody can read more than its beginning.
+const MAX_TAIL_BYTES: u64 = 1024 * 1024;
+
+/// A segment file with a sound header.
+pub(super) struct Found<D: Disk> {
+    pub(super) disk: usize,
+    pub(super) file: D::File,
+    pub(super) bytes: u64,
+    pub(super) header: Header,
+}
+
+/// A damaged place of a segment. Records below `end` may be missing by it.
+pub(super) struct Damaged {
+    number: u64,
+    pub(super) damage: Damage,
+    end: u64,
+}
+
+impl<D: Disk> Spool<D> {
+    /// Opens the spool that lies in these folders, or begins one: the first is used until it fails, the others then.
+    ///
+    /// # Errors
+    ///
+    /// When the options make no sense, or no folder can be listed.
+    pub fn open(disks: Vec<D>, options: Options) -> Result<Self, SpoolError> {
+        options.check()?;
+        let inherited = checkpoint::newest(&disks);
+        let mut spool = Self {
+            disks,
+            preferred: 0,
+            options,
+            state: inherited.clone().unwrap_or_default(),
+            keeper: Keeper::new(),
+            inherited,
+            saved: None,
+            saved_floor: 0,
+            segments: VecDeque::new(),
+            is_writing: false,
+            spares: Vec::new(),
+            next_segment: 0,
+            unsynced: VecDeque::new(),
+            unsynced_bytes: 0,
+            takes_over_from: None,
+            next: 0,
+            consumers: BTreeMap::new(),
+            remains: Remains::new(),
+            failed_syncs: 0,
+            disk_errors: 0,
+            last_error: None,
+        };
+        let found = spool.look_around()?;
+        spool.adopt_stream(&found);
+        let damages = spool.adopt_segments(found);
+        spool.count_on();
+        if let Err(error) = spool.save() {
+            spool.last_error = Some(error.to_string());
+        }
+        spool.report_damages(damages);
+        if let Err(error) = spool.take_over() {
+            spool.last_error = Some(error.to_string());
+        }
+        spool.give_back_segments();
+        Ok(spool)
+    }
+
+    /// Sorts the files of all folders and returns the segments, in the order in which they were made.
+    fn look_around(&mut self) -> Result<Vec<Found<D>>, SpoolError> {
+        let mut found = Vec::new();
+        let mut failed: Vec<DiskError> = Vec::new();
+        let mut aside = 0;
+        for disk in 0..self.disks.len() {
+            let mut names = match self.disks[disk].names() {
+                Ok(names) => names,
+                Err(error) => {
+                    self.note(&error);
+                    failed.push(error);
+                    continue;
+                }
+            };
+            names.sort_unstable();
+            for name in names {
+                match named(&name) {
+                    Named::Segment(number) => {
+                        self.next_segment = self.next_segment.max(number);
+                        match self.look_into(disk, number) {
+                            Ok(Some(segment)) => found.push(segment),
+                            Ok(None) => {}
+                            Err(error) => self.note(&error),
+                        }
+                    }
+                    Named::Spare(number) => {
+                        self.next_segment = self.next_segment.max(number);
+                        self.adopt_spare(disk, number);
+                    }
+                    Named::SetAside(number) => {
+                        self.next_segment = self.next_segment.max(number);
+                        aside += 1;
+                        if aside > MAX_ASIDE {
+                            let _ = self.disks[disk].remove(&name);
+                        }
+                    }
+                    Named::Unfinished(number) => {
+                        // Should it stay, it is in nobody's way: the next segment has another number.
+                        self.next_segment = self.next_segment.max(number.unwrap_or(0));
+                        let _ = self.disks[disk].remove(&name);
+                    }
+                    Named::Other => {}
+                }
+            }
+        }
+        if failed.len() == self.disks.len()
+            && let Some(error) = failed.pop()
+        {
+            return Err(error.into());
+        }
+        // By lives first: a file that a crash brings back may have a number that was given again.
+        found.sort_by_key(|segment| (segment.header.epoch, segment.header.number));
+        Ok(found)
+    }
+
+    /// Opens a segment file. `None`: it is none that counts.
+    fn look_into(&mut self, disk: usize, number: u64) -> Result<Option<Found<D>>, DiskError> {
+        let folder = &self.disks[disk];
+        let name = segment_name(number);
+        let file = folder.open(&name)?;
+        let bytes = folder.bytes(&file)?;
+        match Header::read(folder, &file)? {
+            Some(header) if header.number == number => Ok(Some(Found { disk, file, bytes, header })),
+            // A crash undid the renames of a file that was to be used again; nothing was written to it since.
+            Some(header) if header.number > number => {
+                drop(file);
+                folder.rename(&name, &spare_name(number))?;
+                self.next_segment = self.next_segment.max(header.number);
+                self.adopt_spare(disk, number);
+                Ok(None)
+            }
+            _ => {
+                self.set_aside(disk, number)?;
+                Ok(None)
+            }
+        }
+    }
+
+    fn set_aside(&mut self, disk: usize, number: u64) -> Result<(), DiskError> {
+        self.remains.quarantined_frames += 1;
+        self.disks[disk].rename(&segment_name(number), &aside_name(number))
+    }
+
+    fn adopt_spare(&mut self, disk: usize, number: u64) {
+        let folder = &self.disks[disk];
+        let name = spare_name(number);
+        let bytes = folder.open(&name).and_then(|file| folder.bytes(&file));
+        if self.spares.len() < MAX_SPARES && bytes.is_ok_and(|bytes| bytes == self.options.segment_bytes) {
+            self.spares.push(Spare { disk, number });
+        } else {
+            // Should it stay, the next opening comes by here again.
+            let _ = folder.remove(&name);
+        }
+    }
+
+    /// The stream of the checkpoint, else of the newest segment, else a new one; and a new epoch of it.
+    fn adopt_stream(&mut self, found: &[Found<D>]) {
+        if self.inherited.is_none() {
+            let newest = found.last().map(|segment| segment.header.stream);
+            self.state.stream = newest.unwrap_or_else(|| Id(self.disks[0].random_id()));
+        }
+        let stream = self.state.stream;
+        let epochs = found.iter().map(|segment| segment.header).filter(|header| header.stream == stream);
+        let highest = epochs.map(|header| header.epoch).max().unwrap_or(0).max(self.state.epoch);
+        self.state.epoch = highest.saturating_add(1);
+    }
+
+    /// Scans the segments of the stream and returns what is damaged in them.
+    fn adopt_segments(&mut self, found: Vec<Found<D>>) -> Vec<Damaged> {
+        let (own, foreign): (Vec<_>, Vec<_>) =
+            found.into_iter().partition(|segment| segment.header.stream == self.state.stream);
+        for segment in foreign {
+            if let Err(error) = self.set_aside(segment.disk, segment.header.number) {
+                self.note(&error);
+            }
+        }
+        let (segments, damages) = believed(&self.disks, own);
+        self.segments = segments;
+        damages
+    }
+
+    /// Consumers go on where they were, and no number is given twice.
+    fn count_on(&mut self) {
+        let ends = self.segments.iter().flat_map(|segment| &segment.runs).map(|run| run.end).max().unwrap_or(0);
+        let acked = self.state.positions.values().copied().max().unwrap_or(0);
+        let known = acked.max(self.state.durable).max(self.state.dropped_end);
+        self.next = if Defect::ForgetNumbers.is_planted() { ends } else { ends.max(known) };
+        self.consumers = self.state.positions.iter().map(|(id, position)| (*id, Consumer::at(*position))).collect();
+    }
+
+    /// Counts and copies what is damaged where somebody would have read it.
+    fn report_damages(&mut self, damages: Vec<Damaged>) {
+        let floor = self.floor();
+        for Damaged { number, damage, end } in damages {
+            if let Some(segment) = self.segments.iter().find(|segment| segment.number == number)
+                && end > floor
+            {
+                self.remains.quarantine(&self.disks[segment.disk], &segment.file, number, damage);
+            }
+        }
+    }
+}
+
+/// Scans the segments of one stream, in the order in which they were made, and says what is believed and what is
+/// damaged in them.
+pub(super) fn believed<D: Disk>(disks: &[D], found: Vec<Found<D>>) -> (VecDeque<Segment<D>>, Vec<Damaged>) {
+    let last_first = found.last().map_or(u64::MAX, |segment| segment.header.first);
+    let mut segments = VecDeque::new();
+    let mut damages = Vec::new();
+    let mut bounds = Bounds::default();
+    let mut taken_over = Taken::default();
+    // From the newest to the oldest: what is believed ends where any later segment begins.
+    for Found { disk, file, bytes, header } in found.into_iter().rev() {
+        let key = Key::new(&header.id);
+        let bound = bounds.of(&header);
+        let may_be_taken = bounds.lowest >= last_first;
+        // What the last one was to take over is asked for; a frame across its beginning is not its own.
+        let is_believed = |head: &Head| {
+            if head.first < last_first { head.end() <= bound } else { may_be_taken && taken_over.take(head) }
+        };
+        let scanned = scan(&disks[disk], &file, key, header.first, is_believed);
+        let end = scanned.runs.last().map_or(header.first, |run| run.end);
+        damages.extend(scanned.damages.into_iter().map(|damage| Damaged { number: header.number, damage, end }));
+        // A segment with a successor was synced to its end.
+        if let Some(tail) = scanned.tail
+            && bound != u64::MAX
+            && end < bound
+        {
+            let damage = Damage { bytes: tail.bytes.min(MAX_TAIL_BYTES), ..tail };
+            damages.push(Damaged { number: header.number, damage, end: bound });
+        }
+        bounds.add(&header);
+        segments.push_front(Segment {
+            number: header.number,
+            disk,
+            file,
+            key,
+            bytes,
+            runs: scanned.runs,
+            offset: 0,
+            first: header.first,
+            // What is not believed because a later segment has it may be durable here alone, until it is taken over.
+            keeps_unsynced: scanned.has_leftovers,
+            is_failed: false,
+            has_leftovers: scanned.has_leftovers,
+        });
+    }
+    (segments, damages)
+}
+
+/// Where what is believed of a segment ends.
+struct Bounds {
+    /// The lowest first record of all later segments.
+    lowest: u64,
+    /// The same of those that take over something else than the latest of these.
+    others: u64,
+    /// What that one takes over, by its life and first record, and the lowest number that a part of it begins with.
+    takes_over: (u64, u64),
+    begins: u64,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { lowest: u64::MAX, others: u64::MAX, takes_over: (u64::MAX, u64::MAX), begins: u64::MAX }
+    }
+}
+
+impl Bounds {
+    /// The number from which on the segment is not believed that was made before all that were added.
+    fn of(&self, header: &Header) -> u64 {
+        if self.takes_over == (header.epoch, header.first) { self.others.min(self.begins) } else { self.lowest }
+    }
+
+    fn add(&mut self, header: &Header) {
+        let takes_over = (header.epoch, header.first);
+        if self.takes_over != takes_over {
+            *self = Self { lowest: self.lowest, others: self.lowest, takes_over, begins: u64::MAX };
+        }
+        self.lowest = self.lowest.min(header.first);
+        self.begins = self.begins.min(header.begins);
+    }
+}
+
+/// The numbers from the last segment's first one on that later segments have.
+#[derive(Default)]
+struct Taken {
+    /// By their first numbers, the numbers behind their last ones.
+    ends: BTreeMap<u64, u64>,
+}
+
+impl Taken {
+    /// Notes a frame; `false`: some of its numbers are taken.
+    fn take(&mut self, head: &Head) -> bool {
+        let before = self.ends.range(..head.end()).next_back();
+        let is_free = before.is_none_or(|(_, end)| *end <= head.first) || Defect::OldCopyWins.is_planted();
+        if is_free {
+            self.ends.insert(head.first, head.end());
+        }
+        is_free
+    }
+}

@@ -1,0 +1,100 @@
+//! What cannot be delivered and is kept for people: damaged bytes in `quarantine/`, batches that a sink refuses for
+//! ever in `dead/`. Both are best effort and bounded; beyond the bound only counters tell.
+//!
+//! `quarantine/SEGMENT-OFFSET.bad` are raw bytes of a segment. `dead/CONSUMER-FIRST.frame` is one frame (`frame.rs`)
+//! whose checksums are those of a segment with an id of zeros.
+
+use super::disk::{Disk, DiskError};
+use super::frame::{Held, Key};
+use super::id::Id;
+use super::item::Frame;
+use super::scan::Damage;
+
+/// Bytes that a folder of remains may take.
+///
+/// Chosen: more than anybody reads; a disk that rots must not fill itself with copies of it.
+const MAX_REMAINS_BYTES: u64 = 16 * 1024 * 1024;
+/// Bytes copied in one piece.
+const PIECE_BYTES: u64 = 256 * 1024;
+
+/// A folder of remains, opened with the first that comes.
+#[derive(Debug)]
+struct Shelf<D: Disk> {
+    name: &'static str,
+    folder: Option<(D, u64)>,
+}
+
+impl<D: Disk> Shelf<D> {
+    /// Makes a file and fills it, unless it is there or the bound is reached.
+    fn keep(
+        &mut self,
+        parent: &D,
+        name: &str,
+        bytes: u64,
+        fill: impl FnOnce(&D, &D::File) -> Result<(), DiskError>,
+    ) -> Result<(), DiskError> {
+        if self.folder.is_none() {
+            let folder = parent.child(self.name)?;
+            let names = folder.names()?;
+            let length = |name: &String| folder.open(name).and_then(|file| folder.bytes(&file)).unwrap_or(0);
+            let taken = names.iter().map(length).sum();
+            self.folder = Some((folder, taken));
+        }
+        let (folder, taken) = self.folder.as_mut().expect("it was opened above");
+        if *taken + bytes > MAX_REMAINS_BYTES || folder.open(name).is_ok() {
+            return Ok(());
+        }
+        let file = folder.create(name)?;
+        *taken += bytes;
+        fill(folder, &file).and_then(|()| folder.sync_data(&file)).and_then(|()| folder.sync_folder())
+    }
+}
+
+/// Both folders, and how much went there in this life of the spool.
+#[derive(Debug)]
+pub(super) struct Remains<D: Disk> {
+    quarantine: Shelf<D>,
+    dead: Shelf<D>,
+    /// Damaged places.
+    pub(super) quarantined_frames: u64,
+    /// Batches that a sink refused for ever.
+    pub(super) dead_frames: u64,
+}
+
+impl<D: Disk> Remains<D> {
+    pub(super) fn new() -> Self {
+        Self {
+            quarantine: Shelf { name: "quarantine", folder: None },
+            dead: Shelf { name: "dead", folder: None },
+            quarantined_frames: 0,
+            dead_frames: 0,
+        }
+    }
+
+    /// Counts a damaged place and copies it.
+    pub(super) fn quarantine(&mut self, disk: &D, file: &D::File, segment: u64, damage: Damage) {
+        self.quarantined_frames += 1;
+        let name = format!("{segment:020}-{:010}.bad", damage.offset);
+        // A copy that cannot be made leaves the original and the counter.
+        let _ = self.quarantine.keep(disk, &name, damage.bytes, |folder, copy| {
+            let mut done = 0;
+            while done < damage.bytes {
+                let mut piece = vec![0; (damage.bytes - done).min(PIECE_BYTES) as usize];
+                disk.read_at(file, &mut piece, damage.offset + done)?;
+                folder.write_at(copy, &piece, done)?;
+                done += piece.len() as u64;
+            }
+            Ok(())
+        });
+    }
+
+    /// Counts a batch that a sink refuses, and keeps it.
+    pub(super) fn bury(&mut self, disk: &D, consumer: u64, frame: &Frame) -> Result<(), DiskError> {
+        self.dead_frames += 1;
+        let mut held = Held::new(frame.first, frame.first, frame.count, frame.codec, &frame.payload);
+        let name = format!("{consumer:016x}-{:020}.frame", frame.first);
+        let bytes = held.len();
+        self.dead
+            .keep(disk, &name, bytes, |folder, copy| folder.write_at(copy, held.bytes_for(Key::new(&Id::default())), 0))
+    }
+}

@@ -1,0 +1,332 @@
+//! The spool itself: its state, and the way of a batch from `append` to durable.
+//!
+//! One thread owns it; every call may block on the disk. Invariants:
+//!
+//! - Frames that are not durable lie in memory too (`unsynced`), so a file whose sync failed is never needed.
+//! - Only the segment that is written holds frames that are not durable: a full one is synced before the next is made.
+//! - `Segment::runs` says what is durable and believed; `unsynced` begins behind it.
+//! - Numbers grow; none is given twice in the life of a stream.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::checkpoint::{Keeper, State};
+use super::defect::Defect;
+use super::disk::{Disk, DiskError};
+use super::error::SpoolError;
+use super::frame::{HEAD_BYTES, Held, MAX_PAYLOAD_BYTES, frame_bytes};
+use super::id::Id;
+use super::item::Consumer;
+use super::options::Options;
+use super::remains::Remains;
+use super::segment::{Run, Segment};
+
+/// Records to be kept, in the form that whoever reads them wants.
+#[derive(Debug, Clone, Copy)]
+pub struct Batch<'a> {
+    /// Number of the first record; numbers between the last batch and this one count as left out on purpose.
+    pub first: u64,
+    /// Records.
+    pub count: u32,
+    /// What the payload is: kept and given back, never looked at.
+    pub codec: u8,
+    /// The bytes.
+    pub payload: &'a [u8],
+}
+
+/// A segment that waits to be used again.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Spare {
+    pub(super) disk: usize,
+    pub(super) number: u64,
+}
+
+/// Append-only segments on disk, a checkpoint for each consumer, and what is not durable yet.
+#[derive(Debug)]
+pub struct Spool<D: Disk> {
+    pub(super) disks: Vec<D>,
+    /// The folder that the next segment is made in.
+    pub(super) preferred: usize,
+    pub(super) options: Options,
+    /// What the next checkpoint says, but for `durable` and the positions.
+    pub(super) state: State,
+    pub(super) keeper: Keeper<D>,
+    /// The state of the life before, until this one has stored its first.
+    pub(super) inherited: Option<State>,
+    /// The positions that are durable.
+    pub(super) saved: Option<State>,
+    /// Below this number everything is acked or given up by a checkpoint that is durable.
+    pub(super) saved_floor: u64,
+    /// In the order of their numbers.
+    pub(super) segments: VecDeque<Segment<D>>,
+    /// The last segment takes frames.
+    pub(super) is_writing: bool,
+    pub(super) spares: Vec<Spare>,
+    pub(super) next_segment: u64,
+    /// Frames that no sync has made durable, in order.
+    pub(super) unsynced: VecDeque<Held>,
+    pub(super) unsynced_bytes: u64,
+    /// Where the segment begins that is to take over from files whose frames are not durable. It stays the same until
+    /// that has been done, however often it is tried: an unfinished try must not make the next one look complete.
+    pub(super) takes_over_from: Option<u64>,
+    /// The number after the last record.
+    pub(super) next: u64,
+    pub(super) consumers: BTreeMap<u64, Consumer>,
+    pub(super) remains: Remains<D>,
+    pub(super) failed_syncs: u64,
+    pub(super) disk_errors: u64,
+    pub(super) last_error: Option<String>,
+}
+
+impl<D: Disk> Spool<D> {
+    /// The stream: made once for a folder, kept as long as its files.
+    pub fn stream(&self) -> Id {
+        self.state.stream
+    }
+
+    /// Which life of the stream this is; every opening is a new one.
+    pub fn epoch(&self) -> u64 {
+        self.state.epoch
+    }
+
+    /// The lowest number that the next batch may begin with.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Every record below this number is durable, delivered, or counted as gone.
+    pub fn durable(&self) -> u64 {
+        self.unsynced.front().map_or(self.next, |frame| frame.head.first)
+    }
+
+    /// Adds a batch and returns the number behind it. The batch is written, not durable: [`Spool::sync`] makes it so.
+    ///
+    /// # Errors
+    ///
+    /// The batch is not kept then. It may be appended again later, or given up, and its numbers used for another one.
+    pub fn append(&mut self, batch: &Batch<'_>) -> Result<u64, SpoolError> {
+        let bytes = self.check(batch)?;
+        if self.unsynced_bytes + bytes > self.options.max_unsynced_bytes {
+            self.sync()?;
+        }
+        self.make_place(bytes, batch.first)?;
+        let mut frame = Held::new(batch.first, self.next, batch.count, batch.codec, batch.payload);
+        let segment = self.segments.back_mut().expect("a place was made");
+        let disk = &self.disks[segment.disk];
+        let written = disk.write_at(&segment.file, frame.bytes_for(segment.key), segment.offset);
+        segment.offset += bytes;
+        self.hold(frame);
+        if let Err(error) = written {
+            self.note(&error);
+            self.leave_segment();
+            if let Err(error) = self.rescue() {
+                let frame = self.unsynced.pop_back().expect("the frame was put there above");
+                self.unsynced_bytes -= frame.len();
+                return Err(error);
+            }
+        }
+        self.next = batch.first + u64::from(batch.count);
+        Ok(self.next)
+    }
+
+    /// Bytes of the largest payload that it takes.
+    pub fn max_payload_bytes(&self) -> usize {
+        (self.options.max_frame_bytes() - HEAD_BYTES as u64).min(MAX_PAYLOAD_BYTES as u64) as usize
+    }
+
+    fn check(&self, batch: &Batch<'_>) -> Result<u64, SpoolError> {
+        let max_bytes = self.max_payload_bytes() as u64;
+        let bytes = batch.payload.len() as u64;
+        if bytes == 0 || bytes > max_bytes || batch.count == 0 {
+            return Err(SpoolError::Size { bytes, max_bytes });
+        }
+        if batch.first < self.next || batch.first.checked_add(u64::from(batch.count)).is_none() {
+            return Err(SpoolError::Order { first: batch.first, next: self.next });
+        }
+        Ok(frame_bytes(batch.payload.len()))
+    }
+
+    /// Sees to it that the last segment has room for so many bytes.
+    fn make_place(&mut self, bytes: u64, first: u64) -> Result<(), SpoolError> {
+        if !self.is_writing && !self.unsynced.is_empty() {
+            self.rescue()?;
+        }
+        if self.has_place(bytes) {
+            return Ok(());
+        }
+        if self.is_writing {
+            if !Defect::SealWithoutSync.is_planted() {
+                self.sync()?;
+            } else {
+                self.note_durable();
+            }
+            // The sync may have gone to a new segment.
+            if self.has_place(bytes) {
+                return Ok(());
+            }
+            self.is_writing = false;
+        }
+        self.begin_segment(first)
+    }
+
+    fn has_place(&self, bytes: u64) -> bool {
+        self.is_writing && self.segments.back().is_some_and(|segment| segment.offset + bytes <= segment.bytes)
+    }
+
+    fn hold(&mut self, frame: Held) {
+        self.unsynced_bytes += frame.len();
+        self.unsynced.push_back(frame);
+    }
+
+    /// Makes everything durable and returns the number behind it.
+    ///
+    /// A file whose sync fails is left for good: what is not durable is written into a new segment.
+    ///
+    /// # Errors
+    ///
+    /// When no folder takes it. Nothing is forgotten: the frames stay in memory and the next call tries another file.
+    pub fn sync(&mut self) -> Result<u64, SpoolError> {
+        if self.unsynced.is_empty() {
+            return Ok(self.next);
+        }
+        if !self.is_writing {
+            self.rescue()?;
+            return Ok(self.next);
+        }
+        match self.sync_segment() {
+            Ok(()) => self.note_durable(),
+            Err(error) => {
+                self.note_failed_sync(&error);
+                self.leave_segment();
+                self.rescue()?;
+            }
+        }
+        Ok(self.next)
+    }
+
+    /// Syncs the file that is written.
+    pub(super) fn sync_segment(&self) -> Result<(), DiskError> {
+        let segment = self.segments.back().expect("a segment is written");
+        let disk = &self.disks[segment.disk];
+        let synced = disk.sync_data(&segment.file);
+        if synced.is_err() && Defect::RetryFailedSync.is_planted() {
+            return disk.sync_data(&segment.file);
+        }
+        synced
+    }
+
+    /// Everything in memory is durable in the last segment.
+    fn note_durable(&mut self) {
+        let segment = self.segments.back_mut().expect("a segment is written");
+        let mut offset = segment.offset - self.unsynced_bytes;
+        for frame in self.unsynced.drain(..) {
+            Run::of(&frame.head, offset).add_to(&mut segment.runs);
+            offset += frame.len();
+        }
+        self.unsynced_bytes = 0;
+    }
+
+    /// The segment that was written takes no more: what it holds beyond its durable frames is in memory.
+    fn leave_segment(&mut self) {
+        self.is_writing = false;
+        self.takes_over_from = self.takes_over_from.or(self.unsynced.front().map(|frame| frame.head.first));
+        if let Some(segment) = self.segments.back_mut() {
+            segment.keeps_unsynced = true;
+            segment.is_failed = true;
+            segment.has_leftovers = true;
+            // The next one is tried elsewhere first, where there is another folder.
+            self.preferred = (segment.disk + 1) % self.disks.len();
+        }
+    }
+
+    /// Writes what is not durable into new segments and syncs them, as many as it takes.
+    ///
+    /// # Errors
+    ///
+    /// What the last try said; what is durable by then is out of memory.
+    pub(super) fn rescue(&mut self) -> Result<(), SpoolError> {
+        if Defect::RescueForgets.is_planted() {
+            self.unsynced.clear();
+            self.unsynced_bytes = 0;
+        }
+        let mut tries = 2 * self.disks.len();
+        while let Some(first) = self.unsynced.front().map(|frame| frame.head.first) {
+            // A segment that an earlier round filled holds nothing of the rest.
+            self.is_writing = false;
+            self.begin_reserved(self.takes_over_from.unwrap_or(first), first)?;
+            if Defect::FreeTailBeforeCopy.is_planted() {
+                self.let_go_of_copied();
+            }
+            match self.fill_segment() {
+                // The rest is still taken over from where it all began: only there do earlier files hold it too.
+                Ok(count) => self.note_durable_front(count),
+                Err(error) => {
+                    self.note_failed_sync(&error);
+                    self.discard_segment();
+                    tries -= 1;
+                    if tries == 0 {
+                        return Err(error.into());
+                    }
+                }
+            }
+        }
+        self.let_go_of_copied();
+        Ok(())
+    }
+
+    /// Writes frames from the front into the empty last segment, as many as it has room for, and syncs it.
+    fn fill_segment(&mut self) -> Result<usize, DiskError> {
+        let segment = self.segments.back_mut().expect("a segment was begun");
+        let disk = &self.disks[segment.disk];
+        let mut count = 0;
+        for frame in &mut self.unsynced {
+            if segment.offset + frame.len() > segment.bytes {
+                break;
+            }
+            disk.write_at(&segment.file, frame.bytes_for(segment.key), segment.offset)?;
+            segment.offset += frame.len();
+            count += 1;
+        }
+        self.sync_segment()?;
+        Ok(count)
+    }
+
+    /// The first frames in memory are durable in the last segment, which holds nothing else.
+    fn note_durable_front(&mut self, count: usize) {
+        let rest = self.unsynced.split_off(count);
+        let rest_bytes = rest.iter().map(Held::len).sum();
+        self.unsynced_bytes -= rest_bytes;
+        self.note_durable();
+        self.unsynced = rest;
+        self.unsynced_bytes = rest_bytes;
+    }
+
+    /// Segments that were kept for frames in memory are kept no longer.
+    pub(super) fn let_go_of_copied(&mut self) {
+        self.takes_over_from = None;
+        for segment in &mut self.segments {
+            segment.keeps_unsynced = false;
+        }
+        self.give_back_segments();
+    }
+
+    pub(super) fn note(&mut self, error: &DiskError) {
+        self.disk_errors += 1;
+        self.last_error = Some(error.to_string());
+    }
+
+    fn note_failed_sync(&mut self, error: &DiskError) {
+        self.failed_syncs += 1;
+        self.note(error);
+    }
+
+    /// Makes everything durable that can be, and lets go of the files.
+    ///
+    /// # Errors
+    ///
+    /// What `sync` or `checkpoint` said; the next opening finds what is written.
+    pub fn close(mut self) -> Result<(), SpoolError> {
+        let synced = self.sync();
+        self.checkpoint()?;
+        synced.map(|_| ())
+    }
+}

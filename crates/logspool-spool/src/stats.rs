@@ -1,0 +1,73 @@
+//! What an operator sees of a spool.
+
+use super::disk::Disk;
+use super::error::SpoolError;
+use super::item::Frame;
+use super::spool::Spool;
+
+/// Counters and sizes at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpoolStats {
+    /// Bytes of all segment files.
+    pub bytes: u64,
+    /// Segments that hold something, and the one that is written.
+    pub segments: usize,
+    /// The number after the last record.
+    pub next: u64,
+    /// Every record below is durable, delivered, or counted as gone.
+    pub durable: u64,
+    /// Bytes of frames that are not durable yet.
+    pub unsynced_bytes: u64,
+    /// Records that are missing for the consumer that is furthest behind: each consumer is told of them when it comes
+    /// there, and they count no longer when all have acked them.
+    pub lost_records: u64,
+    /// Records given up to make room, since the stream began.
+    pub dropped_records: u64,
+    /// Damaged places found in this life of the spool; copies are in `quarantine/`.
+    pub quarantined_frames: u64,
+    /// Batches that a sink refused for ever, in this life; they are in `dead/`.
+    pub dead_frames: u64,
+    /// Syncs of segments that failed in this life: each cost a file, none a record.
+    pub failed_syncs: u64,
+    /// Calls to a disk that failed in this life.
+    pub disk_errors: u64,
+    /// Records wait in memory because no folder takes a new segment.
+    pub is_degraded: bool,
+    /// The newest error, with its path.
+    pub last_error: Option<String>,
+}
+
+impl<D: Disk> Spool<D> {
+    /// Counters and sizes.
+    pub fn stats(&self) -> SpoolStats {
+        SpoolStats {
+            bytes: self.bytes(),
+            segments: self.segments.len(),
+            next: self.next,
+            durable: self.durable(),
+            unsynced_bytes: self.unsynced_bytes,
+            lost_records: self.lost_records(),
+            dropped_records: self.state.dropped_records,
+            quarantined_frames: self.remains.quarantined_frames,
+            dead_frames: self.remains.dead_frames,
+            failed_syncs: self.failed_syncs,
+            disk_errors: self.disk_errors,
+            is_degraded: !self.is_writing && !self.unsynced.is_empty(),
+            last_error: self.last_error.clone(),
+        }
+    }
+
+    /// Gives up a batch that the consumer's sink refuses for ever: a copy goes to `dead/`, and the consumer has acked
+    /// it. Nobody else waits for it.
+    ///
+    /// # Errors
+    ///
+    /// When nobody of this id was added. A copy that cannot be made shows in the statistics.
+    pub fn bury(&mut self, consumer: u64, frame: &Frame) -> Result<(), SpoolError> {
+        self.ack(consumer, frame.end())?;
+        if let Err(error) = self.remains.bury(&self.disks[0], consumer, frame) {
+            self.note(&error);
+        }
+        Ok(())
+    }
+}

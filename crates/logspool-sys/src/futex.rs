@@ -1,0 +1,107 @@
+//! A word in memory to wait on until another thread changes it: Linux's futex, or its model under loom.
+
+use std::time::Duration;
+
+use crate::sync::{AtomicU64, Ordering};
+
+/// Two halves of 32 bits in one atomic word; threads wait on the low one.
+///
+/// What the halves mean is the user's. One word for both lets a change of the low half see, in the same atomic
+/// operation, whether the high half says that somebody waits: no fence, no wake-up in vain.
+#[derive(Debug)]
+pub struct WaitWord {
+    /// Changed by the methods' users in any way that an atomic offers.
+    pub word: AtomicU64,
+    #[cfg(loom)]
+    sleepers: (loom::sync::Mutex<()>, loom::sync::Condvar),
+}
+
+/// The low half of a word.
+#[inline]
+pub const fn low(word: u64) -> u32 {
+    word as u32
+}
+
+/// The high half of a word.
+#[inline]
+pub const fn high(word: u64) -> u32 {
+    (word >> 32) as u32
+}
+
+/// One in the high half.
+pub const HIGH_ONE: u64 = 1 << 32;
+
+impl WaitWord {
+    /// A word with a first value.
+    #[cfg(not(loom))]
+    pub const fn new(word: u64) -> Self {
+        Self { word: AtomicU64::new(word) }
+    }
+
+    /// A word with a first value.
+    #[cfg(loom)]
+    pub fn new(word: u64) -> Self {
+        Self { word: AtomicU64::new(word), sleepers: Default::default() }
+    }
+}
+
+#[cfg(not(loom))]
+impl WaitWord {
+    /// Waits while the low half is `expected`, at most `timeout`; `None` waits for good.
+    ///
+    /// Returns early after a signal was handled by this thread, and now and then for no reason: look again.
+    #[inline]
+    pub fn wait(&self, expected: u32, timeout: Option<Duration>) {
+        let timeout = timeout.map(|timeout| libc::timespec {
+            tv_sec: timeout.as_secs().try_into().unwrap_or(libc::time_t::MAX),
+            tv_nsec: timeout.subsec_nanos().into(),
+        });
+        let limit = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+        let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+        // SAFETY: the address lies in a word that lives as long as `self`; the limit is null or valid for the call.
+        unsafe { libc::syscall(libc::SYS_futex, self.address(), operation, expected, limit) };
+    }
+
+    /// Wakes up to `count` threads that wait. Changes nothing.
+    #[inline]
+    pub fn wake(&self, count: u32) {
+        let count = i32::try_from(count).unwrap_or(i32::MAX);
+        let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+        // SAFETY: as in `wait`; the operation has no other effect than waking.
+        unsafe { libc::syscall(libc::SYS_futex, self.address(), operation, count) };
+    }
+
+    /// Where the low half lies.
+    fn address(&self) -> *const u32 {
+        let halves = self.word.as_ptr().cast::<u32>().cast_const();
+        if cfg!(target_endian = "little") { halves } else { halves.wrapping_add(1) }
+    }
+}
+
+#[cfg(loom)]
+impl WaitWord {
+    /// As the kernel does it: look and go to sleep are one step for those who wake.
+    #[inline]
+    pub fn wait(&self, expected: u32, _timeout: Option<Duration>) {
+        let mut kept = self.sleepers.0.lock().unwrap();
+        if low(self.word.load(Ordering::Relaxed)) == expected {
+            kept = self.sleepers.1.wait(kept).unwrap();
+        }
+        drop(kept);
+    }
+
+    /// Wakes all: more than asked for is allowed.
+    #[inline]
+    pub fn wake(&self, _count: u32) {
+        drop(self.sleepers.0.lock().unwrap());
+        self.sleepers.1.notify_all();
+    }
+}
+
+impl WaitWord {
+    /// The word, seen without any order to other memory.
+    #[inline]
+    pub fn peek(&self) -> u64 {
+        self.word.load(Ordering::Relaxed)
+    }
+}

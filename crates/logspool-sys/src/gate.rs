@@ -1,0 +1,201 @@
+//! A lock that a forked child can take from a thread that does not exist there.
+//!
+//! The native threads are asked to leave before a fork, but one in a stuck or long call stays, and a `Mutex` that it
+//! holds at that moment stays locked in the child for ever. A [`Gate`] has the number of its holder's process in it
+//! instead (`generation.rs`): no child or grandchild has it again, as may happen with a process id.
+//! What it guards may be found half changed by a child, so it is plain data at most; what is more is [`PerProcess`].
+
+use std::cell::UnsafeCell;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::generation;
+use crate::nap::nap;
+
+/// First and longest pause between two tries. Chosen: most holders are done in microseconds; recovery takes as long
+/// as the files take, and polling for it every 2 ms costs nothing.
+const FIRST_PAUSE: Duration = Duration::from_micros(50);
+const LONGEST_PAUSE: Duration = Duration::from_millis(2);
+
+/// Data of one holder at a time, in each process of its own.
+pub struct Gate<T: Copy> {
+    /// Number of the holder's process, or 0.
+    holder: AtomicU64,
+    data: UnsafeCell<T>,
+}
+
+// SAFETY: the data is reached through a `Held` only, of which a process has one at a time.
+unsafe impl<T: Copy + Send> Sync for Gate<T> {}
+
+/// The gate while it is held; the drop opens it.
+pub struct Held<'a, T: Copy>(&'a Gate<T>);
+
+impl<T: Copy> Gate<T> {
+    /// An open gate.
+    pub const fn new(data: T) -> Self {
+        Self { holder: AtomicU64::new(0), data: UnsafeCell::new(data) }
+    }
+
+    /// Takes the gate, unless another thread of this process has it.
+    pub fn try_hold(&self) -> Option<Held<'_, T>> {
+        let process = generation::process();
+        let mut holder = 0;
+        loop {
+            // Acquire pairs with the Release of the drop: what the last holder did is seen.
+            match self.holder.compare_exchange(holder, process, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => return Some(Held(self)),
+                Err(other) if other == process => return None,
+                // Opened meanwhile, or held by a thread of the parent, which does not exist here.
+                Err(other) => holder = other,
+            }
+        }
+    }
+
+    /// Takes the gate, waiting for it as long as that takes. Not for a thread that has it already.
+    pub fn hold(&self) -> Held<'_, T> {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            if let Some(held) = self.try_hold() {
+                return held;
+            }
+            nap(pause);
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+}
+
+impl<T: Copy> Deref for Held<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // SAFETY: this is the only `Held` of the process.
+        unsafe { &*self.0.data.get() }
+    }
+}
+
+impl<T: Copy> DerefMut for Held<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: this is the only `Held` of the process.
+        unsafe { &mut *self.0.data.get() }
+    }
+}
+
+impl<T: Copy> Drop for Held<'_, T> {
+    fn drop(&mut self) {
+        self.0.holder.store(0, Ordering::Release);
+    }
+}
+
+/// A value that each process has for itself, in the hands of one thread at a time. A forked child begins with a new
+/// one and leaves that of its parent as it is.
+pub struct PerProcess<T>(Gate<Place<T>>);
+
+struct Place<T> {
+    /// Number of the process whose the value is; none has 0.
+    process: u64,
+    value: *mut T,
+}
+
+impl<T> Clone for Place<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Place<T> {}
+
+// SAFETY: what it points to is reached by the holder of the gate only.
+unsafe impl<T: Send> Send for Place<T> {}
+
+impl<T: Default + Send> Default for PerProcess<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T: Default + Send> PerProcess<T> {
+    /// One without a value yet.
+    pub const fn new() -> Self {
+        Self(Gate::new(Place { process: 0, value: std::ptr::null_mut() }))
+    }
+
+    /// Runs `work` on the value of this process. Not for a thread that is in it already.
+    pub fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
+        let mut place = self.0.hold();
+        let process = generation::process();
+        if place.process != process {
+            *place = Place { process, value: Box::into_raw(Box::default()) };
+        }
+        // SAFETY: made above by this process and never freed; only the holder of the gate is here.
+        work(unsafe { &mut *place.value })
+    }
+
+    /// In a forked child without a value of its own: shows that of its parent, unless a thread of the parent had it in its
+    /// hands at the fork.
+    pub fn show_inherited(&self, look: impl FnOnce(&T)) {
+        let is_whole = self.0.holder.load(Ordering::Acquire) == 0;
+        let Some(place) = self.0.try_hold().filter(|_| is_whole) else { return };
+        if place.process != generation::process() && !place.value.is_null() {
+            // SAFETY: made by the parent and never freed; nobody was changing it, and only the holder of the gate is here.
+            look(unsafe { &*place.value });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_thread_at_a_time_holds_it() {
+        static GATE: Gate<u64> = Gate::new(0);
+        let count = || (0..10_000).for_each(|_| *GATE.hold() += 1);
+        std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(count))));
+
+        assert_eq!(40_000, *GATE.hold());
+        let _held = GATE.hold();
+        assert!(GATE.try_hold().is_none());
+    }
+
+    #[test]
+    fn a_forked_child_takes_it_from_a_thread_of_its_parent() {
+        static GATE: Gate<u64> = Gate::new(7);
+        let held = GATE.hold();
+        // SAFETY: the child does nothing but atomics and `_exit`.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let taken = GATE.try_hold().is_some_and(|held| *held == 7);
+            // SAFETY: no preconditions.
+            unsafe { libc::_exit(i32::from(!taken)) };
+        }
+        let mut status = -1;
+        // SAFETY: a child of ours and a local.
+        unsafe { libc::waitpid(child, &mut status, 0) };
+
+        assert_eq!(0, status);
+        assert!(GATE.try_hold().is_none(), "the child's gate is not the parent's");
+        drop(held);
+    }
+
+    #[test]
+    fn a_forked_child_begins_with_a_value_of_its_own() {
+        static VALUE: PerProcess<u64> = PerProcess::new();
+        VALUE.with(|value| *value = 7);
+        // SAFETY: the child does nothing but atomics, two allocations and `_exit`.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let mut shown = Vec::new();
+            VALUE.show_inherited(|value| shown.push(*value));
+            let is_new = VALUE.with(|value| std::mem::replace(value, 8)) == 0 && VALUE.with(|value| *value) == 8;
+            VALUE.show_inherited(|value| shown.push(*value));
+            // SAFETY: no preconditions.
+            unsafe { libc::_exit(i32::from(!is_new || shown != [7])) };
+        }
+        let mut status = -1;
+        // SAFETY: a child of ours and a local.
+        unsafe { libc::waitpid(child, &mut status, 0) };
+
+        assert_eq!((0, 7), (status, VALUE.with(|value| *value)));
+    }
+}

@@ -1,0 +1,72 @@
+"""Every `python` and `console` block of the pages runs, and prints the output that the page shows."""
+
+import re
+import sys
+
+import pytest
+
+from suite import pages, programs
+
+pytestmark = pytest.mark.real
+
+ALL = [(page, block) for page in pages.PAGES for block in pages.blocks(page)]
+WITH_BLOCKS = sorted({page for page, _ in ALL})
+
+#: Blocks that nothing runs, each with its reason on the page. A new one needs a better reason than this number.
+NOT_RUN = 3
+
+
+@pytest.mark.parametrize("page", WITH_BLOCKS, ids=lambda page: page.name)
+def test_every_block_of_a_page_prints_what_the_page_shows(page, tmp_path, queue_dir):
+    def same(text):
+        text = text.replace(str(queue_dir), "/dev/shm/logspool-1000").replace(str(tmp_path), "/home/you")
+        return re.sub(r"process \d+", "process 4711", text)
+
+    environment = programs.environment(programs.STOCK, queue_dir)
+    runner = pages.Runner(tmp_path, sys.executable, environment, same)
+
+    assert runner.run_page(page) > 0
+
+
+def test_a_block_that_nothing_runs_says_why():
+    reasons = [reason for _, block in ALL if (reason := block.value("not run")) is not None]
+
+    assert NOT_RUN == len(reasons)
+    assert all(reasons)
+
+
+def test_a_block_that_another_test_runs_names_that_test():
+    named = [block.value("run by") for _, block in ALL if block.value("run by") is not None]
+    missing = []
+    for name in named:
+        path, _, test = name.partition("::")
+        file = pages.ROOT / path
+        if not file.is_file() or f"def {test}(" not in file.read_text(encoding="utf-8"):
+            missing.append(name)
+
+    assert len(named) > 5
+    assert missing == []
+
+
+def test_a_file_of_a_page_is_used_by_a_command_below_it():
+    unused = []
+    for page, block in ALL:
+        if name := block.value("file"):
+            rest = [other for other in pages.blocks(page) if other.line > block.line and other.language == "console"]
+            if not any(name in other.text for other in rest):
+                unused.append((page.name, name))
+
+    assert unused == []
+
+
+def test_no_marker_has_a_name_that_means_nothing():
+    known = ("", "file", "continues", "run by", "not run")
+
+    assert [] == [block.marker for _, block in ALL if block.marker.partition(":")[0] not in known]
+
+
+def test_a_page_whose_output_differs_is_refused(tmp_path, queue_dir):
+    page = pages.ROOT / "docs" / "wrong.md"
+    block = pages.Block(page, 1, "python", "", "print(1)\n", pages.Block(page, 4, "text", "", "2\n"))
+    with pytest.raises(AssertionError, match="but the block printed"):
+        block.check("1\n")

@@ -1,0 +1,107 @@
+"""Blocks of the pages that need a running service print what the pages show."""
+
+import os
+import re
+import subprocess
+import sys
+
+from tools import tool
+
+import service_tools
+from conftest import DEADLINE
+from suite import pages
+
+HOW_TO = pages.ROOT / "docs" / "how-to"
+
+
+def _blocks(page, test):
+    """Return the blocks of a page that name a test of this file."""
+    found = [block for block in pages.blocks(page) if (block.value("run by") or "").endswith(f"test_pages.py::{test}")]
+    assert found
+    return found
+
+
+def _addressed(text, service):
+    """Put the ports of a service in place of the default ports of a page."""
+    ports = {"9020": service.tcp[1], "9021": service.udp[1], "9080": service.url.rsplit(":")[-1]}
+    return re.sub(r"\b(9020|9021|9080)\b", lambda port: str(ports[port[0]]), text)
+
+
+def _shell(command, service, folder):
+    """Run a command of a page; return its standard output and standard error."""
+    path = f"{service.binary.parent}:{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "LOGSPOOL_SERVICE": service.url}
+    command = ["bash", "-c", _addressed(command, service)]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=DEADLINE)
+    assert done.returncode == 0, done.stderr
+    printed = done.stdout + done.stderr
+    # A terminal shows the next prompt on a line of its own.
+    return printed if not printed or printed.endswith("\n") else printed + "\n"
+
+
+def _check_commands(block, service, folder):
+    """Run the commands of a block, but those without an end; compare what they print."""
+    for command, shown in pages.commands(block):
+        if not command.startswith(("logspool serve", "logspool tail")):
+            output = pages.Block(block.page, 0, "text", "", shown)
+            checked = pages.Block(block.page, block.line, "console", "", command, output)
+            checked.check(_shell(command, service, folder))
+
+
+def _run_python(program, service, queue_dir, folder):
+    """Run a program of a page; return its standard output."""
+    variables = {**os.environ, "LOGSPOOL_QUEUE_DIR": str(queue_dir)}
+    command = [sys.executable, "-c", _addressed(program, service)]
+    done = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, timeout=DEADLINE)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_commands_of_the_how_to_print_what_the_page_shows(service, queue_dir, tmp_path):
+    page = HOW_TO / "collect-records.md"
+    start, program, find = _blocks(page, "test_the_commands_of_the_how_to_print_what_the_page_shows")
+    ((_, shown),) = pages.commands(start)
+    store = f"sqlite:{service.folder / 'data'}"
+    said = "\n".join(service.said).replace(store, "sqlite:logspool-data") + "\n"
+    pages.Block(page, start.line, "", "", "", pages.Block(page, 0, "", "", _addressed(shown, service))).check(said)
+
+    # The handler takes its port from the standard library, whose default is that of the service.
+    port = f"import logging.handlers\nlogging.handlers.DEFAULT_TCP_LOGGING_PORT = {service.tcp[1]}\n"
+    assert "" == _run_python(port + program.text, service, queue_dir, tmp_path)
+    service.wait_for(2)
+    _check_commands(find, service, tmp_path)
+
+
+def test_the_commands_of_the_readme_find_the_record(service, run_python, tmp_path):
+    host, port = service.tcp
+    run_python(
+        "import logging, logging.handlers\n"
+        f"logging.getLogger('shop').addHandler(logging.handlers.SocketHandler({host!r}, {port}))\n"
+        "logging.getLogger('shop').error('payment of order %d failed', 7)\n"
+    )
+    service.wait_for(1)
+    (block,) = _blocks(pages.ROOT / "README.md", "test_the_commands_of_the_readme_find_the_record")
+
+    _check_commands(block, service, tmp_path)
+
+
+def test_the_handler_of_the_page_says_that_its_record_is_stored(service, queue_dir, tmp_path):
+    page = HOW_TO / "send-to-a-service.md"
+    (block,) = _blocks(page, "test_the_handler_of_the_page_says_that_its_record_is_stored")
+
+    block.check(_run_python(block.text, service, queue_dir, tmp_path))
+    (row,) = service.wait_for(1)
+    assert ("order 7 took 0.250 ms", {"customer": {"name": "Ada"}}) == (row["message"], row["fields"])
+
+
+def test_the_commands_for_curl_print_what_the_page_shows(service, tmp_path):
+    tool(service_tools.curl)
+    (tmp_path / "records.ndjson").write_text('{"message": "order 6 paid"}\n')
+    (block,) = _blocks(HOW_TO / "senders.md", "test_the_commands_for_curl_print_what_the_page_shows")
+
+    # curl reports its progress on standard error unless that is a terminal.
+    block.text = block.text.replace("$ curl ", "$ curl --silent ")
+    _check_commands(block, service, tmp_path)
+    assert ["order 6 paid", "order 7 paid", "order 7 paid", "order 8 paid"] == sorted(
+        row["message"] for row in service.wait_for(4)
+    )
