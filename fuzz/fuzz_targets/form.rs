@@ -1,5 +1,5 @@
 #![no_main]
-//! What `logging.handlers.HTTPHandler` sends.
+//! Requests of `logging.handlers.HTTPHandler`.
 
 mod check;
 

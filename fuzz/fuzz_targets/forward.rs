@@ -1,5 +1,5 @@
 #![no_main]
-//! Forward messages: where they end, and what they hold.
+//! Forward messages: finding their end, and reading their records.
 
 mod check;
 
@@ -33,7 +33,7 @@ fuzz_target!(|bytes: &[u8]| {
         }
     };
     assert_eq!((whole_count, at_once.is_ok()), (count, paused.is_ok()));
-    // What is read to its end ends where the scanner says.
+    // A message that is read completely ends where the scanner found its end.
     assert!(matches!(whole, Ok(Frame::Complete { length }) if length == bytes.len()));
     assert_eq!(message.chunk.is_some(), message.ack().is_some());
     if let Some(id) = message.chunk.as_deref()

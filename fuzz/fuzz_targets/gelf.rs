@@ -1,7 +1,7 @@
 #![no_main]
-//! GELF: payloads, and datagrams that are put together and decompressed.
+//! GELF: payloads, and datagrams that are reassembled and decompressed.
 //!
-//! The bytes are taken as datagrams with their length in two bytes before each, and once as a whole.
+//! The input is split into datagrams, each with a two-byte length before it, and is also decoded once as a whole.
 
 mod check;
 

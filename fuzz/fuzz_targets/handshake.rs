@@ -1,5 +1,5 @@
 #![no_main]
-//! The handshake of Forward: nobody who knows no key is welcome, and no server is believed without a proof.
+//! The handshake of Forward: a client without a key is refused, and a server without a proof is not trusted.
 
 use libfuzzer_sys::fuzz_target;
 use logspool_server::decoders::forward::handshake::{Answer, Challenge, Client, Server};

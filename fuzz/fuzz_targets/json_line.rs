@@ -1,5 +1,5 @@
 #![no_main]
-//! JSON lines, and lists of what they hold.
+//! JSON lines, and JSON lists of such objects.
 
 mod check;
 

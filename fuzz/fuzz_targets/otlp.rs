@@ -1,5 +1,5 @@
 #![no_main]
-//! OpenTelemetry's requests, in both forms.
+//! Requests of OpenTelemetry, in both encodings.
 
 mod check;
 

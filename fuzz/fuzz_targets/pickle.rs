@@ -1,5 +1,5 @@
 #![no_main]
-//! Pickled log records, and pickles of anything.
+//! Pickled log records, and arbitrary pickles.
 
 mod check;
 

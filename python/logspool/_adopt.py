@@ -1,7 +1,7 @@
 """Look at loggers, handlers and formatters, and say which of them native code can stand in for.
 
 Stop on the line: *capture*, its slow part. Nothing here changes anything: each function returns a description or
-a reason, and native code (`crates/logspool-python/src/planning.rs`) keeps it until something it was made from
+a reason, and native code (`crates/logspool-python/src/plans/planning.rs`) keeps it until something it was made from
 changes. Called inside logging calls, with the planning lock held: no locks are taken and nothing is logged here.
 """
 
@@ -92,7 +92,7 @@ class Refusal(NamedTuple):
     watched: _streams.Watched
 
 
-class World(NamedTuple):
+class LoggingGlobals(NamedTuple):
     """What holds for all loggers."""
 
     reason: str
@@ -597,7 +597,7 @@ def _zone(formatter: Any) -> bool | str:
 
 
 # ---------------------------------------------------------------------------------------------------------------
-# The world
+# The globals of `logging`
 # ---------------------------------------------------------------------------------------------------------------
 
 _localtime = time.localtime
@@ -649,7 +649,7 @@ def _is_logging_function(name: str) -> bool:
 _source_file = os.path.normcase(logging.addLevelName.__code__.co_filename)
 
 
-def world() -> World:
+def logging_globals() -> LoggingGlobals:
     """Describe what holds for all loggers."""
     level_names = []
     reason = _world_reason()
@@ -662,7 +662,7 @@ def world() -> World:
             continue
         level_names.append((int(number), name))
     start = logging._startTime  # type: ignore[attr-defined]
-    return World(
+    return LoggingGlobals(
         reason=reason,
         level_names=sorted(level_names),
         start_time_ns=start if isinstance(start, int) else _nanoseconds(start),
@@ -731,9 +731,9 @@ __all__ = [
     "describe",
     "lock",
     "logger_methods",
+    "logging_globals",
     "open_streams",
     "replaced",
-    "world",
 ]
 
 

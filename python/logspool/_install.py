@@ -287,7 +287,7 @@ def connect() -> None:
         describe_format=_adopt.describe_format,
         classify_logger=_adopt.classify_logger,
         open_streams=_adopt.open_streams,
-        world=_adopt.world,
+        logging_globals=_adopt.logging_globals,
         logger_methods=_adopt.logger_methods,
         lock=_adopt.lock,
         record_class=logging.LogRecord,

@@ -115,7 +115,7 @@ def connect(
     describe_format: Callable[[Any], Any],
     classify_logger: Callable[[type], str],
     open_streams: Callable[[Any, int], None],
-    world: Callable[[], Any],
+    logging_globals: Callable[[], Any],
     logger_methods: list[str],
     lock: Any,
     record_class: type[logging.LogRecord],

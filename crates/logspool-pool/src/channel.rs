@@ -1,8 +1,8 @@
-//! Values from several senders to whoever takes them, bounded, with an end.
+//! A bounded channel with counted senders, any number of takers, and an end.
 //!
-//! One short lock guards all of it; waiting is on words of their own, and nobody is woken where nobody waits. Senders
-//! are counted: when the last has finished and all values are taken, there is an end. A taker that goes away closes
-//! the channel, and no sender waits for room that will never come.
+//! One short lock guards the state. Threads wait on separate words, and a wake-up is sent only if a thread waits. When
+//! the last sender is removed and all values are taken, the channel has ended. A taker that leaves closes the channel,
+//! so that no sender waits for room for ever.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -10,23 +10,23 @@ use std::time::Duration;
 use logspool_sys::futex::{WaitWord, low};
 use logspool_sys::sync::{Mutex, MutexGuard, Ordering, PoisonError, TryLockError, is_weakened};
 
-/// What a taker finds.
+/// Result of [`Channel::take`].
 #[derive(Debug, PartialEq, Eq)]
 pub enum Taken<T> {
     /// The oldest value.
     Value(T),
-    /// None yet.
+    /// The channel is empty now.
     Nothing,
-    /// None, and no sender is left.
+    /// The channel is empty, and no sender is left or it was closed.
     End,
 }
 
-/// Why a value was not taken in. It is given back.
+/// Why a value was refused. The caller gets the value back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
-    /// As many wait as may.
+    /// The channel holds as many values as its bound allows.
     Full,
-    /// Nobody will take it.
+    /// The channel is closed.
     Closed,
 }
 
@@ -34,11 +34,11 @@ pub enum Refused {
 #[derive(Debug)]
 pub struct Channel<T> {
     state: Mutex<State<T>>,
-    /// Most values that wait; 0: as many as memory holds.
+    /// Most queued values; 0: no bound.
     bound: usize,
-    /// Low half: changes when there is something to take, or an end, and somebody waits for it.
+    /// Low half: changes when a value or the end arrives while a taker waits.
     filled: WaitWord,
-    /// Low half: changes when there is room and somebody waits for it.
+    /// Low half: changes when room appears while a sender waits.
     room: WaitWord,
 }
 
@@ -63,19 +63,19 @@ impl<T> Channel<T> {
     }
 
     fn tell(word: &WaitWord, count: u32) {
-        // The lock orders what is told; the word has to change, so that a thread on its way to sleep does not sleep.
+        // The state's lock orders the data. The word must change, so that a thread about to sleep does not sleep.
         if !is_weakened("channel_bell_changes") {
             word.word.fetch_add(1, Ordering::Relaxed);
         }
         word.wake(count);
     }
 
-    /// Counts a sender.
+    /// Adds a sender to the count.
     pub fn add_sender(&self) {
         self.state().senders += 1;
     }
 
-    /// Counts a sender off; the last one ends the channel.
+    /// Removes a sender from the count; removing the last one ends the channel.
     pub fn remove_sender(&self) {
         let mut state = self.state();
         state.senders -= 1;
@@ -86,7 +86,7 @@ impl<T> Channel<T> {
         }
     }
 
-    /// As [`Channel::remove_sender`] in a forked child; does nothing where another thread of the parent was at work here.
+    /// As [`Channel::remove_sender`], in a forked child. Does nothing if another thread of the parent held the lock.
     pub fn remove_sender_after_fork(&self) {
         match self.state.try_lock() {
             Ok(mut state) => state.senders -= 1,
@@ -95,11 +95,11 @@ impl<T> Channel<T> {
         }
     }
 
-    /// Puts a value in, `beyond` the bound if asked to.
+    /// Queues a value. `beyond` ignores the bound.
     ///
     /// # Errors
     ///
-    /// The value and why it was refused.
+    /// The value, and why it was refused.
     pub fn put(&self, value: T, beyond: bool) -> Result<(), (T, Refused)> {
         let mut state = self.state();
         if state.closed {
@@ -131,7 +131,7 @@ impl<T> Channel<T> {
         Taken::Value(value)
     }
 
-    /// Takes no more values and gives back those that wait.
+    /// Closes the channel and returns the queued values.
     pub fn close(&self) -> VecDeque<T> {
         let mut state = self.state();
         state.closed = true;
@@ -142,13 +142,13 @@ impl<T> Channel<T> {
         values
     }
 
-    /// Waits a moment until [`Channel::take`] would find a value or the end.
+    /// Waits for a value or the end until woken, signalled or `timeout` is over. Returns whether there is one.
     pub fn wait_for_value(&self, timeout: Duration) -> bool {
         let found = |state: &State<T>| !state.values.is_empty() || state.senders == 0 || state.closed;
         self.wait(&self.filled, |state| &mut state.takers_wait, timeout, found)
     }
 
-    /// Waits a moment until [`Channel::put`] would take a value or says that nobody will.
+    /// Waits for room or a closed channel until woken, signalled or `timeout` is over. Returns whether there is one.
     pub fn wait_for_room(&self, timeout: Duration) -> bool {
         let found = |state: &State<T>| state.closed || self.bound == 0 || state.values.len() < self.bound;
         self.wait(&self.room, |state| &mut state.senders_wait, timeout, found)
@@ -175,12 +175,12 @@ impl<T> Channel<T> {
         found(&state)
     }
 
-    /// How many values wait.
+    /// Number of queued values.
     pub fn len(&self) -> usize {
         self.state().values.len()
     }
 
-    /// Whether none waits.
+    /// Whether no value is queued.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

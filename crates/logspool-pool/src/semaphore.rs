@@ -1,10 +1,10 @@
-//! A counting semaphore: one atomic operation where nobody waits, a futex where somebody does.
+//! A counting semaphore: one atomic operation if no thread waits, a futex otherwise.
 //!
-//! Low half of the word: permits that are free. High half: threads that wait or are about to. A thread that finds no
-//! permit adds itself in the same operation that found none, so a release sees it and wakes; a release before the
-//! sleep changes the low half, and the sleep does not begin. A thread that comes by may take a permit before one that
-//! was woken for it: the woken one sleeps again, still counted, and the next release wakes it. Not fair, like
-//! `threading.Semaphore`, and never lost.
+//! Low half of the word: free permits. High half: threads that wait or are about to. A thread that finds no permit
+//! counts itself as waiting in the same operation, so a release sees it and wakes it. A release before the sleep
+//! changes the low half, and the sleep does not begin. Another thread may take the permit before the woken one. The
+//! woken thread then sleeps again, still counted, and the next release wakes it. Like `threading.Semaphore` it is not
+//! fair, and no permit is lost.
 
 use std::fmt;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use logspool_sys::sync::{Ordering, guarded};
 /// Most permits that can be free at a time.
 pub const MOST_PERMITS: u32 = i32::MAX as u32;
 
-/// More than [`MOST_PERMITS`] would be free.
+/// The release would exceed [`MOST_PERMITS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooManyPermits;
 
@@ -25,19 +25,19 @@ impl fmt::Display for TooManyPermits {
     }
 }
 
-/// Ordering with which a permit is taken: sees what its last holder did.
+/// Ordering for taking a permit: makes the writes of its last holder visible.
 #[inline(always)]
 fn take_order() -> Ordering {
     guarded("permit_is_taken", Ordering::Acquire)
 }
 
-/// Ordering with which permits are given back: pairs with [`take_order`].
+/// Ordering for giving permits back: pairs with [`take_order`].
 #[inline(always)]
 fn give_order() -> Ordering {
     guarded("permit_is_given", Ordering::Release)
 }
 
-/// Permits that threads take and give back.
+/// A counted set of permits that threads acquire and release.
 ///
 /// ```
 /// let semaphore = logspool_pool::Semaphore::new(1).unwrap();
@@ -63,13 +63,13 @@ impl Semaphore {
         Ok(Self { word: WaitWord::new(permits.into()) })
     }
 
-    /// Permits that are free now.
+    /// Permits free at the moment.
     #[inline]
     pub fn permits(&self) -> u32 {
         low(self.word.peek())
     }
 
-    /// Threads that wait now.
+    /// Threads waiting at the moment.
     pub fn waiting(&self) -> u32 {
         high(self.word.peek())
     }
@@ -87,8 +87,8 @@ impl Semaphore {
         false
     }
 
-    /// Takes a permit; waits for one until it is woken, a signal was handled or `timeout` is over. Returns whether a
-    /// permit was taken; where not, the caller decides whether to wait again.
+    /// Takes a permit, after waiting for at most `timeout`. Returns early on a wake-up or a handled signal. `false`: no
+    /// permit was taken, and the caller decides whether to wait again.
     pub fn wait(&self, timeout: Option<Duration>) -> bool {
         if !self.take_or_join() {
             return true;
@@ -97,7 +97,7 @@ impl Semaphore {
         self.take_or_leave()
     }
 
-    /// Takes a permit, or counts this thread as waiting where none is free. Returns whether it waits.
+    /// Takes a permit, or counts this thread as waiting if no permit is free. Returns whether it waits.
     fn take_or_join(&self) -> bool {
         let mut word = self.word.peek();
         loop {
@@ -109,7 +109,7 @@ impl Semaphore {
         }
     }
 
-    /// Counts this thread as waiting no longer, and takes a permit if one is free. Returns whether it has one.
+    /// Stops counting this thread as waiting, and takes a permit if one is free. Returns whether it took one.
     fn take_or_leave(&self) -> bool {
         let mut word = self.word.peek();
         loop {
@@ -126,7 +126,7 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// More than [`MOST_PERMITS`] would be free; none is given back then.
+    /// The sum would exceed [`MOST_PERMITS`]; no permit is given back then.
     #[inline]
     pub fn release(&self, count: u32) -> Result<(), TooManyPermits> {
         let mut word = self.word.peek();

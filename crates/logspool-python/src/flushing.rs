@@ -7,8 +7,8 @@ use std::time::Duration;
 use logspool::pipeline::{Flush, SyncWait};
 use pyo3::prelude::*;
 
-use crate::leaving::outside;
-use crate::waiting::{self, Deadline};
+use crate::interpreter::leaving::outside;
+use crate::interpreter::waiting::{self, Deadline};
 
 /// Longest wait at a time.
 ///
@@ -73,11 +73,11 @@ pub fn flush_durable(py: Python<'_>, timeout: Option<Duration>) -> PyResult<bool
 /// was begun, and whether it came true; `None` where there is nothing to wait for.
 ///
 /// All of it is outside of the interpreter: who begins may wait for a lock that a writer holds.
-fn wait<T>(
+fn wait<T: Send + Sync>(
     py: Python<'_>,
     deadline: Deadline,
-    begin: impl FnOnce() -> Option<T>,
-    step: impl Fn(&T, Duration) -> bool,
+    begin: impl FnOnce() -> Option<T> + Send,
+    step: impl Fn(&T, Duration) -> bool + Send + Sync,
 ) -> PyResult<Option<(T, bool)>> {
     let first = deadline.slice().unwrap_or_default().min(SHARE);
     let begun = outside(py, || begin().map(|begun| (step(&begun, first), begun)));

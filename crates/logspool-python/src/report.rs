@@ -18,7 +18,7 @@ use logspool_sys::kernel;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::leaving::outside;
+use crate::interpreter::leaving::outside;
 use crate::pool::PoolCore;
 
 fn per_level<'py>(py: Python<'py>, counts: PerLevel) -> PyResult<Bound<'py, PyDict>> {

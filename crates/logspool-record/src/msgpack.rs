@@ -1,4 +1,4 @@
-//! The parts of MessagePack that the line writes and reads: entries for a service, and its answers.
+//! The parts of MessagePack that logspool uses: entries for a service, its answers, and Forward as the service reads it.
 //!
 //! Every value is written in its shortest form. The reader takes what others send: it never panics, takes no memory,
 //! and tells bytes that are still to come from bytes that make no sense.
@@ -47,6 +47,16 @@ pub fn push_text(out: &mut Vec<u8>, text: &[u8]) {
         len => push(out, 0xdb, &(len as u32).to_be_bytes()),
     }
     out.extend_from_slice(text);
+}
+
+/// Appends bytes.
+pub fn push_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    match bytes.len() {
+        len @ 0..=0xff => push(out, 0xc4, &[len as u8]),
+        len @ 0x100..=0xffff => push(out, 0xc5, &(len as u16).to_be_bytes()),
+        len => push(out, 0xc6, &(len as u32).to_be_bytes()),
+    }
+    out.extend_from_slice(bytes);
 }
 
 /// Appends the head of an array; its items come next.
@@ -144,6 +154,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     ///
     /// [`Missing`]; the reader is void then.
+    #[inline]
     pub fn item(&mut self) -> Result<Item<'a>, Missing> {
         let [mark] = self.number()?;
         // Kinds of several sizes lie side by side, smallest first.
@@ -253,12 +264,14 @@ mod tests {
             let text = vec![b'x'; len];
             let bytes = written(|out| {
                 push_text(out, &text);
+                push_bytes(out, &text);
                 push_array(out, len);
                 push_map(out, len);
             });
             let mut reader = Reader::new(&bytes);
 
             assert_eq!(Ok(Item::Text(&text)), reader.item());
+            assert_eq!(Ok(Item::Bytes(&text)), reader.item());
             assert_eq!(Ok(Item::Array(len)), reader.item());
             assert_eq!(Ok(Item::Map(len)), reader.item());
             assert!(reader.rest().is_empty());

@@ -9,8 +9,9 @@ use std::time::Instant;
 
 use logspool_server::delivery::Delivery;
 use logspool_server::metrics::Metrics;
+use logspool_server::peer::Peer;
 use logspool_server::sources::framing::{Framer, Protocol, Step};
-use logspool_server::sources::reading::{Peer, Reader};
+use logspool_server::sources::reading::Reader;
 use logspool_server::stores::Store;
 use logspool_server::stores::file::FileStore;
 use logspool_server::stores::private::Readers;

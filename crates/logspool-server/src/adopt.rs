@@ -33,10 +33,11 @@ use crate::batch::Batch;
 use crate::decoders::forward::{self, ChunkId};
 use crate::delivery::{self, Chunk, Outcome};
 use crate::intake::Intake;
+use crate::peer::Peer;
 use crate::record::Record;
-use crate::sources::forward::FRAMES;
 use crate::sources::framing::Protocol;
-use crate::sources::reading::{Peer, Reader};
+use crate::sources::input::FRAMES;
+use crate::sources::reading::Reader;
 use crate::value::Value;
 
 /// How often the folders are looked at.

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 
 use crate::batch::Batch;
 use crate::budget::Room;
-use crate::intake::Fence;
+use crate::fence::Fence;
 
 /// Which part of a stream a batch is: the number of its first record and of its last.
 ///

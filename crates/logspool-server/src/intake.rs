@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 use crate::batch::Batch;
 use crate::budget::{Budget, Room};
 use crate::delivery::{Chunk, Delivery, Outcome, Unheard};
+use crate::fence::Fence;
 use crate::metrics::{Metrics, StoreMetrics};
 use crate::origin::Origin;
 use crate::stores::{Store, StoreError};
@@ -61,7 +62,7 @@ pub struct Intake {
     stores: RwLock<Vec<Sender<Arc<Delivery>>>>,
     /// Memory for what senders send.
     pub budget: Budget,
-    streams: Mutex<HashMap<String, Arc<AtomicBool>>>,
+    streams: Mutex<HashMap<String, Fence>>,
     /// Records that wait here and that nobody else keeps.
     unheard: Arc<AtomicU64>,
     /// Bytes that were received from senders which know no answers, and wait for room to be decoded.
@@ -79,18 +80,6 @@ pub struct Writers {
     given_up: Arc<AtomicBool>,
     /// Each comes when a store was looked at for the first time.
     checked: Vec<oneshot::Receiver<()>>,
-}
-
-/// A connection's right to send a stream, until a newer connection takes it.
-#[derive(Debug, Clone)]
-pub struct Fence(Arc<AtomicBool>);
-
-impl Fence {
-    /// Whether a newer connection sends the stream.
-    pub fn is_replaced(&self) -> bool {
-        // Relaxed: a late look refuses a later chunk; what is stored is judged by the watermark.
-        self.0.load(Ordering::Relaxed)
-    }
 }
 
 impl Intake {
@@ -221,16 +210,16 @@ impl Intake {
 
     /// Takes a stream for a connection; the one that had it before loses it.
     pub fn take_stream(&self, stream: &str) -> Fence {
-        let fence = Arc::new(AtomicBool::new(false));
+        let fence = Fence::default();
         let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         // Streams whose connections have gone are forgotten before the table grows.
         if streams.len() == streams.capacity() {
-            streams.retain(|_, fence| Arc::strong_count(fence) > 1);
+            streams.retain(|_, fence| fence.is_shared());
         }
         if let Some(before) = streams.insert(stream.to_owned(), fence.clone()) {
-            before.store(true, Ordering::Relaxed);
+            before.replace();
         }
-        Fence(fence)
+        fence
     }
 
     /// Takes nothing more: what comes from now on gets no answer. The writers end when they have written the rest.

@@ -15,8 +15,8 @@ use prometheus_client::registry::{Registry, Unit};
 
 use serde::{Deserialize, Serialize};
 
+use crate::kernel_drops::lost_in_kernel;
 use crate::questions::Counts;
-use crate::sources::datagrams::lost_in_kernel;
 use crate::stores::Written;
 
 /// How long a store may take for a transaction until it counts as stuck. Chosen: a healthy one takes well below a second;

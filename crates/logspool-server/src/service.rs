@@ -19,9 +19,9 @@ use crate::intake::{Intake, Writers};
 use crate::metrics::Metrics;
 use crate::sources::admission::Admission;
 use crate::sources::datagrams::Datagrams;
-use crate::sources::forward::Key;
+use crate::sources::key::Key;
 use crate::sources::listeners::Listener;
-use crate::sources::streams::Shared;
+use crate::sources::shared::Shared;
 use crate::sources::tls::Identity;
 use crate::stores;
 
@@ -83,8 +83,7 @@ impl Service {
         writers.checked().await;
         let (stop, stopped) = watch::channel(None);
         let access = http::Access::new(&config.access);
-        let http =
-            http::Service::new(intake.clone(), opened.answers, config.limits.clone(), access.clone(), stopped.clone());
+        let http = http::router(intake.clone(), opened.answers, config.limits.clone(), access.clone(), stopped.clone());
         let shared =
             Arc::new(Shared { intake: intake.clone(), limits: config.limits.clone(), http, shared_key, stop: stopped });
 

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::sources::reading::Peer;
+use crate::peer::Peer;
 
 /// Least time between two warnings of a kind.
 ///

@@ -1,8 +1,8 @@
-//! The checkpoint: how far each consumer has come, in a file of two slots that are written in turn.
+//! The checkpoint: the positions of all consumers, in a file of two slots that are written in turn.
 //!
-//! `checkpoint` has two slots of 4096 bytes. The newer whole one counts; a crash tears at most the one that is being
-//! written. Without any the spool is rebuilt from its segments: everything they hold is delivered again. All words are
-//! little-endian:
+//! `checkpoint` has two slots of 4096 bytes. The newer valid slot counts; a crash tears at most the slot being written.
+//! Without a valid slot the spool is rebuilt from its segments, and all their records are delivered again. All words
+//! are little-endian:
 //!
 //! | bytes | what |
 //! |---|---|
@@ -12,15 +12,15 @@
 //! | 16..24 | generation: the higher one is newer; its lowest bit is the slot |
 //! | 24..40 | id of the stream |
 //! | 40..48 | epoch |
-//! | 48..56 | the number behind the last record that was durable: none below is given again |
-//! | 56..64 | the number behind the last record given up to make room |
-//! | 64..72 | records given up to make room, since the stream began |
+//! | 48..56 | the number after the last durable record: no number below it is used again |
+//! | 56..64 | the number after the last record dropped to make room |
+//! | 64..72 | records dropped to make room, since the stream began |
 //! | 72..76 | consumers |
 //! | 76..80 | zeros |
 //! | 80.. | for each consumer its id and the first number that it has not acked, 8 bytes each |
 //!
-//! A failed sync is final here too: the next checkpoint goes into a new file, which then takes the name. So does the
-//! first one of a life, because the newest slot of the life before may lie in the page cache alone.
+//! A failed sync is final here too: the next checkpoint goes into a new file that is then renamed over the old one. The
+//! first checkpoint of a life does the same, because the former life's newest slot may be in the page cache alone.
 
 use std::collections::BTreeMap;
 
@@ -35,29 +35,29 @@ const MAGIC: &[u8; 8] = b"LSPOOLCP";
 const VERSION: u32 = 1;
 /// Bytes of a slot.
 ///
-/// Chosen: what disks write in one piece, and room for twice the sinks that a process can have.
+/// Chosen: disks write this much in one piece, and it has room for twice the sinks that a process can have.
 pub const SLOT_BYTES: usize = 4096;
 const FIXED_BYTES: usize = 80;
-/// Consumers that a slot has room for.
+/// Most consumers in a slot.
 pub const MAX_CONSUMERS: usize = (SLOT_BYTES - FIXED_BYTES) / 16;
 
-/// No slot has a higher generation: there is always a next one.
+/// Generations are below this, so a next one always exists.
 const MAX_GENERATION: u64 = 1 << 62;
 
-/// What a slot says.
+/// The contents of a slot.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct State {
-    /// Which of the states is newer.
+    /// The state with the higher generation is newer.
     pub generation: u64,
     /// The stream.
     pub stream: Id,
-    /// Which life of the stream.
+    /// The epoch: which life of the stream.
     pub epoch: u64,
-    /// The number behind the last record that was durable.
+    /// The number after the last durable record.
     pub durable: u64,
-    /// The number behind the last record given up to make room.
+    /// The number after the last record dropped to make room.
     pub dropped_end: u64,
-    /// Records given up to make room.
+    /// Records dropped to make room, since the stream began.
     pub dropped_records: u64,
     /// For each consumer the first number that it has not acked.
     pub positions: BTreeMap<u64, u64>,
@@ -109,7 +109,7 @@ fn crc_of(slot: &[u8]) -> u32 {
     masked(crc32c::crc32c_append(crc32c::crc32c(&slot[0..12]), &slot[16..SLOT_BYTES]))
 }
 
-/// Reads the newest state that any folder holds.
+/// Reads the newest state in any folder.
 pub fn newest<D: Disk>(disks: &[D]) -> Option<State> {
     disks.iter().filter_map(read).max_by_key(|state| state.generation)
 }
@@ -121,15 +121,15 @@ fn read<D: Disk>(disk: &D) -> Option<State> {
     slots[..filled].chunks(SLOT_BYTES).filter_map(State::parse).max_by_key(|state| state.generation)
 }
 
-/// Where the next state goes.
+/// Writes checkpoints.
 #[derive(Debug)]
 pub struct Keeper<D: Disk> {
-    /// The file of this life, and its folder.
+    /// Folder index and file of this life's checkpoint.
     file: Option<(usize, D::File)>,
 }
 
 impl<D: Disk> Keeper<D> {
-    /// One that has written nothing yet.
+    /// A keeper that has written no state yet.
     pub fn new() -> Self {
         Self { file: None }
     }
@@ -138,7 +138,7 @@ impl<D: Disk> Keeper<D> {
     ///
     /// # Errors
     ///
-    /// What the last folder said that was tried. The state before is still there then.
+    /// The error of the last folder tried. The former state is still stored then.
     pub fn store(&mut self, disks: &[D], state: &State) -> Result<(), DiskError> {
         let slot = state.encode();
         let first = self.file.as_ref().map_or(0, |(index, _)| *index);
@@ -163,12 +163,12 @@ impl<D: Disk> Keeper<D> {
         Err(failed.expect("a spool has a folder"))
     }
 
-    /// Makes a state durable inside the file of the life before, where the disk has no room for another one: the slot
-    /// that counts is written again as it is, and only when it is durable the other one.
+    /// Makes a state durable in the former life's file, for a disk without room for another one. First the valid slot
+    /// is written again unchanged; after it is durable, the other slot.
     ///
     /// # Errors
     ///
-    /// What the disk said, `NotFound` among it.
+    /// The disk's error, also `NotFound`.
     pub fn store_in_place(&mut self, disks: &[D], before: &State, state: &State) -> Result<(), DiskError> {
         let holds = |disk: &D| read(disk).as_ref() == Some(before);
         let index = disks.iter().position(holds).unwrap_or(0);
@@ -193,9 +193,9 @@ fn slot_offset(state: &State) -> u64 {
     if Defect::OneSlot.is_planted() { 0 } else { (state.generation % 2) * SLOT_BYTES as u64 }
 }
 
-/// Makes a file with one state, and only then gives it the name.
+/// Makes a file with one state, then renames it.
 fn replace<D: Disk>(disk: &D, state: &State, slot: &[u8]) -> Result<D::File, DiskError> {
-    // What a crash or a full disk left; should it stay, making the file says so.
+    // A crash or a full disk may have left the file. If it cannot be removed, `create` fails.
     let _ = disk.remove(UNFINISHED_NAME);
     let file = disk.create(UNFINISHED_NAME)?;
     let made = disk
@@ -205,7 +205,7 @@ fn replace<D: Disk>(disk: &D, state: &State, slot: &[u8]) -> Result<D::File, Dis
         .and_then(|()| disk.rename(UNFINISHED_NAME, NAME))
         .and_then(|()| disk.sync_folder());
     if made.is_err() {
-        // Gives its room back; after the rename there is nothing of that name.
+        // Frees its room. After the rename no file has this name.
         let _ = disk.remove(UNFINISHED_NAME);
     }
     made.map(|()| file)

@@ -1,4 +1,4 @@
-//! The reading side of a spool: each consumer has a position (what it has acked) and a cursor (what it was given).
+//! The reading side of a spool: each consumer has a position (first number not acked) and a cursor (first not read).
 
 use super::checkpoint::MAX_CONSUMERS;
 use super::defect::Defect;
@@ -9,12 +9,12 @@ use super::item::{Consumer, Frame, GapReason, Item};
 use super::segment::{Run, Segment};
 use super::spool::Spool;
 
-/// How often a frame is tried that the disk cannot read, before its records count as lost.
+/// Reads of a frame that the disk may fail before the frame's records count as lost.
 ///
-/// Chosen: a controller that has not come back by the third time has a bad sector.
+/// Chosen: a controller that has not recovered by the third read has a bad sector.
 const READ_TRIES: u32 = 3;
 
-/// Where the records from a number on are.
+/// Where a record is.
 enum Source {
     /// In memory, at this index.
     Memory(usize),
@@ -23,12 +23,12 @@ enum Source {
 }
 
 impl<D: Disk> Spool<D> {
-    /// Adds a reader, or finds the one of this id again, and returns the first number that it has not acked. A new one
-    /// begins with the oldest record that is still there. Segments stay until every consumer has acked them.
+    /// Adds a consumer, or finds the one with this id, and returns the first number that it has not acked. A new
+    /// consumer begins with the oldest record in the spool. Segments are kept until every consumer has acked them.
     ///
     /// # Errors
     ///
-    /// When the checkpoint has no room for another one.
+    /// If the checkpoint has no room for another consumer.
     pub fn add_consumer(&mut self, id: u64) -> Result<u64, SpoolError> {
         if let Some(consumer) = self.consumers.get(&id) {
             return Ok(consumer.position);
@@ -38,29 +38,29 @@ impl<D: Disk> Spool<D> {
         }
         let position = self.oldest();
         self.consumers.insert(id, Consumer::at(position));
-        // What the new one wants is no longer passed.
+        // The new consumer needs records that the checkpoint had passed.
         self.saved_floor = self.saved_floor.min(position);
         Ok(position)
     }
 
-    /// Lets go of a reader that will not come again; segments no longer wait for it after the next checkpoint.
+    /// Removes a consumer for good. After the next checkpoint no segment is kept for it.
     pub fn remove_consumer(&mut self, id: u64) {
         self.consumers.remove(&id);
     }
 
-    /// Those who read, with the first number that each has not acked.
+    /// Each consumer's id with the first number that it has not acked.
     pub fn consumers(&self) -> impl Iterator<Item = (u64, u64)> {
         self.consumers.iter().map(|(id, consumer)| (*id, consumer.position))
     }
 
-    /// Number of the oldest record that is still there.
+    /// Number of the oldest record in the spool.
     fn oldest(&self) -> u64 {
         let runs = self.segments.iter().flat_map(|segment| &segment.runs).map(|run| run.first);
         let held = self.unsynced.front().map(|frame| frame.head.first);
         runs.chain(held).min().unwrap_or(self.next).max(self.state.dropped_end)
     }
 
-    /// Everything below is acked by all consumers or given up.
+    /// Every record below this number is acked by all consumers or dropped.
     pub(super) fn floor(&self) -> u64 {
         let acked = self.consumers.values().map(|consumer| consumer.position).min();
         acked.unwrap_or(0).max(self.state.dropped_end)
@@ -70,13 +70,13 @@ impl<D: Disk> Spool<D> {
         self.consumers.get_mut(&id).ok_or(SpoolError::NoConsumer(id))
     }
 
-    /// Notes that a consumer has everything below `end`, also where that is more than the spool knows of: a service
-    /// remembers numbers that a crash took from the spool, and they are not used again. [`Spool::checkpoint`] makes it
+    /// Acks every number below `end` for a consumer. `end` may be above the spool's next number: a service remembers
+    /// numbers that a crash took from the spool, and they are not used again. [`Spool::checkpoint`] makes the ack
     /// durable.
     ///
     /// # Errors
     ///
-    /// When nobody of this id was added.
+    /// If no consumer has this id.
     pub fn ack(&mut self, id: u64, end: u64) -> Result<(), SpoolError> {
         let consumer = self.consumer(id)?;
         consumer.position = consumer.position.max(end);
@@ -88,11 +88,11 @@ impl<D: Disk> Spool<D> {
         Ok(())
     }
 
-    /// Begins again with the first record that the consumer has not acked.
+    /// Moves the cursor back to the first record that the consumer has not acked.
     ///
     /// # Errors
     ///
-    /// When nobody of this id was added.
+    /// If no consumer has this id.
     pub fn rewind(&mut self, id: u64) -> Result<(), SpoolError> {
         let consumer = self.consumer(id)?;
         consumer.cursor = consumer.position;
@@ -100,11 +100,11 @@ impl<D: Disk> Spool<D> {
         Ok(())
     }
 
-    /// Gives a consumer what comes next; `None`: it has been given everything.
+    /// Returns the next item for a consumer; `None` if it has read everything.
     ///
     /// # Errors
     ///
-    /// When the disk cannot read; the next call tries again, and after three tries the records count as lost.
+    /// If the disk cannot read. The next call tries again; after three failures the frame's records count as lost.
     pub fn read(&mut self, id: u64) -> Result<Option<Item>, SpoolError> {
         loop {
             let dropped_end = self.state.dropped_end;
@@ -135,7 +135,7 @@ impl<D: Disk> Spool<D> {
                             let Head { first, count, codec, .. } = head;
                             return self.give(id, Frame { first, count, codec, payload }, hint);
                         }
-                        // It was whole when it was found.
+                        // The frame was valid when the segment was scanned.
                         Ok(None) => self.look_again(index)?,
                         Err(error) => {
                             self.note(&error);
@@ -161,7 +161,8 @@ impl<D: Disk> Spool<D> {
         Ok(Some(Item::Frame(frame)))
     }
 
-    /// The gap from `from` up to the next frame, which begins at `first` and was made when `follows` came next.
+    /// The gap from `from` towards the next frame, which begins at `first` and was made when the next number was
+    /// `follows`.
     fn skip(&mut self, id: u64, from: u64, follows: u64, first: u64) -> Item {
         let (to, reason) = if follows > from { (follows, GapReason::Lost) } else { (first, GapReason::Skipped) };
         if let Ok(consumer) = self.consumer(id) {
@@ -171,7 +172,7 @@ impl<D: Disk> Spool<D> {
         Item::Gap { from, to, reason }
     }
 
-    /// Where the record `cursor` is, or else the next one there is; with what the frames there follow and begin with.
+    /// Finds the record `cursor`, or else the next one present. Returns `follows` and `first` of its frame or run.
     fn find(&self, cursor: u64) -> Option<(u64, u64, Source)> {
         let held = self.unsynced.partition_point(|frame| frame.head.end() <= cursor);
         let mut best =
@@ -181,7 +182,7 @@ impl<D: Disk> Spool<D> {
             let Some(run) = segment.runs.get(at) else { continue };
             let is_better = best.as_ref().is_none_or(|(_, first, _)| {
                 let (run, best) = (run.first.max(cursor), (*first).max(cursor));
-                // Of two copies the later one: the earlier may be what a failed append left.
+                // Of two copies the later one counts: the earlier one may be left over from a failed append.
                 if Defect::OldCopyWins.is_planted() { run < best } else { run <= best }
             });
             if is_better {
@@ -191,7 +192,7 @@ impl<D: Disk> Spool<D> {
         best
     }
 
-    /// Reads a segment anew in which a frame was not what it had been; the frame's records are lost then.
+    /// Scans a segment again after a frame in it changed. The frame's records are lost then.
     fn look_again(&mut self, index: usize) -> Result<(), SpoolError> {
         let segment = &mut self.segments[index];
         let disk = &self.disks[segment.disk];
@@ -199,7 +200,7 @@ impl<D: Disk> Spool<D> {
         let first = segment.runs.first().map_or(0, |run| run.first);
         let found = super::scan::scan(disk, &segment.file, segment.key, first, |head| head.end() <= end);
         if found.runs == segment.runs {
-            // What reads well now and badly then is tried again by the caller, not given up.
+            // A frame that reads differently each time is not dropped: the caller reads again.
             let source = std::io::Error::other("a frame changes from one reading to the next");
             let path = super::segment::segment_name(segment.number).into();
             return Err(DiskError { operation: Operation::Read, path, source }.into());
@@ -212,7 +213,7 @@ impl<D: Disk> Spool<D> {
         Ok(())
     }
 
-    /// Records below `next` that are missing for the consumer that is furthest behind.
+    /// Missing records below `next`, for the consumer with the lowest position.
     pub(super) fn lost_records(&self) -> u64 {
         let (mut cursor, mut lost) = (self.floor(), 0);
         while cursor < self.next {
@@ -228,7 +229,8 @@ impl<D: Disk> Spool<D> {
     }
 }
 
-/// Reads the frame of a run that holds the record `cursor`, and where the next one begins. `None`: it is damaged.
+/// Reads the frame of a run that holds the record `cursor`, and finds where the next frame begins. `None`: it is
+/// damaged.
 fn read_frame<D: Disk>(
     disk: &D,
     segment: &Segment<D>,

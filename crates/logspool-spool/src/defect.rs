@@ -1,43 +1,43 @@
-//! Defects that the proof plants to show that it notices them. Outside of the core's own tests there are none: the
-//! question is answered with a constant `false` then, and the compiler removes what depends on it.
+//! Defects that the proof plants to show that it notices them. They exist only in this crate's own tests: elsewhere
+//! `is_planted` is a constant `false`, and the compiler removes the code that depends on it.
 
 /// A way to break the spool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Defect {
     /// A new segment is used before its name is durable.
     NoFolderSync,
-    /// A failed fdatasync is called again on the same file, and believed.
+    /// A failed fdatasync is called a second time on the same file, and its success is believed.
     RetryFailedSync,
     /// Segments are given back before the checkpoint that passes them is durable.
     RecycleBeforeCheckpoint,
     /// The checksum of a frame leaves out the segment's id.
     CrcWithoutId,
-    /// Checksums are not looked at.
+    /// Checksums are not checked.
     NoCrc,
     /// A full segment is left without a sync.
     SealWithoutSync,
-    /// The last segment of a former life goes before what it held is durable elsewhere.
+    /// The last segment of a former life is freed before its frames are durable in another segment.
     FreeTailBeforeCopy,
     /// The last segment of a former life is synced and trusted, not copied.
     TrustSyncOfTail,
-    /// Both slots of the checkpoint are one.
+    /// Both slots of the checkpoint are the same slot.
     OneSlot,
     /// The checkpoint counts as durable without a sync.
     CheckpointWithoutSync,
-    /// Behind a damaged frame nothing is looked for.
+    /// Recovery does not search for frames after a damaged one.
     StopAtDamage,
-    /// Numbers are given anew when no frame shows that they were used.
+    /// Numbers are used again when no frame shows that they were used.
     ForgetNumbers,
-    /// What is given up is not written into the checkpoint first.
+    /// Records are dropped before a durable checkpoint counts them.
     DropWithoutCheckpoint,
-    /// After a failed fdatasync the new segment gets only what comes then.
+    /// After a failed fdatasync the new segment gets only later frames.
     RescueForgets,
-    /// Of two copies of a frame the older one is taken.
+    /// The older of two copies of a frame is used.
     OldCopyWins,
 }
 
 impl Defect {
-    /// All of them.
+    /// Every defect.
     #[cfg(test)]
     pub const ALL: [Self; 15] = [
         Self::NoFolderSync,
@@ -57,13 +57,13 @@ impl Defect {
         Self::OldCopyWins,
     ];
 
-    /// Whether this one is planted, in this thread.
+    /// Whether this defect is planted in the calling thread.
     #[cfg(not(test))]
     pub const fn is_planted(self) -> bool {
         false
     }
 
-    /// Whether this one is planted, in this thread.
+    /// Whether this defect is planted in the calling thread.
     #[cfg(test)]
     pub fn is_planted(self) -> bool {
         PLANTED.with(|planted| planted.get() == Some(self))
@@ -75,7 +75,7 @@ thread_local! {
     static PLANTED: std::cell::Cell<Option<Defect>> = const { std::cell::Cell::new(None) };
 }
 
-/// Plants one in this thread, or none.
+/// Plants a defect in the calling thread; `None` removes it.
 #[cfg(test)]
 pub fn plant(defect: Option<Defect>) {
     PLANTED.with(|planted| planted.set(defect));

@@ -1,13 +1,13 @@
 //! The seam to the disk: one folder, its files, and the calls whose order makes the spool's promises true.
 //!
-//! [`RealDisk`](super::RealDisk) is Linux; the tests have a simulated one that crashes at every call.
-//! A call that fails says which file and which operation: an error never comes without its path.
+//! [`RealDisk`](super::RealDisk) calls Linux; the tests have a simulated disk that crashes at every call. Every error
+//! names the file and the operation.
 
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// What was tried when a disk refused.
+/// The operation that the disk refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     /// Reading the names of a folder.
@@ -16,7 +16,7 @@ pub enum Operation {
     Create,
     /// Opening a file or folder.
     Open,
-    /// Asking for the length of a file.
+    /// Reading the length of a file.
     Measure,
     /// pread(2).
     Read,
@@ -49,19 +49,19 @@ impl Operation {
     }
 }
 
-/// A call to the disk that failed.
+/// A disk call that failed.
 #[derive(Debug)]
 pub struct DiskError {
-    /// What was tried.
+    /// The failed operation.
     pub operation: Operation,
-    /// On which file or folder.
+    /// Its file or folder.
     pub path: PathBuf,
     /// Why it failed.
     pub source: io::Error,
 }
 
 impl DiskError {
-    /// Whether the disk, the quota or the limit for files is used up.
+    /// Whether the disk, the quota or the limit on file size is exhausted.
     pub fn is_full(&self) -> bool {
         matches!(self.source.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG))
     }
@@ -79,10 +79,10 @@ impl std::error::Error for DiskError {
     }
 }
 
-/// One folder of files. Names are plain: no separators, no folders but those that [`Disk::child`] opens.
+/// One folder of files. A name is a single path component; [`Disk::child`] opens the only subfolders.
 ///
-/// What a crash may undo: writes to a file since its last `sync_data`, each by itself and in any order; creations,
-/// renames and removals since the last `sync_folder`, the later ones first.
+/// A crash may undo writes to a file since its last `sync_data`, each by itself and in any order. It may also undo
+/// creations, renames and removals since the last `sync_folder`, the later ones first.
 pub trait Disk: Sized + fmt::Debug {
     /// An open file.
     type File: fmt::Debug;
@@ -91,10 +91,10 @@ pub trait Disk: Sized + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// What the system said, as in every call below.
+    /// The operating system's error, as in every call below.
     fn names(&self) -> Result<Vec<String>, DiskError>;
 
-    /// Makes a file that must not exist.
+    /// Makes a file; fails if it exists.
     fn create(&self, name: &str) -> Result<Self::File, DiskError>;
 
     /// Opens a file for reading and writing; never follows a link.
@@ -103,38 +103,38 @@ pub trait Disk: Sized + fmt::Debug {
     /// Bytes of a file.
     fn bytes(&self, file: &Self::File) -> Result<u64, DiskError>;
 
-    /// Reads from `offset` until the buffer is full or the file ends; returns how much that was.
+    /// Reads from `offset` until the buffer is full or the file ends; returns the number of bytes read.
     fn read_at(&self, file: &Self::File, buffer: &mut [u8], offset: u64) -> Result<usize, DiskError>;
 
-    /// Writes all bytes, or fails with any part of them written.
+    /// Writes all bytes at `offset`. After an error any part of them may be written.
     fn write_at(&self, file: &Self::File, bytes: &[u8], offset: u64) -> Result<(), DiskError>;
 
-    /// Makes everything written to the file durable, or fails once; what was not durable then may be gone, and a
-    /// second call on the same file may say nothing of it.
+    /// Makes all writes to the file durable. After an error, writes that were not durable may be gone, and a second
+    /// call on the same file may succeed without them.
     fn sync_data(&self, file: &Self::File) -> Result<(), DiskError>;
 
-    /// Gives a file another name, in place of a file that has it.
+    /// Renames a file, replacing a file that has the name `to`.
     fn rename(&self, from: &str, to: &str) -> Result<(), DiskError>;
 
-    /// Removes a file; one that is gone already is no error.
+    /// Removes a file; a missing file is no error.
     fn remove(&self, name: &str) -> Result<(), DiskError>;
 
-    /// Makes the names of the folder durable.
+    /// Makes the names in the folder durable.
     fn sync_folder(&self) -> Result<(), DiskError>;
 
-    /// Opens the folder `name` inside this one, making it where it is missing.
+    /// Opens the subfolder `name`; makes it if it is missing.
     fn child(&self, name: &str) -> Result<Self, DiskError>;
 
     /// 128 random bits.
     fn random_id(&self) -> [u8; 16];
 }
 
-/// How often a read is tried that fails.
+/// Tries per read.
 ///
-/// Chosen: a cable that is loose answers by the fifth time, a bad sector never does.
+/// Chosen: a loose cable answers by the fifth time, a bad sector never does.
 const READ_TRIES: usize = 5;
 
-/// Reads as [`Disk::read_at`], more than once where it fails.
+/// Calls [`Disk::read_at`] again after an error, [`READ_TRIES`] times in all.
 pub(super) fn read_patiently<D: Disk>(
     disk: &D,
     file: &D::File,

@@ -1,23 +1,23 @@
-//! Why the spool did not do what it was asked.
+//! Errors of the spool.
 
 use std::path::Path;
 use std::{fmt, io};
 
 use super::disk::{DiskError, Operation};
 
-/// What a call to the spool can answer instead of a result. A batch that was not appended is still the caller's.
+/// Why a call to the spool failed. After a failed append the batch still belongs to the caller.
 #[derive(Debug)]
 pub enum SpoolError {
-    /// The disk refused, in every folder that could be tried.
+    /// The disk refused, in every folder that was tried.
     Disk(DiskError),
-    /// All the room is taken and the policy is to refuse.
+    /// The spool has reached `max_bytes` and its policy is to refuse.
     Full {
-        /// Bytes taken.
+        /// Bytes in use.
         bytes: u64,
         /// Bytes allowed.
         max_bytes: u64,
     },
-    /// No frame can hold the batch, or it holds nothing.
+    /// The batch is empty or larger than a frame.
     Size {
         /// Bytes of the batch.
         bytes: u64,
@@ -31,11 +31,11 @@ pub enum SpoolError {
         /// The lowest number it may have.
         next: u64,
     },
-    /// Nobody of this id was added.
+    /// No consumer has this id.
     NoConsumer(u64),
-    /// There is no room for another consumer in the checkpoint.
+    /// The checkpoint has no room for another consumer.
     Consumers,
-    /// An option makes no sense; the text says which.
+    /// An option is invalid; the text says which.
     Options(&'static str),
 }
 

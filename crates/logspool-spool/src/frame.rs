@@ -1,39 +1,40 @@
 //! A frame: one batch in a segment, with everything that recovery needs to believe it.
 //!
-//! All words are little-endian. A frame begins at a multiple of 8 bytes, directly behind the one before:
+//! All words are little-endian. A frame begins at a multiple of 8 bytes, directly after the previous one:
 //!
 //! | bytes | what |
 //! |---|---|
 //! | 0..4 | bytes of the payload; 0: no frame was ever written here |
 //! | 4..8 | checksum of the head: masked CRC32C of the segment's id, bytes 0..4 and bytes 8..40 |
 //! | 8..16 | number of the first record |
-//! | 16..24 | the number that came next when the frame was made: what lies between it and the first was left out on purpose |
+//! | 16..24 | the spool's next number when the frame was made; numbers from it up to the first were left out on purpose |
 //! | 24..28 | records |
 //! | 28..32 | checksum of the payload: masked CRC32C of the segment's id and the payload |
-//! | 32 | codec: what the payload is, the business of those who append and read |
+//! | 32 | codec: encoding of the payload, known only to the code that appends and reads |
 //! | 33..40 | zeros |
 //! | 40.. | payload, then zeros up to a multiple of 8 |
 //!
-//! The id makes stale frames of a recycled file invalid. The head has a checksum of its own, so that a length is
-//! believed before the payload is read, a damaged payload has a known end, and a search for the next frame costs 40
-//! bytes at a place, whatever the file holds. A masked checksum of zeros is not zero, and length 0 is no frame.
+//! The id makes stale frames of a recycled file invalid. The head has a checksum of its own, for three reasons: a
+//! length is verified before the payload is read, a damaged payload has a known end, and a search for the next frame
+//! costs 40 bytes per place, whatever the file holds. The masked checksum of zeros is not zero, and length 0 means no
+//! frame.
 
 use super::defect::Defect;
 use super::id::Id;
 use super::words::{masked, put_u32, put_u64, u32_at, u64_at};
 
-/// Bytes in front of the payload.
+/// Bytes before the payload.
 pub const HEAD_BYTES: usize = 40;
 
 /// Largest payload.
 ///
-/// Chosen: sixty batches of the collector; memory for one frame is the most that recovery takes for a lying length.
+/// Chosen: sixty batches of the collector. It bounds the memory that recovery allocates for a false length.
 pub const MAX_PAYLOAD_BYTES: usize = 4 * 1024 * 1024;
 
-/// Where frames may begin.
+/// Frames begin at multiples of this.
 pub const ALIGNMENT: u64 = 8;
 
-/// What ties a frame to one life of one segment file.
+/// Ties a frame to one use of one segment file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key(u32);
 
@@ -52,24 +53,24 @@ impl Key {
     }
 }
 
-/// What stands in front of a payload.
+/// The head of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
     /// Bytes of the payload.
     pub payload_bytes: u32,
     /// Number of the first record.
     pub first: u64,
-    /// The number that came next when the frame was made.
+    /// The spool's next number when the frame was made.
     pub follows: u64,
-    /// Records.
+    /// Number of records.
     pub count: u32,
-    /// What the payload is.
+    /// Encoding of the payload.
     pub codec: u8,
     payload_crc: u32,
 }
 
 impl Head {
-    /// Reads a head; `None` where the bytes are none of this segment's.
+    /// Parses a head; `None` if the bytes are not a valid head of this segment.
     pub fn parse(bytes: &[u8], key: Key) -> Option<Self> {
         let payload_bytes = u32_at(bytes, 0);
         if payload_bytes == 0 || payload_bytes as usize > MAX_PAYLOAD_BYTES || bytes[33..HEAD_BYTES] != [0; 7] {
@@ -89,7 +90,7 @@ impl Head {
         (is_sound && is_whole).then_some(head)
     }
 
-    /// The number behind the last record.
+    /// The number after the last record.
     pub fn end(&self) -> u64 {
         self.first + u64::from(self.count)
     }
@@ -105,7 +106,7 @@ impl Head {
     }
 }
 
-/// Bytes of a frame with such a payload.
+/// Bytes of a frame whose payload has `payload` bytes.
 pub fn frame_bytes(payload: usize) -> u64 {
     ((HEAD_BYTES + payload) as u64).next_multiple_of(ALIGNMENT)
 }
@@ -119,7 +120,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// A frame for no segment yet.
+    /// Makes a frame that belongs to no segment yet.
     pub fn new(first: u64, follows: u64, count: u32, codec: u8, payload: &[u8]) -> Self {
         let mut bytes = vec![0; frame_bytes(payload.len()) as usize];
         let payload_bytes = payload.len() as u32;
@@ -132,7 +133,7 @@ impl Held {
         Self { head: Head { payload_bytes, first, follows, count, codec, payload_crc: 0 }, bytes }
     }
 
-    /// Makes it a frame of a segment and returns its bytes there.
+    /// Sets the checksums for a segment and returns the frame's bytes.
     pub fn bytes_for(&mut self, key: Key) -> &[u8] {
         self.head.payload_crc = key.payload(self.payload());
         put_u32(&mut self.bytes, 28, self.head.payload_crc);

@@ -7,7 +7,7 @@ use std::fmt;
 pub struct Id(pub [u8; 16]);
 
 impl Id {
-    /// Reads one at `at`.
+    /// Reads the id at byte `at`.
     pub(super) fn at(bytes: &[u8], at: usize) -> Self {
         Self(bytes[at..at + 16].try_into().expect("sixteen bytes"))
     }

@@ -1,15 +1,15 @@
-//! The position of one reader, and what a reader is given.
+//! The position of a consumer, and the items that it reads.
 
 use super::frame::Key;
 
-/// How far one reader has come.
+/// How far one consumer has read and acked.
 #[derive(Debug, Clone)]
 pub(super) struct Consumer {
     /// The first number that it has not acked.
     pub(super) position: u64,
-    /// The first number that it was not given.
+    /// The first number that it has not read.
     pub(super) cursor: u64,
-    /// Segment and offset of the frame that begins at the cursor, where they are known.
+    /// Segment and offset of the frame at the cursor, if known.
     pub(super) hint: Option<(Key, u64)>,
     pub(super) failed_reads: u32,
 }
@@ -23,18 +23,18 @@ impl Consumer {
 /// A batch as it was appended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
-    /// Number of the first record. Below what the consumer has acked when it acked a part of the batch.
+    /// Number of the first record. It is below the consumer's position if the consumer acked a part of the batch.
     pub first: u64,
-    /// Records.
+    /// Number of records.
     pub count: u32,
-    /// What the payload is.
+    /// Encoding of the payload.
     pub codec: u8,
-    /// The bytes.
+    /// The encoded records.
     pub payload: Vec<u8>,
 }
 
 impl Frame {
-    /// The number behind the last record.
+    /// The number after the last record.
     pub fn end(&self) -> u64 {
         self.first + u64::from(self.count)
     }
@@ -45,24 +45,24 @@ impl Frame {
 pub enum GapReason {
     /// They were never appended.
     Skipped,
-    /// They were given up to make room.
+    /// They were dropped to make room.
     Dropped,
-    /// They were appended, and a crash before their sync, damage or a missing file took them.
+    /// They were appended and then lost: to a crash before their sync, to damage, or with a missing file.
     Lost,
 }
 
-/// What comes next for a consumer.
+/// The next item for a consumer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Item {
     /// Records.
     Frame(Frame),
-    /// Numbers without records; to be acked like records.
+    /// Numbers without records; the consumer acks them like records.
     Gap {
-        /// The first of them.
+        /// The first missing number.
         from: u64,
-        /// The number behind the last.
+        /// The number after the last missing one.
         to: u64,
-        /// Why.
+        /// Why they are missing.
         reason: GapReason,
     },
 }

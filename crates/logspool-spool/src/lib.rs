@@ -1,24 +1,25 @@
 //! The spool: checksummed segments on disk that keep batches until their sinks have them.
 //!
 //! Stop on the line: between *collector* and *writer (sink)*, for records whose sink is stalled or away, and for those
-//! that must survive a power cut. One thread owns a [`Spool`] and may block in every call; nothing here is called by
-//! the threads that log.
+//! that must survive a power cut. One thread owns a [`Spool`] and may block in every call. Threads that log never call
+//! into this crate.
 //!
 //! A batch is *written* when [`Spool::append`] returns: it survives the process. It is *durable* when [`Spool::sync`]
-//! returns: it survives the machine. Consumers, one for each sink, [`read`](Spool::read) in order, [`ack`](Spool::ack)
-//! what is delivered, and [`Spool::checkpoint`] makes that durable and gives files back. What a consumer acked and no
-//! checkpoint had made durable is read again by the next life; a sink that remembers how far it came says so with an
-//! ack before its first read.
+//! returns: it survives the machine. Each sink is a consumer: it [`read`](Spool::read)s in order and
+//! [`ack`](Spool::ack)s the records it has delivered. [`Spool::checkpoint`] makes the acks durable and frees files. The
+//! next life of the stream reads records again whose ack was in no durable checkpoint. A sink that remembers its own
+//! position acks up to it before its first read.
 //!
-//! Rules that the rest of the folder keeps:
+//! Rules that the rest of the crate keeps:
 //!
-//! - A failed fdatasync is final for its file. What is not durable is in memory and goes into a new one.
-//! - A segment is given back only after the checkpoint that passes it is durable.
-//! - Numbers without records are told to every consumer as a [`Item::Gap`] with its reason; nothing vanishes.
-//! - Files are hostile input: every length is checked against a bound before memory is taken, nothing is mapped.
+//! - A failed fdatasync is final for its file. Frames that are not durable are also in memory and go into a new file.
+//! - A segment is freed only after the checkpoint that passes it is durable.
+//! - Each consumer gets numbers without records as an [`Item::Gap`] with its reason; no record vanishes uncounted.
+//! - Files are hostile input: every length is checked against a bound before memory is allocated, and no file is
+//!   mapped.
 //!
-//! The layout stands in `segment.rs`, `frame.rs` and `checkpoint.rs`; `recover.rs` is what a start does; `proof/` is a
-//! simulated disk that crashes after every call.
+//! `segment.rs`, `frame.rs` and `checkpoint.rs` describe the layout on disk. `recover.rs` is the work of an opening.
+//! `proof/` is a simulated disk that crashes after every call.
 
 mod checkpoint;
 mod consumer;

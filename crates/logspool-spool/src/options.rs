@@ -1,16 +1,16 @@
-//! What a spool is told when it is opened.
+//! Options of a spool.
 
 use super::error::SpoolError;
 use super::frame::{HEAD_BYTES, frame_bytes};
 use super::segment::{HEADER_BYTES, MAX_SEGMENT_BYTES};
 
-/// What to do with a batch when the spool has taken all the room it may take, or the disk has no more.
+/// What to do with a batch when the spool has reached `max_bytes` or the disk is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WhenFull {
-    /// Refuse the batch: the caller keeps it and tries again later, or gives it up and counts it.
+    /// Refuse the batch. The caller keeps it and tries again later, or drops and counts it.
     #[default]
     RefuseNew,
-    /// Give up the oldest segment and count what was in it; consumers are told which numbers are gone.
+    /// Drop the oldest segment and count its records. Consumers get the missing numbers as a gap.
     DropOldest,
 }
 
@@ -19,17 +19,17 @@ pub enum WhenFull {
 pub struct Options {
     /// Bytes of a new segment file.
     pub segment_bytes: u64,
-    /// Bytes that all segment files may take together, those that wait to be used again among them.
+    /// Most bytes of all segment files together, spare files included.
     pub max_bytes: u64,
-    /// What happens at that bound.
+    /// What happens when `max_bytes` is reached.
     pub when_full: WhenFull,
-    /// Bytes of frames that are kept in memory until they are durable; an append beyond it syncs first.
+    /// Most bytes of frames kept in memory until they are durable; an append that would exceed it syncs first.
     pub max_unsynced_bytes: u64,
 }
 
 impl Default for Options {
-    /// Chosen: segments of 16 MiB take some 20 ms to fill with zeros and hold ten seconds of a busy program; a GiB in
-    /// all outlasts a sink that is away for some minutes at full speed; 4 MiB in memory are a second of it.
+    /// Chosen: a segment of 16 MiB takes some 20 ms to fill with zeros and holds ten seconds of a busy program. 1 GiB
+    /// in all outlasts a sink that is away for some minutes at full speed. 4 MiB in memory hold one second of it.
     fn default() -> Self {
         Self {
             segment_bytes: 16 * 1024 * 1024,
@@ -40,7 +40,7 @@ impl Default for Options {
     }
 }
 
-/// Segments that the room must do for: one being written, one in reserve, one to be given up, one being made.
+/// Segments that `max_bytes` must allow: one being written, one in reserve, one to be dropped, one being made.
 const LEAST_SEGMENTS: u64 = 4;
 
 impl Options {
@@ -55,7 +55,7 @@ impl Options {
         Ok(())
     }
 
-    /// Bytes of the largest frame that a segment has room for.
+    /// Bytes of the largest frame that fits into a segment.
     pub(super) fn max_frame_bytes(&self) -> u64 {
         self.segment_bytes - HEADER_BYTES
     }

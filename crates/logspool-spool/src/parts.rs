@@ -1,15 +1,15 @@
-//! Payloads that are longer than a frame: their parts in order, each saying by its codec which one it is.
+//! Payloads longer than a frame: their parts in order. The codec of each frame says which part it is.
 
-/// All of a payload.
+/// A whole payload.
 const WHOLE: u8 = 1;
-/// Its beginning.
+/// The first part.
 const BEGIN: u8 = 2;
-/// Neither its beginning nor its end.
+/// A part between the first and the last.
 const MIDDLE: u8 = 3;
-/// Its end.
+/// The last part.
 const END: u8 = 4;
 
-/// The codec of one of `parts` parts.
+/// The codec of part `index` of `parts` parts.
 pub fn codec(index: usize, parts: usize) -> u8 {
     match (index, index + 1 == parts) {
         (0, true) => WHOLE,
@@ -24,14 +24,14 @@ pub fn begins(codec: u8) -> bool {
     matches!(codec, WHOLE | BEGIN)
 }
 
-/// Puts parts together. One that has lost its neighbours makes no payload.
+/// Joins parts. A payload with a missing part is skipped.
 #[derive(Debug, Default)]
 pub struct Joiner {
     begun: Option<Vec<u8>>,
 }
 
 impl Joiner {
-    /// Takes the next frame; returns a payload that it completes.
+    /// Adds the next frame; returns the payload that it completes, if any.
     pub fn join(&mut self, codec: u8, part: Vec<u8>) -> Option<Vec<u8>> {
         let begun = self.begun.take();
         match (codec, begun) {

@@ -1,7 +1,7 @@
-//! Where the spools of a process lie: a folder of its own below the one that the user chose, and in it one for each
-//! sink. A file beside the process's segment says where, for whoever recovers. A file in each sink's folder says where
-//! its records go, which start of the machine it is from and where the segment is: a segment does not survive a reboot,
-//! or the end of a container whose memory it lies in; the spool does.
+//! The places of a process's spools. The process has a folder below the user's folder, with one subfolder for each
+//! sink. A file beside the process's segment in shared memory names that folder for recovery. A file in each sink's
+//! folder names the destination of its records, the machine's boot id and the path of the segment. The spool survives a
+//! reboot or the end of a container; the segment does not.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 
 use logspool_sys::folder::Folder;
 
-/// No path is longer.
+/// Longest path read, in bytes.
 const MAX_PATH_BYTES: u64 = 4096;
-/// Nothing that says where records go is longer: the start, and two paths.
+/// Longest target file read, in bytes: the boot id and two paths.
 const MAX_TARGET_BYTES: u64 = 2 * MAX_PATH_BYTES + 64;
 
 /// Name of the folder of a sink.
@@ -26,30 +26,30 @@ pub fn sink_of(folder: &str) -> Option<u32> {
     folder.strip_prefix("sink-")?.parse().ok()
 }
 
-/// Name of the file that says where the records of a spool go, and of one that does not say all of it yet.
+/// Name of the file with the destination of a spool's records, and its name while it is being written.
 const TARGET_NAME: &str = "target";
 const UNFINISHED_TARGET_NAME: &str = "target.tmp";
-/// Bytes of the machine's id of its start.
+/// Bytes of the boot id.
 const BOOT_BYTES: usize = 36;
 
-/// Where the records of a spool go.
+/// The destination of a spool's records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpoolTarget {
-    /// The path of a file or the address of a service. `None`: something that ended with the process.
+    /// The path of a file or the address of a service. `None`: the destination ended with the process.
     pub place: Option<PathBuf>,
-    /// Whether the segment is gone.
+    /// Whether the segment in shared memory is gone.
     pub is_alone: Alone,
 }
 
-/// Whether a spool is all that a process has left.
+/// Whether the spool is all that a process left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Alone {
-    /// The segment may be there, it tells more.
+    /// The segment may exist; it holds more.
     No,
-    /// The machine was started since.
+    /// The machine was restarted since.
     SinceStart,
-    /// The segment is not where it was: its memory went with a container or was cleared, or it is in one that
-    /// cannot be seen from here.
+    /// The segment is not at its path. A container ended, its memory was cleared, or it is in a container that is not
+    /// visible from here.
     NotSeen,
 }
 
@@ -59,40 +59,40 @@ fn boot_id() -> io::Result<Vec<u8>> {
     Ok(id)
 }
 
-/// Makes the folder of a sink's spool, and notes durably in it where its records go.
+/// Makes the folder of a sink's spool and durably stores the destination of its records in it.
 ///
 /// # Errors
 ///
-/// What the system said.
+/// The operating system's error.
 pub fn make_sink_folder(path: &Path, place: Option<&str>, segment: Option<&Path>) -> io::Result<()> {
     let folder = Folder::open(path)?;
     let mut text = boot_id()?;
     text.push(b'\n');
     text.extend_from_slice(place.unwrap_or_default().as_bytes());
     if let Some(segment) = segment {
-        // No path has this byte.
+        // A path cannot contain this byte.
         text.push(0);
         text.extend_from_slice(segment.as_os_str().as_bytes());
     }
-    // What a try before this one left, on a full disk: only what is whole gets the name.
+    // Left over from an earlier try on a full disk: only a complete file gets the name `target`.
     folder.remove(UNFINISHED_TARGET_NAME)?;
     let mut file = folder.create(UNFINISHED_TARGET_NAME)?;
     file.write_all(&text)?;
     file.sync_all()?;
     folder.rename(UNFINISHED_TARGET_NAME, TARGET_NAME)?;
     folder.sync()?;
-    // Its name, and that of the process's folder.
+    // Makes the names of the sink's folder and of the process's folder durable.
     for folder in path.ancestors().skip(1).take(2) {
         File::open(folder)?.sync_all()?;
     }
     Ok(())
 }
 
-/// Reads where the records of a spool go. `None`: the file does not say.
+/// Reads the destination of a spool's records. `None`: the file is missing or incomplete.
 ///
 /// # Errors
 ///
-/// What the system said.
+/// The operating system's error.
 pub fn read_target(folder: &Folder) -> io::Result<Option<SpoolTarget>> {
     let file: File = match folder.open_file(TARGET_NAME) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -122,30 +122,30 @@ pub fn read_target(folder: &Folder) -> io::Result<Option<SpoolTarget>> {
 }
 
 fn is_missing(path: &Path) -> bool {
-    // A relative path is of another folder here.
+    // A relative path would be relative to another folder here.
     path.is_absolute() && path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound)
 }
 
-/// Name of the file that says where the spools of a process are.
+/// Name of the file with the path of a process's spools.
 pub fn file_name(process: &str) -> String {
     format!("{process}.spool")
 }
 
-/// Says beside the segment of a process where its spools are.
+/// Writes the path of a process's spools beside its segment.
 ///
 /// # Errors
 ///
-/// What the system said.
+/// The operating system's error.
 pub fn write(folder: &Folder, process: &str, path: &Path) -> io::Result<()> {
-    // Over what a try before this one left, where the memory was full: it is always the same.
+    // Overwrites a file left by an earlier try on full memory; the content is always the same.
     folder.open_or_create(&file_name(process))?.write_all_at(path.as_os_str().as_bytes(), 0)
 }
 
-/// Reads where the spools of a process are. `None`: it has none, or what stands there is no absolute path.
+/// Reads the path of a process's spools. `None`: the process has no spools, or the content is not an absolute path.
 ///
 /// # Errors
 ///
-/// What the system said.
+/// The operating system's error.
 pub fn read(folder: &Folder, process: &str) -> io::Result<Option<PathBuf>> {
     let file: File = match folder.open_file(&file_name(process)) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -157,11 +157,11 @@ pub fn read(folder: &Folder, process: &str) -> io::Result<Option<PathBuf>> {
     Ok(path.is_absolute().then_some(path))
 }
 
-/// Removes the spools of a process, and what says where they are.
+/// Removes the spools of a process and the file with their path.
 ///
 /// # Errors
 ///
-/// What the system said; what is left can be removed by another call.
+/// The operating system's error. Another call can remove the rest.
 pub fn remove(folder: &Folder, process: &str) -> io::Result<()> {
     if let Some(path) = read(folder, process)? {
         remove_spools(&path)?;
@@ -169,11 +169,11 @@ pub fn remove(folder: &Folder, process: &str) -> io::Result<()> {
     folder.remove(&file_name(process))
 }
 
-/// Removes the folder that the spools of a process lie in. A link in its place is not followed.
+/// Removes the folder with a process's spools. A link in its place is not followed.
 ///
 /// # Errors
 ///
-/// What the system said.
+/// The operating system's error.
 pub fn remove_spools(path: &Path) -> io::Result<()> {
     match Folder::open_existing(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -196,7 +196,7 @@ mod tests {
         let private = std::fs::Permissions::from_mode(0o700);
         let place = tempfile::Builder::new().permissions(private).tempdir().unwrap();
         let (folder, sink) = (Folder::open_existing(place.path()).unwrap(), place.path().join(sink_folder(3)));
-        // The file was made, and there was no room for what it says.
+        // The file was made, but there was no room for its content.
         folder.create(&file_name("1-2-3-4")).unwrap();
         assert_eq!(None, read(&folder, "1-2-3-4").unwrap());
         write(&folder, "1-2-3-4", &sink).unwrap();

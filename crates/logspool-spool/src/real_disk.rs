@@ -1,4 +1,4 @@
-//! The disk of Linux: a private folder, files opened below its descriptor, pread, pwrite and fdatasync.
+//! The disk on Linux: a private folder, files opened below its descriptor, pread, pwrite and fdatasync.
 
 use std::fs::File;
 use std::io;
@@ -16,7 +16,7 @@ const LOCK_NAME: &str = "owner.lock";
 #[derive(Debug)]
 pub struct RealDisk {
     folder: Folder,
-    /// Held as long as the folder is used; a child folder has its parent's.
+    /// Held while the folder is used; a child folder relies on its parent's lock.
     _lock: Option<File>,
 }
 
@@ -28,14 +28,14 @@ pub struct RealFile {
 }
 
 impl RealDisk {
-    /// Opens the folder, making it with mode 0700 where it is missing, and takes its lock.
+    /// Opens the folder, with mode 0700 if it is new, and takes its lock.
     ///
-    /// The lock is a record lock: it ends with the process and is not inherited by forked children. It does not keep
-    /// a process from opening its own folder twice; whoever does that writes two streams into one folder.
+    /// The lock is a record lock: it ends with the process and forked children do not inherit it. It does not prevent a
+    /// process from opening its own folder twice, which would write two streams into one folder.
     ///
     /// # Errors
     ///
-    /// What the system said; `WouldBlock` when another process has the folder.
+    /// The operating system's error; `WouldBlock` if another process has the lock.
     pub fn open(path: &Path) -> Result<Self, DiskError> {
         let fail = |source| DiskError { operation: Operation::Open, path: path.to_owned(), source };
         let folder = Folder::open(path).map_err(fail)?;
@@ -44,11 +44,11 @@ impl RealDisk {
         Ok(Self { folder, _lock: Some(lock) })
     }
 
-    /// Opens a folder that is there, to look into it: without a lock.
+    /// Opens an existing folder for reading, without a lock.
     ///
     /// # Errors
     ///
-    /// What the system said.
+    /// The operating system's error.
     pub fn look(path: &Path) -> Result<Self, DiskError> {
         let fail = |source| DiskError { operation: Operation::Open, path: path.to_owned(), source };
         Ok(Self { folder: Folder::open_existing(path).map_err(fail)?, _lock: None })
@@ -74,7 +74,7 @@ impl Disk for RealDisk {
 
     fn open(&self, name: &str) -> Result<RealFile, DiskError> {
         let file = self.folder.open_file(name).map_err(self.fail(Operation::Open, name))?;
-        // A FIFO or a device in the place of a file would never give an end.
+        // A FIFO or a device instead of a file might never end.
         let is_file = file.metadata().map_err(self.fail(Operation::Measure, name))?.is_file();
         let kind = || io::Error::new(io::ErrorKind::InvalidInput, "this is no regular file");
         if is_file {
@@ -128,7 +128,7 @@ impl Disk for RealDisk {
 
     fn random_id(&self) -> [u8; 16] {
         let mut id = [0_u8; 16];
-        // SAFETY: `id` is a valid place for sixteen bytes.
+        // SAFETY: `id` is a local array of sixteen bytes, and the length passed is its own.
         let filled = unsafe { libc::getrandom(id.as_mut_ptr().cast(), id.len(), 0) };
         assert_eq!(id.len() as isize, filled, "the kernel gives up to 256 random bytes in one piece");
         id

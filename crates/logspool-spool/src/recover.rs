@@ -1,17 +1,18 @@
-//! Opening a spool: what the folders hold after whatever happened, and a clean beginning for the next life.
+//! Opens a spool: brings the folders into a clean state after whatever happened.
 //!
-//! 1. The newest checkpoint of all folders counts; without one the segments alone tell.
-//! 2. Every segment is scanned. What a segment holds from the first number of a later one on is not believed (see
-//!    `segment.rs`, also for what several take over), but for what the last one was to take over; there, of two frames
-//!    that overlap the one in the later segment counts: the other one is what a failed append left.
-//! 3. A first checkpoint of this life is made durable, in a file of its own.
-//! 4. Whatever the last segment of the former life holds is read into memory, written into a new segment and synced:
-//!    its pages may lie in the cache alone, and a sync that failed in the former life would not fail again.
-//! 5. Segments that nobody needs are given back.
+//! 1. The newest checkpoint of all folders counts; without one only the segments count.
+//! 2. Every segment is scanned. Its frames from the first number of a later segment on are not believed; `segment.rs`
+//!    covers the case of several segments that take over together. The frames that the last segment was to take over
+//!    are an exception. Of two such frames that overlap, the one in the later segment counts: the other is left from a
+//!    failed append.
+//! 3. The first checkpoint of this life is made durable, in a new file.
+//! 4. The frames of the former life's last segment are read into memory, written into a new segment and synced. Their
+//!    pages may be in the cache alone, and a sync that failed in the former life would not fail again.
+//! 5. Segments that no consumer needs are freed.
 //!
-//! A start never fails for what it finds: what no checksum confirms is copied to `quarantine/` and counted, numbers
-//! without records are a gap that each consumer is told of, a full disk leaves step 3 or 4 for later. Opening the same
-//! folder again delivers the same, also when the first opening was cut short anywhere.
+//! The contents of the files never make an opening fail. Bytes that no checksum confirms are copied to `quarantine/`
+//! and counted. Numbers without records become a gap for each consumer. A full disk postpones step 3 or 4. A second
+//! opening of the same folder delivers the same records, even if the first one was cut short anywhere.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -29,15 +30,15 @@ use super::scan::{Damage, scan};
 use super::segment::{Header, Named, Segment, aside_name, named, segment_name, spare_name};
 use super::spool::{Spare, Spool};
 
-/// Segments that no spool can read are kept for people, so many of them.
+/// Most unreadable segments kept for inspection.
 const MAX_ASIDE: usize = 4;
 
-/// Bytes that are copied of a damaged end, most of which is what the file held before or zeros.
+/// Most bytes copied of a damaged end, which is mainly zeros or frames of a former use of the file.
 ///
-/// Chosen: a quarter of the largest frame; nobody can read more than its beginning.
+/// Chosen: a quarter of the largest frame; a person reads only its beginning.
 const MAX_TAIL_BYTES: u64 = 1024 * 1024;
 
-/// A segment file with a sound header.
+/// A segment file with a valid header.
 pub(super) struct Found<D: Disk> {
     pub(super) disk: usize,
     pub(super) file: D::File,
@@ -45,7 +46,7 @@ pub(super) struct Found<D: Disk> {
     pub(super) header: Header,
 }
 
-/// A damaged place of a segment. Records below `end` may be missing by it.
+/// A damaged place in a segment. Records below `end` may be missing because of it.
 pub(super) struct Damaged {
     number: u64,
     pub(super) damage: Damage,
@@ -53,11 +54,11 @@ pub(super) struct Damaged {
 }
 
 impl<D: Disk> Spool<D> {
-    /// Opens the spool that lies in these folders, or begins one: the first is used until it fails, the others then.
+    /// Opens the spool in these folders, or begins a new one. The first folder is used until it fails, then the others.
     ///
     /// # Errors
     ///
-    /// When the options make no sense, or no folder can be listed.
+    /// If the options are invalid, or no folder can be listed.
     pub fn open(disks: Vec<D>, options: Options) -> Result<Self, SpoolError> {
         options.check()?;
         let inherited = checkpoint::newest(&disks);
@@ -136,7 +137,7 @@ impl<D: Disk> Spool<D> {
                         }
                     }
                     Named::Unfinished(number) => {
-                        // Should it stay, it is in nobody's way: the next segment has another number.
+                        // If it cannot be removed it does no harm: the next segment has another number.
                         self.next_segment = self.next_segment.max(number.unwrap_or(0));
                         let _ = self.disks[disk].remove(&name);
                     }
@@ -149,12 +150,12 @@ impl<D: Disk> Spool<D> {
         {
             return Err(error.into());
         }
-        // By lives first: a file that a crash brings back may have a number that was given again.
+        // By epoch first: a file that a crash brings back may have a number that was used again.
         found.sort_by_key(|segment| (segment.header.epoch, segment.header.number));
         Ok(found)
     }
 
-    /// Opens a segment file. `None`: it is none that counts.
+    /// Opens a segment file. `None`: the file is not a segment in use.
     fn look_into(&mut self, disk: usize, number: u64) -> Result<Option<Found<D>>, DiskError> {
         let folder = &self.disks[disk];
         let name = segment_name(number);
@@ -162,7 +163,7 @@ impl<D: Disk> Spool<D> {
         let bytes = folder.bytes(&file)?;
         match Header::read(folder, &file)? {
             Some(header) if header.number == number => Ok(Some(Found { disk, file, bytes, header })),
-            // A crash undid the renames of a file that was to be used again; nothing was written to it since.
+            // A crash undid the renames of a file that was to be used again. The file has not been written since.
             Some(header) if header.number > number => {
                 drop(file);
                 folder.rename(&name, &spare_name(number))?;
@@ -189,12 +190,12 @@ impl<D: Disk> Spool<D> {
         if self.spares.len() < MAX_SPARES && bytes.is_ok_and(|bytes| bytes == self.options.segment_bytes) {
             self.spares.push(Spare { disk, number });
         } else {
-            // Should it stay, the next opening comes by here again.
+            // If it cannot be removed, the next opening tries again.
             let _ = folder.remove(&name);
         }
     }
 
-    /// The stream of the checkpoint, else of the newest segment, else a new one; and a new epoch of it.
+    /// Continues the checkpoint's stream, else the newest segment's, else begins a new one; always with a new epoch.
     fn adopt_stream(&mut self, found: &[Found<D>]) {
         if self.inherited.is_none() {
             let newest = found.last().map(|segment| segment.header.stream);
@@ -206,7 +207,7 @@ impl<D: Disk> Spool<D> {
         self.state.epoch = highest.saturating_add(1);
     }
 
-    /// Scans the segments of the stream and returns what is damaged in them.
+    /// Scans the stream's segments and returns their damaged places.
     fn adopt_segments(&mut self, found: Vec<Found<D>>) -> Vec<Damaged> {
         let (own, foreign): (Vec<_>, Vec<_>) =
             found.into_iter().partition(|segment| segment.header.stream == self.state.stream);
@@ -220,7 +221,7 @@ impl<D: Disk> Spool<D> {
         damages
     }
 
-    /// Consumers go on where they were, and no number is given twice.
+    /// Restores the consumers' positions and sets the next number so that none is used twice.
     fn count_on(&mut self) {
         let ends = self.segments.iter().flat_map(|segment| &segment.runs).map(|run| run.end).max().unwrap_or(0);
         let acked = self.state.positions.values().copied().max().unwrap_or(0);
@@ -229,7 +230,7 @@ impl<D: Disk> Spool<D> {
         self.consumers = self.state.positions.iter().map(|(id, position)| (*id, Consumer::at(*position))).collect();
     }
 
-    /// Counts and copies what is damaged where somebody would have read it.
+    /// Counts and copies damage in segments that a consumer still needs.
     fn report_damages(&mut self, damages: Vec<Damaged>) {
         let floor = self.floor();
         for Damaged { number, damage, end } in damages {
@@ -242,20 +243,20 @@ impl<D: Disk> Spool<D> {
     }
 }
 
-/// Scans the segments of one stream, in the order in which they were made, and says what is believed and what is
-/// damaged in them.
+/// Scans the segments of one stream, oldest first in `found`. Returns them with the frames that are believed, and their
+/// damaged places.
 pub(super) fn believed<D: Disk>(disks: &[D], found: Vec<Found<D>>) -> (VecDeque<Segment<D>>, Vec<Damaged>) {
     let last_first = found.last().map_or(u64::MAX, |segment| segment.header.first);
     let mut segments = VecDeque::new();
     let mut damages = Vec::new();
     let mut bounds = Bounds::default();
     let mut taken_over = Taken::default();
-    // From the newest to the oldest: what is believed ends where any later segment begins.
+    // From newest to oldest: the believed frames of a segment end where any later segment begins.
     for Found { disk, file, bytes, header } in found.into_iter().rev() {
         let key = Key::new(&header.id);
         let bound = bounds.of(&header);
         let may_be_taken = bounds.lowest >= last_first;
-        // What the last one was to take over is asked for; a frame across its beginning is not its own.
+        // Frames that the last segment was to take over. A frame across its first number is not among them.
         let is_believed = |head: &Head| {
             if head.first < last_first { head.end() <= bound } else { may_be_taken && taken_over.take(head) }
         };
@@ -280,7 +281,7 @@ pub(super) fn believed<D: Disk>(disks: &[D], found: Vec<Found<D>>) -> (VecDeque<
             runs: scanned.runs,
             offset: 0,
             first: header.first,
-            // What is not believed because a later segment has it may be durable here alone, until it is taken over.
+            // Frames not believed because of a later segment may be durable here alone until they are taken over.
             keeps_unsynced: scanned.has_leftovers,
             is_failed: false,
             has_leftovers: scanned.has_leftovers,
@@ -289,13 +290,14 @@ pub(super) fn believed<D: Disk>(disks: &[D], found: Vec<Found<D>>) -> (VecDeque<
     (segments, damages)
 }
 
-/// Where what is believed of a segment ends.
+/// Computes the number at which a segment's believed frames end, from the later segments.
 struct Bounds {
     /// The lowest first record of all later segments.
     lowest: u64,
-    /// The same of those that take over something else than the latest of these.
+    /// The same for the later segments outside the group in `takes_over`.
     others: u64,
-    /// What that one takes over, by its life and first record, and the lowest number that a part of it begins with.
+    /// Epoch and first record of the group added last; a group takes over frames together. `begins` is its lowest
+    /// start.
     takes_over: (u64, u64),
     begins: u64,
 }
@@ -307,7 +309,7 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    /// The number from which on the segment is not believed that was made before all that were added.
+    /// The number from which on `header`'s segment is not believed. All added segments must be later ones.
     fn of(&self, header: &Header) -> u64 {
         if self.takes_over == (header.epoch, header.first) { self.others.min(self.begins) } else { self.lowest }
     }
@@ -322,15 +324,15 @@ impl Bounds {
     }
 }
 
-/// The numbers from the last segment's first one on that later segments have.
+/// The numbers, from the last segment's first on, that frames of later segments cover.
 #[derive(Default)]
 struct Taken {
-    /// By their first numbers, the numbers behind their last ones.
+    /// For each frame its first number and the number after its last record.
     ends: BTreeMap<u64, u64>,
 }
 
 impl Taken {
-    /// Notes a frame; `false`: some of its numbers are taken.
+    /// Adds a frame; `false` if a later segment's frame covers some of its numbers.
     fn take(&mut self, head: &Head) -> bool {
         let before = self.ends.range(..head.end()).next_back();
         let is_free = before.is_none_or(|(_, end)| *end <= head.first) || Defect::OldCopyWins.is_planted();

@@ -1,8 +1,8 @@
-//! What cannot be delivered and is kept for people: damaged bytes in `quarantine/`, batches that a sink refuses for
-//! ever in `dead/`. Both are best effort and bounded; beyond the bound only counters tell.
+//! Copies of data that cannot be delivered, for inspection: damaged bytes in `quarantine/`, batches that a sink refuses
+//! permanently in `dead/`. Both are best effort and bounded; beyond the bound the data is only counted.
 //!
 //! `quarantine/SEGMENT-OFFSET.bad` are raw bytes of a segment. `dead/CONSUMER-FIRST.frame` is one frame (`frame.rs`)
-//! whose checksums are those of a segment with an id of zeros.
+//! whose checksums are made with an id of zeros.
 
 use super::disk::{Disk, DiskError};
 use super::frame::{Held, Key};
@@ -10,14 +10,14 @@ use super::id::Id;
 use super::item::Frame;
 use super::scan::Damage;
 
-/// Bytes that a folder of remains may take.
+/// Most bytes in a folder of remains.
 ///
-/// Chosen: more than anybody reads; a disk that rots must not fill itself with copies of it.
+/// Chosen: more than a person reads. A failing disk must not fill up with copies of its own damage.
 const MAX_REMAINS_BYTES: u64 = 16 * 1024 * 1024;
-/// Bytes copied in one piece.
+/// Bytes per copied piece.
 const PIECE_BYTES: u64 = 256 * 1024;
 
-/// A folder of remains, opened with the first that comes.
+/// A folder of remains, opened when the first copy is made.
 #[derive(Debug)]
 struct Shelf<D: Disk> {
     name: &'static str,
@@ -25,7 +25,7 @@ struct Shelf<D: Disk> {
 }
 
 impl<D: Disk> Shelf<D> {
-    /// Makes a file and fills it, unless it is there or the bound is reached.
+    /// Makes a file and fills it, unless it exists or the bound is reached.
     fn keep(
         &mut self,
         parent: &D,
@@ -50,14 +50,14 @@ impl<D: Disk> Shelf<D> {
     }
 }
 
-/// Both folders, and how much went there in this life of the spool.
+/// Both folders, and the counts of this life of the spool.
 #[derive(Debug)]
 pub(super) struct Remains<D: Disk> {
     quarantine: Shelf<D>,
     dead: Shelf<D>,
-    /// Damaged places.
+    /// Damaged places found.
     pub(super) quarantined_frames: u64,
-    /// Batches that a sink refused for ever.
+    /// Batches that a sink refused permanently.
     pub(super) dead_frames: u64,
 }
 
@@ -75,7 +75,7 @@ impl<D: Disk> Remains<D> {
     pub(super) fn quarantine(&mut self, disk: &D, file: &D::File, segment: u64, damage: Damage) {
         self.quarantined_frames += 1;
         let name = format!("{segment:020}-{:010}.bad", damage.offset);
-        // A copy that cannot be made leaves the original and the counter.
+        // If the copy cannot be made, the original and the counter remain.
         let _ = self.quarantine.keep(disk, &name, damage.bytes, |folder, copy| {
             let mut done = 0;
             while done < damage.bytes {
@@ -88,7 +88,7 @@ impl<D: Disk> Remains<D> {
         });
     }
 
-    /// Counts a batch that a sink refuses, and keeps it.
+    /// Counts a batch that a sink refuses, and stores a copy.
     pub(super) fn bury(&mut self, disk: &D, consumer: u64, frame: &Frame) -> Result<(), DiskError> {
         self.dead_frames += 1;
         let mut held = Held::new(frame.first, frame.first, frame.count, frame.codec, &frame.payload);

@@ -1,8 +1,8 @@
-//! Where segments come from and where they go: new files, files used again, the reserve, and the bound of bytes.
+//! How segment files are made, used again and freed, within the bound on bytes.
 //!
-//! The order that makes a segment safe to use: zeros and header, fdatasync, the name, fsync of the folder, and only
-//! then the first frame. The order that makes it safe to give back: a checkpoint that passes it is durable, and only
-//! then the name goes. One file is kept in reserve, so that frames whose sync failed find a place on a full disk.
+//! A segment is safe to use after these steps, in this order: zeros and header, fdatasync, rename, fsync of the folder.
+//! Only then the first frame is written. A segment loses its name only after a checkpoint that passes it is durable.
+//! One spare file is kept in reserve, so that frames whose sync failed find a place on a full disk.
 
 use super::checkpoint::State;
 use super::defect::Defect;
@@ -14,15 +14,15 @@ use super::options::WhenFull;
 use super::segment::{HEADER_BYTES, Header, Segment, segment_name, spare_name, unfinished_name};
 use super::spool::{Spare, Spool};
 
-/// Bytes of zeros written in one piece.
+/// Bytes of zeros per write.
 ///
-/// Chosen: beyond it a disk gets no faster; half does not show either.
+/// Chosen: a larger piece makes no disk faster, and half of it makes no visible difference.
 const ZERO_BYTES: usize = 1024 * 1024;
 
-/// Files that wait to be used again: the reserve, and one for the next segment.
+/// Most spare files kept: the reserve, and one for the next segment.
 pub(super) const MAX_SPARES: usize = 2;
 
-/// Where a segment stands among the numbers; see [`Header`].
+/// The record numbers that a segment begins with; see [`Header`].
 #[derive(Debug, Clone, Copy)]
 struct Start {
     first: u64,
@@ -30,9 +30,9 @@ struct Start {
 }
 
 impl<D: Disk> Spool<D> {
-    /// Makes the segment that takes frames from number `first` on.
+    /// Makes a segment for frames from number `first`.
     pub(super) fn begin_segment(&mut self, first: u64) -> Result<(), SpoolError> {
-        // Nothing waits in memory here: no file is kept for it.
+        // No frame waits in memory at this point, so no segment has to be kept for one.
         self.takes_over_from = None;
         for segment in &mut self.segments {
             segment.keeps_unsynced = false;
@@ -40,7 +40,7 @@ impl<D: Disk> Spool<D> {
         let limit = self.options.max_bytes - self.options.segment_bytes;
         let has_room = |spool: &Self| spool.used_bytes() + spool.options.segment_bytes <= limit;
         if !has_room(self) {
-            // What is acked makes room before anything is refused or given up.
+            // A checkpoint frees the acked segments before a batch is refused or a segment dropped.
             let _ = self.checkpoint();
         }
         while !has_room(self) {
@@ -65,19 +65,20 @@ impl<D: Disk> Spool<D> {
         Ok(())
     }
 
-    /// Makes a segment that takes frames whose sync failed; the reserve is for it. They are all those from `first` on,
-    /// and those of them that no other such segment has begin with `begins`.
+    /// Makes a segment for frames whose sync failed; it may use the reserve. `first` is the first number of all frames
+    /// to take over, `begins` the first number that goes into this segment.
     pub(super) fn begin_reserved(&mut self, first: u64, begins: u64) -> Result<(), SpoolError> {
         self.make_epoch_durable()?;
         Ok(self.make_segment(Start { first, begins }, 0)?)
     }
 
-    /// No segment is made in an epoch that another life could have too: the order of segments would not be certain.
+    /// Makes the epoch durable before its first segment. Two lives with one epoch would leave the order of segments
+    /// unclear.
     fn make_epoch_durable(&mut self) -> Result<(), SpoolError> {
         if self.saved.is_none() { self.save() } else { Ok(()) }
     }
 
-    /// Bytes of all segments in use.
+    /// Bytes of all segments in use, without the spare files.
     fn used_bytes(&self) -> u64 {
         self.segments.iter().map(|segment| segment.bytes).sum()
     }
@@ -87,7 +88,7 @@ impl<D: Disk> Spool<D> {
         self.used_bytes() + self.spares.len() as u64 * self.options.segment_bytes
     }
 
-    /// Tries one folder after the other, in each a spare file first; `keep` of the spares are left alone.
+    /// Tries each folder in turn, a spare file before a new one. Leaves `keep` spare files unused.
     fn make_segment(&mut self, start: Start, keep: usize) -> Result<(), DiskError> {
         let mut failed = None;
         for offset in 0..self.disks.len() {
@@ -119,14 +120,14 @@ impl<D: Disk> Spool<D> {
         Err(failed.expect("a spool has a folder"))
     }
 
-    /// Removes spare files of other folders where a new file would go beyond the bound with them.
+    /// Removes spare files, down to `keep`, while a new file would exceed `max_bytes`.
     fn remove_spares(&mut self, keep: usize) {
         while self.spares.len() > keep && self.bytes() + self.options.segment_bytes > self.options.max_bytes {
             self.remove_spare();
         }
     }
 
-    /// Removes one spare file; `false`: there is none.
+    /// Removes one spare file; `false` if there is none.
     pub(super) fn remove_spare(&mut self) -> bool {
         let Some(spare) = self.spares.pop() else { return false };
         if let Err(error) = self.disks[spare.disk].remove(&spare_name(spare.number)) {
@@ -147,7 +148,8 @@ impl<D: Disk> Spool<D> {
         self.put_to_use(spare.disk, number, file, &spare_name(spare.number), start)
     }
 
-    /// Gives a file of zeros or of old frames its header and its name. A file that fails here is never used.
+    /// Writes the header into a file of zeros or old frames, and renames the file. A file that fails here is never
+    /// used.
     fn put_to_use(
         &mut self,
         disk: usize,
@@ -168,7 +170,7 @@ impl<D: Disk> Spool<D> {
             .and_then(|()| folder.rename(name, &segment_name(number)))
             .and_then(|()| if Defect::NoFolderSync.is_planted() { Ok(()) } else { folder.sync_folder() });
         if made.is_err() {
-            // Either name may stand after a crash; a segment without frames says nothing that is not so.
+            // After a crash either name may exist. A segment without frames does no harm: its header is true.
             let _ = folder.remove(name);
             let _ = folder.remove(&segment_name(number));
         }
@@ -207,8 +209,8 @@ impl<D: Disk> Spool<D> {
         Ok(file)
     }
 
-    /// Sees to it that a file waits for frames whose sync may fail. Without it nothing is lost yet: the bookkeeping
-    /// does with what room there is then.
+    /// Keeps a spare file ready for frames whose sync may fail. If it cannot be made, no record is lost: a later rescue
+    /// uses the room there is then.
     fn prepare_reserve(&mut self) {
         if !self.spares.is_empty() {
             return;
@@ -232,7 +234,7 @@ impl<D: Disk> Spool<D> {
         self.next_segment
     }
 
-    /// Gives up the oldest segment. None is written at this moment.
+    /// Drops the oldest segment. Called only while no segment is being written.
     fn drop_oldest(&mut self) -> Result<(), SpoolError> {
         let full = SpoolError::Full { bytes: self.bytes(), max_bytes: self.options.max_bytes };
         let floor = self.floor();
@@ -244,7 +246,7 @@ impl<D: Disk> Spool<D> {
         if !Defect::DropWithoutCheckpoint.is_planted()
             && let Err(error) = self.save()
         {
-            // Not durable: nothing is given up.
+            // The count is not durable, so nothing is dropped.
             self.state.dropped_records = before.dropped_records;
             self.state.dropped_end = before.dropped_end;
             return Err(error);
@@ -252,7 +254,7 @@ impl<D: Disk> Spool<D> {
         if self.give_back(0) { Ok(()) } else { Err(full) }
     }
 
-    /// Gives back every segment that nobody needs any more, by a checkpoint that is durable.
+    /// Frees every segment that a durable checkpoint has passed.
     pub(super) fn give_back_segments(&mut self) {
         let floor = if Defect::RecycleBeforeCheckpoint.is_planted() { self.floor() } else { self.saved_floor };
         let mut index = 0;
@@ -270,7 +272,7 @@ impl<D: Disk> Spool<D> {
         }
     }
 
-    /// Removes the last segment, which took no frame that counts.
+    /// Removes the last segment, whose frames do not count.
     pub(super) fn discard_segment(&mut self) {
         self.is_writing = false;
         if let Some(segment) = self.segments.back_mut() {
@@ -281,7 +283,7 @@ impl<D: Disk> Spool<D> {
         }
     }
 
-    /// Gives back one segment; `false`: the disk does not let it go, and it is tried again later.
+    /// Frees one segment: makes it a spare or removes it. `false` if the disk refuses; a later call tries again.
     fn give_back(&mut self, index: usize) -> bool {
         let segment = &self.segments[index];
         let folder = &self.disks[segment.disk];

@@ -1,15 +1,15 @@
-//! Making acks durable, and giving back what they pass.
+//! Makes acks durable and frees the segments they pass.
 
 use super::disk::Disk;
 use super::error::SpoolError;
 use super::spool::Spool;
 
 impl<D: Disk> Spool<D> {
-    /// Makes the positions of all consumers durable and gives back the segments that nobody needs any more.
+    /// Makes the positions of all consumers durable and frees the segments that no consumer needs.
     ///
     /// # Errors
     ///
-    /// When no folder takes it; acks count then as not given, should the process end.
+    /// If no folder takes the checkpoint. The acks are then lost if the process ends.
     pub fn checkpoint(&mut self) -> Result<(), SpoolError> {
         let is_saved = self.saved.as_ref().is_some_and(|saved| {
             let positions = self.consumers.iter().map(|(id, consumer)| (*id, consumer.position));
@@ -22,7 +22,7 @@ impl<D: Disk> Spool<D> {
         if !is_saved {
             self.save()?;
         }
-        // What is acked needs no other file any more.
+        // Acked frames need not be written to another file.
         while !self.is_writing && self.unsynced.front().is_some_and(|frame| frame.head.end() <= self.saved_floor) {
             if let Some(frame) = self.unsynced.pop_front() {
                 self.unsynced_bytes -= frame.len();
@@ -37,7 +37,7 @@ impl<D: Disk> Spool<D> {
 
     /// Stores the state as it is now.
     pub(super) fn save(&mut self) -> Result<(), SpoolError> {
-        // Also after a failure: no two states have one generation.
+        // Also after a failed save: no two states may have the same generation.
         self.state.generation += 1;
         self.state.durable = self.durable();
         self.state.positions = self.consumers.iter().map(|(id, consumer)| (*id, consumer.position)).collect();
@@ -45,7 +45,7 @@ impl<D: Disk> Spool<D> {
         if stored.as_ref().is_err_and(|error| error.is_full())
             && let Some(before) = &self.inherited
         {
-            // The other slot: the one that counts is not touched before the new one is durable.
+            // The other slot: the valid slot stays untouched until the new one is durable.
             self.state.generation += u64::from(self.state.generation % 2 == before.generation % 2);
             stored = self.keeper.store_in_place(&self.disks, before, &self.state);
         }

@@ -1,45 +1,45 @@
-//! What a segment file holds, believed only as far as checksums go.
+//! Finds the valid frames in a segment file.
 //!
-//! Damage is what lies between two frames and is none; behind the last frame lies what a crash tore, what a former use
-//! of the file left, or nothing yet. Time and memory are bounded by the length of the file and of one frame, whatever
-//! the bytes are. Files are copied by pread and never mapped.
+//! Bytes between two frames that are not a frame are damage. The bytes after the last frame may be torn by a crash,
+//! left by a former use of the file, or not written yet. The lengths of the file and of one frame bound time and
+//! memory, whatever the bytes are. Files are copied by pread and never mapped.
 
 use super::defect::Defect;
 use super::disk::{Disk, read_patiently};
 use super::frame::{ALIGNMENT, HEAD_BYTES, Head, Key};
 use super::segment::{HEADER_BYTES, MAX_SEGMENT_BYTES, Run};
 
-/// Bytes that are read in one go.
+/// Bytes per read.
 ///
-/// Chosen: reading costs a tenth of checking from here on; double gains nothing, half costs more calls.
+/// Chosen: from this size on reading costs a tenth of checking. Double gains nothing, half costs more calls.
 const WINDOW_BYTES: usize = 256 * 1024;
-/// Bytes given up together where a disk cannot read.
+/// Bytes skipped together where a disk cannot read.
 const BLOCK_BYTES: usize = 4096;
 
-/// Bytes between two frames that are none.
+/// Bytes in a segment that are not a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Damage {
-    /// Where they begin.
+    /// Offset of the first byte.
     pub offset: u64,
-    /// How many.
+    /// Number of bytes.
     pub bytes: u64,
 }
 
-/// What was found.
+/// The result of a scan.
 #[derive(Debug, Default)]
 pub struct Scan {
-    /// Frames, in order.
+    /// The believed frames, in order.
     pub runs: Vec<Run>,
-    /// What lies between.
+    /// Damage between frames.
     pub damages: Vec<Damage>,
-    /// What lies behind the last frame: torn, left by a former use of the file, or never written.
+    /// Bytes after the last frame: torn, left by a former use of the file, or never written.
     pub tail: Option<Damage>,
-    /// There are whole frames that are not believed.
+    /// Whether the file holds whole frames that are not believed.
     pub has_leftovers: bool,
 }
 
-/// Reads all of a file that is a segment's. `first`: frames of lower numbers are not its own. `is_believed` says which
-/// of the others count.
+/// Scans the file of a segment. Frames with numbers below `first` are not this segment's. `is_believed` selects which
+/// of the other frames count.
 pub fn scan<D: Disk>(
     disk: &D,
     file: &D::File,
@@ -82,7 +82,7 @@ pub fn scan<D: Disk>(
     found
 }
 
-/// A piece of the file in memory. Blocks that the disk cannot read are zeros in it: no frame.
+/// A piece of the file in memory. Blocks that the disk cannot read are zeros in it, which are no frame.
 struct Window<'a, D: Disk> {
     disk: &'a D,
     file: &'a D::File,
@@ -97,7 +97,7 @@ impl<'a, D: Disk> Window<'a, D> {
         Self { disk, file, length, start: 0, buffer: Vec::new() }
     }
 
-    /// The bytes at `offset`; `None` where the file ends before.
+    /// The bytes at `offset`; `None` if the file is shorter.
     fn bytes(&mut self, offset: u64, count: usize) -> Option<&[u8]> {
         let end = offset.checked_add(count as u64).filter(|end| *end <= self.length)?;
         if offset < self.start || end > self.start + self.buffer.len() as u64 {
@@ -107,8 +107,8 @@ impl<'a, D: Disk> Window<'a, D> {
         Some(&self.buffer[at..at + count])
     }
 
-    /// The first place from `offset` on where a frame may begin: none begins with zeros, and most of a segment that was
-    /// just begun is nothing else.
+    /// The first offset >= `offset` at which a frame may begin. No frame begins with zeros, and a new segment is mostly
+    /// zeros.
     fn behind_zeros(&self, offset: u64) -> u64 {
         let loaded = self.buffer.get((offset - self.start) as usize..).unwrap_or_default();
         let places = loaded.chunks_exact(ALIGNMENT as usize);
@@ -120,7 +120,7 @@ impl<'a, D: Disk> Window<'a, D> {
         self.start = offset;
         self.buffer.clear();
         self.buffer.resize(wanted, 0);
-        // A short read: the file has become shorter meanwhile, and zeros stand for what is gone.
+        // After a short read the file has become shorter; its missing bytes are zeros.
         if self.disk.read_at(self.file, &mut self.buffer, offset).is_ok() {
             return;
         }

@@ -1,9 +1,9 @@
 //! A segment: one file of the spool, written by one thread of one life of the spool and never changed afterwards.
 //!
 //! `NUMBER.seg` is in use, `NUMBER.free` waits to be used again, `NUMBER.tmp` is being made. Numbers have 20 digits and
-//! grow over all folders of a spool; the order of segments is that of their epochs, and of their numbers in each. A
-//! file is filled with zeros when it is made, really written, so that a later write needs no room that a full disk
-//! could refuse; one that is used again keeps its old frames, which its new id makes invalid.
+//! grow over all folders of a spool. Segments are ordered by epoch, then by number. A new file is filled with zeros
+//! that are really written, so that a later write cannot fail on a full disk. A file used again keeps its old frames,
+//! which its new id makes invalid.
 //!
 //! The header stands twice, at byte 0 and at byte 512, so that one bad sector does not cost a segment; frames
 //! (`frame.rs`) begin at byte 1024. All words are little-endian:
@@ -21,10 +21,10 @@
 //! | 72..80 | bytes of the file |
 //! | 80..88 | number that its own frames begin with; zeros count as the number of the first record |
 //!
-//! A segment whose first record is N says that everything below N was durable before its name was: what earlier
-//! segments hold from N on is what a failed sync left there, and is believed by nobody who has this one. Where one was
-//! too small for all that had to be taken over from N on, several of one life have N as their first record. Each of
-//! them begins with a number of its own then: up to there the ones before it are believed.
+//! A first record N in a header says that every record below N was durable before the segment got its name. Frames from
+//! N on in earlier segments are left over from a failed sync; a reader that has this segment ignores them. If the
+//! frames to take over from N on need several segments, all of these have N as first record. Each has its own number at
+//! bytes 80..88, and the earlier ones are believed up to that number.
 
 use super::disk::{Disk, DiskError, read_patiently};
 use super::frame::{HEAD_BYTES, Head, Key};
@@ -33,39 +33,39 @@ use super::words::{masked, put_u32, put_u64, u32_at, u64_at};
 
 /// Where frames begin.
 pub const HEADER_BYTES: u64 = 1024;
-/// Where the second copy of the header stands.
+/// Offset of the second copy of the header.
 const COPY_BYTES: usize = 512;
 /// Bytes of a header that are used.
 const USED_BYTES: usize = 88;
 const MAGIC: &[u8; 8] = b"LSPOOL\r\n";
 const VERSION: u32 = 1;
 
-/// No segment is read beyond this.
+/// Largest segment that is read.
 ///
-/// Chosen: four times the usual length; what a file claims beyond it is nothing that a spool wrote.
+/// Chosen: four times the usual length; no spool writes a longer one.
 pub const MAX_SEGMENT_BYTES: u64 = 64 * 1024 * 1024;
 
-/// What the beginning of a segment says.
+/// The header of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     /// The stream.
     pub stream: Id,
-    /// Which life of the stream.
+    /// The epoch: which life of the stream wrote the segment.
     pub epoch: u64,
     /// Its place in the order of segments.
     pub number: u64,
-    /// Number of its first record, or of what it takes over together with others.
+    /// Number of the first record. Segments that together take over frames share it.
     pub first: u64,
-    /// Number that its own frames begin with.
+    /// Number of the first record that this segment itself holds.
     pub begins: u64,
-    /// The segment, in this use of the file.
+    /// Id of the segment, new for each use of the file.
     pub id: Id,
     /// Bytes of the file.
     pub bytes: u64,
 }
 
 impl Header {
-    /// Its bytes, both copies.
+    /// Encodes both copies.
     pub fn encode(&self) -> [u8; HEADER_BYTES as usize] {
         let mut bytes = [0; HEADER_BYTES as usize];
         bytes[0..8].copy_from_slice(MAGIC);
@@ -83,7 +83,7 @@ impl Header {
         bytes
     }
 
-    /// Reads the first copy that is whole.
+    /// Parses the first valid copy.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         [0, COPY_BYTES].into_iter().find_map(|at| Self::parse_copy(bytes.get(at..at + USED_BYTES)?))
     }
@@ -107,7 +107,7 @@ impl Header {
     ///
     /// # Errors
     ///
-    /// What the disk said. `Ok(None)`: neither copy is whole.
+    /// The disk's error. `Ok(None)`: neither copy is valid.
     pub fn read<D: Disk>(disk: &D, file: &D::File) -> Result<Option<Self>, DiskError> {
         let mut bytes = [0; HEADER_BYTES as usize];
         let filled = read_patiently(disk, file, &mut bytes, 0)?;
@@ -122,11 +122,11 @@ fn crc_of(header: &[u8]) -> u32 {
 /// Frames that follow each other without a break, in numbers and in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
-    /// The number that came next when the first of them was made.
+    /// The spool's next number when the first frame was made.
     pub follows: u64,
     /// Number of the first record.
     pub first: u64,
-    /// The number behind the last record.
+    /// The number after the last record.
     pub end: u64,
     /// Where the first frame begins.
     pub offset: u64,
@@ -135,12 +135,12 @@ pub struct Run {
 }
 
 impl Run {
-    /// One frame.
+    /// A run of one frame.
     pub fn of(head: &Head, offset: u64) -> Self {
         Self { follows: head.follows, first: head.first, end: head.end(), offset, stop: offset + head.frame_bytes() }
     }
 
-    /// Adds it behind others, and to the last of them where it goes on without a break.
+    /// Appends the run to `runs`, or extends the last one if there is no break between them.
     pub fn add_to(self, runs: &mut Vec<Self>) {
         match runs.last_mut() {
             Some(last) if self.follows == last.end && self.first == last.end && self.offset == last.stop => {
@@ -157,50 +157,51 @@ impl Run {
 pub struct Segment<D: Disk> {
     /// Its place in the order.
     pub number: u64,
-    /// Which of the spool's folders it lies in.
+    /// Index of its folder among the spool's folders.
     pub disk: usize,
     /// The file.
     pub file: D::File,
-    /// What its frames are checked with.
+    /// The key that its frames are checked with.
     pub key: Key,
     /// Bytes of the file.
     pub bytes: u64,
-    /// The durable frames in it that are believed.
+    /// The frames that are durable and believed.
     pub runs: Vec<Run>,
-    /// Where the next frame goes; for the segment that is written.
+    /// Offset of the next frame; only valid for the segment being written.
     pub offset: u64,
     /// Number of its first record, by its header.
     pub first: u64,
-    /// Frames are in it that lie in memory and nowhere else: it stays until they are durable in another.
+    /// It holds frames that are otherwise only in memory: it is kept until they are durable in another segment.
     pub keeps_unsynced: bool,
-    /// A sync or a write of it failed: the file is not used again.
+    /// A sync or a write failed: the file is not used again.
     pub is_failed: bool,
-    /// Frames may be in it that a later segment's first number makes unbelievable: that one must not go before it.
+    /// It may hold frames that are not believed because of a later segment's first number. That segment must not be
+    /// freed before this one.
     pub has_leftovers: bool,
 }
 
 impl<D: Disk> Segment<D> {
-    /// The number behind the last record that it is needed for.
+    /// The number after the last durable record that is believed; 0 if there is no such record.
     pub fn end(&self) -> u64 {
         self.runs.last().map_or(0, |run| run.end)
     }
 
-    /// Reads the head of the frame at `offset`. `None`: there is no frame.
+    /// Reads the head of the frame at `offset`. `None`: there is no valid head.
     ///
     /// # Errors
     ///
-    /// What the disk said.
+    /// The disk's error.
     pub fn head(&self, disk: &D, offset: u64) -> Result<Option<Head>, DiskError> {
         let mut bytes = [0; HEAD_BYTES];
         read_patiently(disk, &self.file, &mut bytes, offset)?;
         Ok(Head::parse(&bytes, self.key))
     }
 
-    /// Reads the payload of the frame at `offset`, whose head was read. `None`: it is damaged.
+    /// Reads the payload of the frame at `offset`, whose head has been read. `None`: the payload is damaged.
     ///
     /// # Errors
     ///
-    /// What the disk said.
+    /// The disk's error.
     pub fn payload(&self, disk: &D, offset: u64, head: &Head) -> Result<Option<Vec<u8>>, DiskError> {
         // The length is bounded by the head's checksum and by `MAX_PAYLOAD_BYTES`.
         let mut payload = vec![0; head.payload_bytes as usize];
@@ -209,10 +210,10 @@ impl<D: Disk> Segment<D> {
     }
 }
 
-/// No segment has a higher number: whatever is in a folder, there is always a next one.
+/// Segment numbers are below this, whatever is in a folder, so a next number always exists.
 const MAX_NUMBER: u64 = 1 << 62;
 
-/// What a file of the folder is, by its name.
+/// The kind of a file, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Named {
     /// A segment in use.
@@ -227,7 +228,7 @@ pub enum Named {
     Other,
 }
 
-/// Tells what a file is.
+/// Parses a file name.
 pub fn named(name: &str) -> Named {
     let Some((stem, kind)) = name.rsplit_once('.') else { return Named::Other };
     let is_number = stem.len() == 20 && stem.bytes().all(|byte| byte.is_ascii_digit());
@@ -256,7 +257,7 @@ pub fn unfinished_name(number: u64) -> String {
     format!("{number:020}.tmp")
 }
 
-/// Name of a segment that no spool can read.
+/// Name of a segment that was set aside because no spool can read it.
 pub fn aside_name(number: u64) -> String {
     format!("{number:020}.aside")
 }

@@ -1,11 +1,11 @@
-//! The spool itself: its state, and the way of a batch from `append` to durable.
+//! The spool itself: its state, and the path of a batch from `append` to durable.
 //!
 //! One thread owns it; every call may block on the disk. Invariants:
 //!
-//! - Frames that are not durable lie in memory too (`unsynced`), so a file whose sync failed is never needed.
-//! - Only the segment that is written holds frames that are not durable: a full one is synced before the next is made.
-//! - `Segment::runs` says what is durable and believed; `unsynced` begins behind it.
-//! - Numbers grow; none is given twice in the life of a stream.
+//! - Frames that are not durable are also in memory (`unsynced`), so a file whose sync failed is never needed.
+//! - Only the segment being written holds frames that are not durable: a full one is synced before the next is made.
+//! - `Segment::runs` lists the frames that are durable and believed; `unsynced` begins after them.
+//! - Numbers grow; the stream never uses a number twice.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -20,53 +20,53 @@ use super::options::Options;
 use super::remains::Remains;
 use super::segment::{Run, Segment};
 
-/// Records to be kept, in the form that whoever reads them wants.
+/// Records to keep, encoded as their reader expects.
 #[derive(Debug, Clone, Copy)]
 pub struct Batch<'a> {
-    /// Number of the first record; numbers between the last batch and this one count as left out on purpose.
+    /// Number of the first record. Numbers skipped since the last batch count as left out on purpose.
     pub first: u64,
-    /// Records.
+    /// Number of records.
     pub count: u32,
-    /// What the payload is: kept and given back, never looked at.
+    /// How the payload is encoded. The spool stores and returns this byte and does not interpret it.
     pub codec: u8,
-    /// The bytes.
+    /// The encoded records.
     pub payload: &'a [u8],
 }
 
-/// A segment that waits to be used again.
+/// A segment file that waits to be used again.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Spare {
     pub(super) disk: usize,
     pub(super) number: u64,
 }
 
-/// Append-only segments on disk, a checkpoint for each consumer, and what is not durable yet.
+/// Append-only segments on disk, a checkpoint of all consumers, and the frames that are not durable yet.
 #[derive(Debug)]
 pub struct Spool<D: Disk> {
     pub(super) disks: Vec<D>,
-    /// The folder that the next segment is made in.
+    /// Index of the folder to try first for the next segment.
     pub(super) preferred: usize,
     pub(super) options: Options,
-    /// What the next checkpoint says, but for `durable` and the positions.
+    /// State for the next checkpoint, except `durable` and the positions, which `save` fills in.
     pub(super) state: State,
     pub(super) keeper: Keeper<D>,
-    /// The state of the life before, until this one has stored its first.
+    /// The former life's state, until this life has stored its first.
     pub(super) inherited: Option<State>,
-    /// The positions that are durable.
+    /// The last state that is durable.
     pub(super) saved: Option<State>,
-    /// Below this number everything is acked or given up by a checkpoint that is durable.
+    /// A durable checkpoint has acked or dropped every record below this number.
     pub(super) saved_floor: u64,
-    /// In the order of their numbers.
+    /// Segments in the order of their numbers.
     pub(super) segments: VecDeque<Segment<D>>,
-    /// The last segment takes frames.
+    /// Whether the last segment takes frames.
     pub(super) is_writing: bool,
     pub(super) spares: Vec<Spare>,
     pub(super) next_segment: u64,
     /// Frames that no sync has made durable, in order.
     pub(super) unsynced: VecDeque<Held>,
     pub(super) unsynced_bytes: u64,
-    /// Where the segment begins that is to take over from files whose frames are not durable. It stays the same until
-    /// that has been done, however often it is tried: an unfinished try must not make the next one look complete.
+    /// First record number of the segment that is to replace files with frames that are not durable. It does not change
+    /// until the replacement is complete: an unfinished try must not make the next one look complete.
     pub(super) takes_over_from: Option<u64>,
     /// The number after the last record.
     pub(super) next: u64,
@@ -78,12 +78,12 @@ pub struct Spool<D: Disk> {
 }
 
 impl<D: Disk> Spool<D> {
-    /// The stream: made once for a folder, kept as long as its files.
+    /// Id of the stream: made once for a folder, kept as long as its files.
     pub fn stream(&self) -> Id {
         self.state.stream
     }
 
-    /// Which life of the stream this is; every opening is a new one.
+    /// Which life of the stream this is; every opening begins a new one.
     pub fn epoch(&self) -> u64 {
         self.state.epoch
     }
@@ -98,11 +98,13 @@ impl<D: Disk> Spool<D> {
         self.unsynced.front().map_or(self.next, |frame| frame.head.first)
     }
 
-    /// Adds a batch and returns the number behind it. The batch is written, not durable: [`Spool::sync`] makes it so.
+    /// Appends a batch and returns the number after its last record. The batch is written, not durable: see
+    /// [`Spool::sync`].
     ///
     /// # Errors
     ///
-    /// The batch is not kept then. It may be appended again later, or given up, and its numbers used for another one.
+    /// After an error the batch is not kept. The caller may append it again, or drop it and use its numbers for
+    /// another.
     pub fn append(&mut self, batch: &Batch<'_>) -> Result<u64, SpoolError> {
         let bytes = self.check(batch)?;
         if self.unsynced_bytes + bytes > self.options.max_unsynced_bytes {
@@ -128,7 +130,7 @@ impl<D: Disk> Spool<D> {
         Ok(self.next)
     }
 
-    /// Bytes of the largest payload that it takes.
+    /// Bytes of the largest payload that a frame of this spool holds.
     pub fn max_payload_bytes(&self) -> usize {
         (self.options.max_frame_bytes() - HEAD_BYTES as u64).min(MAX_PAYLOAD_BYTES as u64) as usize
     }
@@ -145,7 +147,7 @@ impl<D: Disk> Spool<D> {
         Ok(frame_bytes(batch.payload.len()))
     }
 
-    /// Sees to it that the last segment has room for so many bytes.
+    /// Makes sure that the last segment has room for `bytes` more.
     fn make_place(&mut self, bytes: u64, first: u64) -> Result<(), SpoolError> {
         if !self.is_writing && !self.unsynced.is_empty() {
             self.rescue()?;
@@ -177,13 +179,13 @@ impl<D: Disk> Spool<D> {
         self.unsynced.push_back(frame);
     }
 
-    /// Makes everything durable and returns the number behind it.
+    /// Makes every appended batch durable and returns the number after the last record.
     ///
-    /// A file whose sync fails is left for good: what is not durable is written into a new segment.
+    /// A file whose sync fails is never written again: its frames that are not durable go into a new segment.
     ///
     /// # Errors
     ///
-    /// When no folder takes it. Nothing is forgotten: the frames stay in memory and the next call tries another file.
+    /// If no folder takes the frames. They stay in memory, and the next call tries another file.
     pub fn sync(&mut self) -> Result<u64, SpoolError> {
         if self.unsynced.is_empty() {
             return Ok(self.next);
@@ -203,7 +205,7 @@ impl<D: Disk> Spool<D> {
         Ok(self.next)
     }
 
-    /// Syncs the file that is written.
+    /// Syncs the segment being written.
     pub(super) fn sync_segment(&self) -> Result<(), DiskError> {
         let segment = self.segments.back().expect("a segment is written");
         let disk = &self.disks[segment.disk];
@@ -214,7 +216,7 @@ impl<D: Disk> Spool<D> {
         synced
     }
 
-    /// Everything in memory is durable in the last segment.
+    /// Records that all frames in memory are now durable in the last segment.
     fn note_durable(&mut self) {
         let segment = self.segments.back_mut().expect("a segment is written");
         let mut offset = segment.offset - self.unsynced_bytes;
@@ -225,7 +227,7 @@ impl<D: Disk> Spool<D> {
         self.unsynced_bytes = 0;
     }
 
-    /// The segment that was written takes no more: what it holds beyond its durable frames is in memory.
+    /// Stops writing to the last segment after an error. Its frames that are not durable are in memory.
     fn leave_segment(&mut self) {
         self.is_writing = false;
         self.takes_over_from = self.takes_over_from.or(self.unsynced.front().map(|frame| frame.head.first));
@@ -233,16 +235,16 @@ impl<D: Disk> Spool<D> {
             segment.keeps_unsynced = true;
             segment.is_failed = true;
             segment.has_leftovers = true;
-            // The next one is tried elsewhere first, where there is another folder.
+            // With several folders, the next segment goes to another one first.
             self.preferred = (segment.disk + 1) % self.disks.len();
         }
     }
 
-    /// Writes what is not durable into new segments and syncs them, as many as it takes.
+    /// Writes all frames that are not durable into new segments and syncs each.
     ///
     /// # Errors
     ///
-    /// What the last try said; what is durable by then is out of memory.
+    /// The error of the last try. Frames that became durable before it are no longer in memory.
     pub(super) fn rescue(&mut self) -> Result<(), SpoolError> {
         if Defect::RescueForgets.is_planted() {
             self.unsynced.clear();
@@ -250,14 +252,14 @@ impl<D: Disk> Spool<D> {
         }
         let mut tries = 2 * self.disks.len();
         while let Some(first) = self.unsynced.front().map(|frame| frame.head.first) {
-            // A segment that an earlier round filled holds nothing of the rest.
+            // A segment filled by an earlier round has no room for the rest.
             self.is_writing = false;
             self.begin_reserved(self.takes_over_from.unwrap_or(first), first)?;
             if Defect::FreeTailBeforeCopy.is_planted() {
                 self.let_go_of_copied();
             }
             match self.fill_segment() {
-                // The rest is still taken over from where it all began: only there do earlier files hold it too.
+                // The rest keeps the same first number: from there on, earlier files hold those frames too.
                 Ok(count) => self.note_durable_front(count),
                 Err(error) => {
                     self.note_failed_sync(&error);
@@ -273,7 +275,7 @@ impl<D: Disk> Spool<D> {
         Ok(())
     }
 
-    /// Writes frames from the front into the empty last segment, as many as it has room for, and syncs it.
+    /// Writes frames from the front into the empty last segment until it is full, and syncs it.
     fn fill_segment(&mut self) -> Result<usize, DiskError> {
         let segment = self.segments.back_mut().expect("a segment was begun");
         let disk = &self.disks[segment.disk];
@@ -290,7 +292,7 @@ impl<D: Disk> Spool<D> {
         Ok(count)
     }
 
-    /// The first frames in memory are durable in the last segment, which holds nothing else.
+    /// Records that the first `count` frames in memory are durable in the last segment, which holds no others.
     fn note_durable_front(&mut self, count: usize) {
         let rest = self.unsynced.split_off(count);
         let rest_bytes = rest.iter().map(Held::len).sum();
@@ -300,7 +302,7 @@ impl<D: Disk> Spool<D> {
         self.unsynced_bytes = rest_bytes;
     }
 
-    /// Segments that were kept for frames in memory are kept no longer.
+    /// Frees the segments that were kept for frames in memory.
     pub(super) fn let_go_of_copied(&mut self) {
         self.takes_over_from = None;
         for segment in &mut self.segments {
@@ -319,11 +321,11 @@ impl<D: Disk> Spool<D> {
         self.note(error);
     }
 
-    /// Makes everything durable that can be, and lets go of the files.
+    /// Makes all frames durable if the disk allows, stores a checkpoint and closes the files.
     ///
     /// # Errors
     ///
-    /// What `sync` or `checkpoint` said; the next opening finds what is written.
+    /// The error of `sync` or `checkpoint`. The next opening finds all frames that were written.
     pub fn close(mut self) -> Result<(), SpoolError> {
         let synced = self.sync();
         self.checkpoint()?;

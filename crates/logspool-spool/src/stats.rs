@@ -1,4 +1,4 @@
-//! What an operator sees of a spool.
+//! Counters and sizes of a spool, for operators.
 
 use super::disk::Disk;
 use super::error::SpoolError;
@@ -10,28 +10,28 @@ use super::spool::Spool;
 pub struct SpoolStats {
     /// Bytes of all segment files.
     pub bytes: u64,
-    /// Segments that hold something, and the one that is written.
+    /// Segments with frames, and the segment being written.
     pub segments: usize,
     /// The number after the last record.
     pub next: u64,
-    /// Every record below is durable, delivered, or counted as gone.
+    /// Every record below this number is durable, delivered, or counted as gone.
     pub durable: u64,
     /// Bytes of frames that are not durable yet.
     pub unsynced_bytes: u64,
-    /// Records that are missing for the consumer that is furthest behind: each consumer is told of them when it comes
-    /// there, and they count no longer when all have acked them.
+    /// Records missing for the consumer with the lowest position. Each consumer gets them as a gap; they are no longer
+    /// counted when all consumers have acked them.
     pub lost_records: u64,
-    /// Records given up to make room, since the stream began.
+    /// Records dropped to make room, since the stream began.
     pub dropped_records: u64,
     /// Damaged places found in this life of the spool; copies are in `quarantine/`.
     pub quarantined_frames: u64,
-    /// Batches that a sink refused for ever, in this life; they are in `dead/`.
+    /// Batches that a sink refused permanently, in this life; copies are in `dead/`.
     pub dead_frames: u64,
-    /// Syncs of segments that failed in this life: each cost a file, none a record.
+    /// Failed syncs of segments in this life. Each made a file unusable; no record was lost.
     pub failed_syncs: u64,
     /// Calls to a disk that failed in this life.
     pub disk_errors: u64,
-    /// Records wait in memory because no folder takes a new segment.
+    /// Whether records wait in memory because no folder takes a new segment.
     pub is_degraded: bool,
     /// The newest error, with its path.
     pub last_error: Option<String>,
@@ -57,12 +57,12 @@ impl<D: Disk> Spool<D> {
         }
     }
 
-    /// Gives up a batch that the consumer's sink refuses for ever: a copy goes to `dead/`, and the consumer has acked
-    /// it. Nobody else waits for it.
+    /// Drops a batch that the consumer's sink refuses permanently: stores a copy in `dead/` and acks the batch. Other
+    /// consumers are not affected.
     ///
     /// # Errors
     ///
-    /// When nobody of this id was added. A copy that cannot be made shows in the statistics.
+    /// If no consumer has this id. A copy that cannot be made is counted in the statistics.
     pub fn bury(&mut self, consumer: u64, frame: &Frame) -> Result<(), SpoolError> {
         self.ack(consumer, frame.end())?;
         if let Err(error) = self.remains.bury(&self.disks[0], consumer, frame) {

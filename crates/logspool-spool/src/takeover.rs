@@ -1,9 +1,8 @@
-//! The first thing a life does with what the one before was writing: it reads it, writes it into a segment of its own
-//! and syncs that.
+//! Takes over the former life's last segment: reads its frames, writes them into a new segment and syncs that.
 //!
-//! The pages of the last segment may lie in the cache alone; a sync that failed in the former life would not fail
-//! again; and a segment that was to take frames over from one whose sync had failed may hold only some of them. So
-//! every frame from the last segment's first number on is taken, wherever it lies.
+//! The pages of the last segment may be in the cache alone, and a sync that failed in the former life would not fail
+//! again. A segment that was to replace one with a failed sync may hold only some of its frames. So every frame from
+//! the last segment's first number on is taken over, from whichever segment holds it.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +13,10 @@ use super::frame::{Head, Held};
 use super::segment::{MAX_SEGMENT_BYTES, Run, Segment};
 use super::spool::Spool;
 
-/// Bytes that one life takes over in memory. A spool's own last segment is a quarter of it at most.
+/// Most bytes that one life takes over in memory. A spool's own last segment is a quarter of it at most.
 const MAX_TAKEN_BYTES: u64 = 4 * MAX_SEGMENT_BYTES;
 
-/// Where a frame lies.
+/// Segment and offset of a frame.
 struct Place {
     segment: usize,
     offset: u64,
@@ -25,7 +24,7 @@ struct Place {
 }
 
 impl<D: Disk> Spool<D> {
-    /// Takes over what the last segment of the former life holds, and was to hold.
+    /// Takes over the frames that the former life's last segment holds or was to hold.
     pub(super) fn take_over(&mut self) -> Result<(), SpoolError> {
         let Some(last) = self.segments.back() else { return Ok(()) };
         if Defect::TrustSyncOfTail.is_planted() {
@@ -36,7 +35,8 @@ impl<D: Disk> Spool<D> {
         places.retain(|_, place| place.head.end() > self.saved_floor);
         let (mut held_bytes, mut left) = (0, Vec::new());
         for place in places.into_values() {
-            // It was whole a moment ago, or there is more than any spool writes: it stays where it is.
+            // A frame that has become unreadable, or exceeds `MAX_TAKEN_BYTES`, which no spool does, stays in its
+            // segment.
             match (held_bytes < MAX_TAKEN_BYTES).then(|| self.load(&place)) {
                 Some(Ok(Some(frame))) => {
                     held_bytes += frame.len();
@@ -45,7 +45,7 @@ impl<D: Disk> Spool<D> {
                 _ => left.push(place),
             }
         }
-        // What is taken is read from memory alone, what overlaps it never.
+        // Frames taken over are read from memory only; frames that overlap them are not read.
         for segment in &mut self.segments {
             forget(segment, from);
         }
@@ -57,7 +57,7 @@ impl<D: Disk> Spool<D> {
         self.rescue()
     }
 
-    /// The frames from number `from` on, by their first numbers.
+    /// The frames with first numbers >= `from`, keyed by first number.
     fn places(&self, from: u64) -> BTreeMap<u64, Place> {
         let mut places = BTreeMap::new();
         for (index, segment) in self.segments.iter().enumerate().rev() {
@@ -83,7 +83,7 @@ impl<D: Disk> Spool<D> {
     }
 }
 
-/// Takes the frames from a number on, at which one begins, out of what a segment is read for.
+/// Drops every frame of `segment` whose first number is >= `from`. `from` must be the first number of a frame.
 fn forget<D: Disk>(segment: &mut Segment<D>, from: u64) {
     if segment.end() > from {
         segment.runs.retain(|run| run.first < from);

@@ -1,7 +1,7 @@
-//! A look at a spool whose owner is gone: its frames in order, and nothing changed.
+//! Reads a spool whose owner is gone: its frames in order, without changing anything.
 //!
-//! What is believed is what an opening would believe (`recover.rs`). Acks are not looked at: whoever recovers knows
-//! from the segment of the process how far its sinks came, or asks for [`View::acked`].
+//! It believes the frames that an opening would believe (`recover.rs`) and ignores acks. Recovery learns from the
+//! process's segment in shared memory how far its sinks came, or calls [`View::acked`].
 
 use super::checkpoint;
 use super::disk::{Disk, DiskError, read_patiently};
@@ -9,42 +9,42 @@ use super::frame::{HEAD_BYTES, Head};
 use super::recover::{Found, believed};
 use super::segment::{Header, Named, Run, Segment, named, segment_name};
 
-/// A frame, and where it is.
+/// A frame and its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ViewedFrame {
     /// Number of its first record.
     pub first: u64,
-    /// Records.
+    /// Number of records.
     pub count: u32,
-    /// What the payload is.
+    /// Encoding of the payload.
     pub codec: u8,
     segment: u32,
     offset: u64,
 }
 
 impl ViewedFrame {
-    /// The number behind the last record.
+    /// The number after the last record.
     pub fn end(&self) -> u64 {
         self.first + u64::from(self.count)
     }
 }
 
-/// See the file head.
+/// A read-only view of a spool; see the file head.
 #[derive(Debug)]
 pub struct View<D: Disk> {
     disk: D,
     segments: Vec<Segment<D>>,
-    /// What is damaged, in bytes.
+    /// Bytes of damage between frames.
     damaged_bytes: u64,
     acked: u64,
 }
 
 impl<D: Disk> View<D> {
-    /// Looks into a folder.
+    /// Opens a view of a folder.
     ///
     /// # Errors
     ///
-    /// When the folder cannot be listed or a file not be read.
+    /// If the folder cannot be listed or a file cannot be read.
     pub fn open(disk: D) -> Result<Self, DiskError> {
         let mut found = Vec::new();
         for name in disk.names()? {
@@ -65,21 +65,21 @@ impl<D: Disk> View<D> {
         Ok(Self { disk, segments: segments.into(), damaged_bytes, acked })
     }
 
-    /// Below this number everything was acked when the last checkpoint was made.
+    /// Every record below this number was acked at the last checkpoint.
     pub fn acked(&self) -> u64 {
         self.acked
     }
 
-    /// Bytes between frames that are none.
+    /// Bytes between frames that are not a frame.
     pub fn damaged_bytes(&self) -> u64 {
         self.damaged_bytes
     }
 
-    /// Shows each frame with the first bytes of its payload, at most as many as `peek` has room for.
+    /// Calls `show` for each frame with the first bytes of its payload, at most `peek.len()` of them.
     ///
     /// # Errors
     ///
-    /// What the disk said.
+    /// The disk's error.
     pub fn walk(&self, peek: &mut [u8], mut show: impl FnMut(ViewedFrame, &[u8])) -> Result<(), DiskError> {
         let segments = self.segments.iter().enumerate();
         let runs = segments.flat_map(|(index, segment)| segment.runs.iter().map(move |run| (index, segment, run)));
@@ -100,11 +100,11 @@ impl<D: Disk> View<D> {
         Ok(())
     }
 
-    /// Reads the payload of a frame. `None`: it is damaged.
+    /// Reads the payload of a frame. `None`: the payload is damaged.
     ///
     /// # Errors
     ///
-    /// What the disk said.
+    /// The disk's error.
     pub fn read(&self, frame: &ViewedFrame) -> Result<Option<Vec<u8>>, DiskError> {
         let segment = &self.segments[frame.segment as usize];
         match segment.head(&self.disk, frame.offset)? {

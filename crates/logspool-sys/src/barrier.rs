@@ -1,10 +1,11 @@
-//! A store-load barrier that costs the frequent side nothing: the rare side pays for both.
+//! A store-load barrier that costs the frequent side nothing; the rare side pays for both.
 //!
-//! Two threads that each store a word and then load the other's must not both see the old one (Dekker 1965). With
-//! [`light`] between the two on one side and [`heavy`] on the other, at least one of them sees what the other stored.
-//! `light` only keeps the compiler from reordering; `heavy` makes every running thread of the process pass a full
+//! Two threads each store a word and then load the other's; they must not both load the old one (Dekker 1965). With
+//! [`light`] between store and load on one side and [`heavy`] on the other, at least one thread loads the new word.
+//! `light` only keeps the compiler from reordering. `heavy` makes every running thread of the process pass a full
 //! barrier, by `membarrier(2)` (MEMBARRIER_CMD_PRIVATE_EXPEDITED, Linux 4.14).
 
+/// The frequent side of the barrier, as the models see it.
 #[cfg(loom)]
 pub fn light() {
     if !crate::sync::is_weakened("light") {
@@ -12,19 +13,20 @@ pub fn light() {
     }
 }
 
+/// The rare side of the barrier, as the models see it.
 #[cfg(loom)]
 pub fn heavy() {
     loom::sync::atomic::fence(loom::sync::atomic::Ordering::SeqCst);
 }
 
-/// The frequent side's.
+/// The barrier of the frequent side: a compiler fence. Pairs with [`heavy`].
 #[cfg(not(loom))]
 #[inline(always)]
 pub fn light() {
     std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
 }
 
-/// The rare side's. Async-signal-safe.
+/// The barrier of the rare side. Async-signal-safe.
 #[cfg(not(loom))]
 pub fn heavy() {
     use std::sync::atomic::{Ordering, fence};
@@ -40,7 +42,7 @@ pub fn heavy() {
     };
     if !done {
         // An old kernel, or a container that forbids the call. A processor empties its store buffer in less than a
-        // microsecond, and a thread that does not run passed a barrier when it was stopped.
+        // microsecond, and a thread that is not running passed a barrier when it was stopped.
         crate::nap::nap(Duration::from_millis(1));
     }
 }

@@ -1,12 +1,12 @@
 //! One clock per segment: cheap ticks at the call, wall time later.
 //!
-//! Ticks are the TSC where the kernel itself keeps time by it (then it is invariant and synchronous across
-//! cores), else CLOCK_MONOTONIC in nanoseconds. An append-only list of calibration points turns them into
-//! wall time: a record is converted by the last point at or before its stamp, for ever.
+//! Ticks are the TSC if the kernel itself keeps time by it (then it is invariant and synchronous across cores), else
+//! CLOCK_MONOTONIC in nanoseconds. An append-only list of calibration points converts ticks to wall time. The last
+//! point at or before a record's stamp converts it, and later points never change the result.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Which counter stamps records. The number stands in the segment's header.
+/// The counter that stamps records. Its number is in the segment's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum ClockKind {
@@ -16,11 +16,11 @@ pub enum ClockKind {
     Tsc = 2,
 }
 
-/// 0 until the first use; then a [`ClockKind`]. One process has one clock, whatever its segments.
+/// 0 until the first use; then a [`ClockKind`]. A process has one clock for all its segments.
 static KIND: AtomicU32 = AtomicU32::new(0);
 
 impl ClockKind {
-    /// The kind whose number stands in a header.
+    /// The kind with the number from a header.
     pub fn from_number(number: u32) -> Option<Self> {
         match number {
             1 => Some(Self::Monotonic),
@@ -30,7 +30,7 @@ impl ClockKind {
     }
 }
 
-/// The kind of this process, decided once.
+/// The kind of this process, decided at the first call.
 pub fn kind() -> ClockKind {
     match ClockKind::from_number(KIND.load(Ordering::Relaxed)) {
         Some(kind) => kind,
@@ -52,7 +52,7 @@ fn detect() -> ClockKind {
     }
 }
 
-/// The clock now.
+/// The current ticks of this process's clock.
 #[inline]
 pub fn ticks() -> u64 {
     #[cfg(target_arch = "x86_64")]
@@ -107,7 +107,7 @@ impl Point {
     }
 }
 
-/// Index of the point that converts `ticks`: the last one at or before it, the first for what is older.
+/// Index of the point that converts `ticks`: the last one at or before it, or the first one for older ticks.
 pub fn point_index(points: &[Point], ticks: u64) -> usize {
     match points.last() {
         Some(last) if last.ticks > ticks => points.partition_point(|point| point.ticks <= ticks).saturating_sub(1),
@@ -129,7 +129,7 @@ fn sample() -> (u64, i64) {
     (best.1, best.2)
 }
 
-/// A first point, with a rate good to about 0.1 %: later points mend it.
+/// Makes the first point. Its rate is accurate to about 0.1 %; later points correct it.
 pub fn first_point() -> Point {
     if kind() == ClockKind::Monotonic {
         let (ticks, wall_ns) = sample();
@@ -146,7 +146,7 @@ pub fn first_point() -> Point {
     Point { ticks, wall_ns, ns_per_tick: elapsed as f64 / (ticks - ticks_before) as f64 }
 }
 
-/// Decides when a new point is due and what it says.
+/// Decides when a new point is due, and computes it.
 #[derive(Debug)]
 pub struct Calibrator {
     anchor_ticks: u64,
@@ -156,7 +156,7 @@ pub struct Calibrator {
     interval_ns: u64,
 }
 
-/// First interval between checks; doubles up to [`MAX_INTERVAL_NS`] as the rate gets known better.
+/// First interval between checks. It is multiplied by 4 after each check, up to [`MAX_INTERVAL_NS`].
 const FIRST_INTERVAL_NS: u64 = 1_000_000;
 /// Chosen: at 50 ppm of slew one second is 50 us, half the resolution anyone reads in a log.
 const MAX_INTERVAL_NS: u64 = 1_000_000_000;
@@ -183,7 +183,7 @@ impl Calibrator {
         self.last
     }
 
-    /// A new point, when one is due and the last one has drifted or the wall clock was stepped.
+    /// Returns a new point if a check is due and the last point has drifted or the wall clock was stepped.
     pub fn check(&mut self) -> Option<Point> {
         let now = monotonic_ns();
         if now < self.next_check_ns {

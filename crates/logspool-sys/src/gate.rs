@@ -1,9 +1,9 @@
-//! A lock that a forked child can take from a thread that does not exist there.
+//! A lock that a forked child can take although its holder is a thread of the parent.
 //!
-//! The native threads are asked to leave before a fork, but one in a stuck or long call stays, and a `Mutex` that it
-//! holds at that moment stays locked in the child for ever. A [`Gate`] has the number of its holder's process in it
-//! instead (`generation.rs`): no child or grandchild has it again, as may happen with a process id.
-//! What it guards may be found half changed by a child, so it is plain data at most; what is more is [`PerProcess`].
+//! The native threads are asked to stop before a fork, but a thread in a long or stuck call stays. A `Mutex` held by it
+//! would stay locked in the child for ever. A [`Gate`] stores its holder's process number (`generation.rs`) instead.
+//! Unlike a process id, that number is never used again by a child or grandchild. A child may find the data half
+//! changed, so a `Gate` holds plain data only. [`PerProcess`] is for everything else.
 
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
@@ -13,22 +13,22 @@ use std::time::Duration;
 use crate::generation;
 use crate::nap::nap;
 
-/// First and longest pause between two tries. Chosen: most holders are done in microseconds; recovery takes as long
-/// as the files take, and polling for it every 2 ms costs nothing.
+/// First and longest pause between two tries. Chosen: most holders finish in microseconds. Recovery takes as long as
+/// its files take, and a poll every 2 ms costs nothing.
 const FIRST_PAUSE: Duration = Duration::from_micros(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(2);
 
-/// Data of one holder at a time, in each process of its own.
+/// Data with at most one holder at a time in each process.
 pub struct Gate<T: Copy> {
-    /// Number of the holder's process, or 0.
+    /// Process number of the holder, or 0.
     holder: AtomicU64,
     data: UnsafeCell<T>,
 }
 
-// SAFETY: the data is reached through a `Held` only, of which a process has one at a time.
+// SAFETY: the data is reached only through a `Held`, and a process has at most one of them at a time.
 unsafe impl<T: Copy + Send> Sync for Gate<T> {}
 
-/// The gate while it is held; the drop opens it.
+/// A held gate; dropping it opens the gate.
 pub struct Held<'a, T: Copy>(&'a Gate<T>);
 
 impl<T: Copy> Gate<T> {
@@ -37,22 +37,22 @@ impl<T: Copy> Gate<T> {
         Self { holder: AtomicU64::new(0), data: UnsafeCell::new(data) }
     }
 
-    /// Takes the gate, unless another thread of this process has it.
+    /// Takes the gate, unless a thread of this process holds it.
     pub fn try_hold(&self) -> Option<Held<'_, T>> {
         let process = generation::process();
         let mut holder = 0;
         loop {
-            // Acquire pairs with the Release of the drop: what the last holder did is seen.
+            // Acquire pairs with the Release in `Held::drop` and makes the last holder's writes visible.
             match self.holder.compare_exchange(holder, process, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return Some(Held(self)),
                 Err(other) if other == process => return None,
-                // Opened meanwhile, or held by a thread of the parent, which does not exist here.
+                // The gate was opened meanwhile, or its holder is a thread of the parent, which does not exist here.
                 Err(other) => holder = other,
             }
         }
     }
 
-    /// Takes the gate, waiting for it as long as that takes. Not for a thread that has it already.
+    /// Takes the gate and waits for it without a limit. A thread that already holds it would wait for ever.
     pub fn hold(&self) -> Held<'_, T> {
         let mut pause = FIRST_PAUSE;
         loop {
@@ -69,14 +69,14 @@ impl<T: Copy> Deref for Held<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: this is the only `Held` of the process.
+        // SAFETY: this is the only `Held` of the process (`try_hold`).
         unsafe { &*self.0.data.get() }
     }
 }
 
 impl<T: Copy> DerefMut for Held<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: this is the only `Held` of the process.
+        // SAFETY: this is the only `Held` of the process (`try_hold`).
         unsafe { &mut *self.0.data.get() }
     }
 }
@@ -87,12 +87,12 @@ impl<T: Copy> Drop for Held<'_, T> {
     }
 }
 
-/// A value that each process has for itself, in the hands of one thread at a time. A forked child begins with a new
-/// one and leaves that of its parent as it is.
+/// A value per process, used by one thread at a time. A forked child begins with a new value and leaves the parent's
+/// value unchanged.
 pub struct PerProcess<T>(Gate<Place<T>>);
 
 struct Place<T> {
-    /// Number of the process whose the value is; none has 0.
+    /// Number of the process that owns the value; 0 if there is no value.
     process: u64,
     value: *mut T,
 }
@@ -105,7 +105,7 @@ impl<T> Clone for Place<T> {
 
 impl<T> Copy for Place<T> {}
 
-// SAFETY: what it points to is reached by the holder of the gate only.
+// SAFETY: only the holder of the gate uses the pointer.
 unsafe impl<T: Send> Send for Place<T> {}
 
 impl<T: Default + Send> Default for PerProcess<T> {
@@ -115,29 +115,30 @@ impl<T: Default + Send> Default for PerProcess<T> {
 }
 
 impl<T: Default + Send> PerProcess<T> {
-    /// One without a value yet.
+    /// A `PerProcess` without a value yet.
     pub const fn new() -> Self {
         Self(Gate::new(Place { process: 0, value: std::ptr::null_mut() }))
     }
 
-    /// Runs `work` on the value of this process. Not for a thread that is in it already.
+    /// Runs `work` on this process's value. A thread already inside `with` would wait for ever.
     pub fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
         let mut place = self.0.hold();
         let process = generation::process();
         if place.process != process {
             *place = Place { process, value: Box::into_raw(Box::default()) };
         }
-        // SAFETY: made above by this process and never freed; only the holder of the gate is here.
+        // SAFETY: this process made the value above and never frees it; only the holder of the gate is here.
         work(unsafe { &mut *place.value })
     }
 
-    /// In a forked child without a value of its own: shows that of its parent, unless a thread of the parent had it in its
-    /// hands at the fork.
+    /// In a forked child without a value of its own: calls `look` with the parent's value, unless a thread of the
+    /// parent was using it at the fork.
     pub fn show_inherited(&self, look: impl FnOnce(&T)) {
         let is_whole = self.0.holder.load(Ordering::Acquire) == 0;
         let Some(place) = self.0.try_hold().filter(|_| is_whole) else { return };
         if place.process != generation::process() && !place.value.is_null() {
-            // SAFETY: made by the parent and never freed; nobody was changing it, and only the holder of the gate is here.
+            // SAFETY: the parent made the value and never frees it. No thread was changing it at the fork, and only the
+            // holder of the gate is here.
             look(unsafe { &*place.value });
         }
     }

@@ -1,37 +1,37 @@
-//! Tells a forked child from its parent with one load.
+//! Distinguishes a forked child from its parent with one load.
 //!
-//! The kernel wipes one private page in every forked child (MADV_WIPEONFORK, Linux 4.14). So does a handler that the C
-//! library calls in forked children: some kernels do not know the advice, and user-mode emulators accept it without doing
-//! it. The page holds two numbers:
+//! The kernel wipes one private page in every forked child (MADV_WIPEONFORK, Linux 4.14). A handler that the C library
+//! calls in forked children wipes it too: some kernels lack the advice, and user-mode emulators accept it without
+//! effect. The page holds two numbers:
 //!
-//! - the *turn* also moves when the native threads leave before a fork and when a segment is given up: a producer whose
-//!   turn is not the page's takes the slow way once;
-//! - the *process number* stays the same for the life of a process. No two processes in a line of parents and children
-//!   have the same one, while a process id may come back in a grandchild.
+//! - The *turn* also moves when the native threads stop before a fork and when a segment is dropped. A producer whose
+//!   turn differs from the page's takes the slow path once.
+//! - The *process number* stays the same for the life of a process. It is unique among a process, its ancestors and its
+//!   descendants, while a grandchild may get an earlier process id again.
 //!
 //! Atomics outside `queue` and `stats`: the page's address and its two words.
 
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-/// Turn of a forked child that has not begun anew.
+/// Turn of a forked child that has not called [`advance`] yet.
 pub const WIPED: u64 = 0;
 
 #[repr(C)]
 struct Page {
     turn: AtomicU64,
     process: AtomicU64,
-    /// Process id of the process that has the number.
+    /// Process id of the process that took the number.
     pid: AtomicU32,
 }
 
 /// The page, once it is made; never unmapped.
 static PAGE: AtomicPtr<Page> = AtomicPtr::new(std::ptr::null_mut());
 
-/// The C library calls it in forked children.
+/// Called by the C library in forked children.
 extern "C" fn wipe() {
     // SAFETY: stored by `make_page` and never unmapped.
     let Some(page) = (unsafe { PAGE.load(Ordering::Acquire).as_ref() }) else { return };
-    // Where another handler has logged before this one, the child has begun anew already.
+    // If an earlier fork handler has logged, the child already has a turn and a number of its own.
     if page.pid.load(Ordering::Relaxed) != std::process::id() {
         page.turn.store(WIPED, Ordering::Relaxed);
         page.process.store(WIPED, Ordering::Relaxed);
@@ -51,14 +51,14 @@ fn make_page() -> &'static Page {
     let made = unsafe { libc::mmap(std::ptr::null_mut(), 4096, protection, flags, -1, 0) };
     assert!(made != libc::MAP_FAILED, "the kernel refused one page of memory");
     let made = made.cast::<Page>();
-    // SAFETY: the page is aligned, zeroed, and nobody else knows it yet.
+    // SAFETY: the page is aligned and zeroed, and no other thread has its address yet.
     let page = unsafe {
         libc::madvise(made.cast(), 4096, libc::MADV_WIPEONFORK);
         &*made
     };
     number_process(page);
     page.turn.store(1, Ordering::Relaxed);
-    // Release pairs with the Acquire of the loads: whoever finds the page finds its first turn.
+    // Release pairs with the Acquire loads of `PAGE`: a thread that loads the page's address also sees its first turn.
     match PAGE.compare_exchange(std::ptr::null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => {
             // SAFETY: `wipe` only stores to memory that lives for ever.
@@ -66,7 +66,7 @@ fn make_page() -> &'static Page {
             page
         }
         Err(other) => {
-            // SAFETY: `made` was mapped above and nobody knows it; `other` is never unmapped.
+            // SAFETY: `made` was mapped above and no other thread has its address; `other` is never unmapped.
             unsafe {
                 libc::munmap(made.cast(), 4096);
                 &*other
@@ -75,26 +75,27 @@ fn make_page() -> &'static Page {
     }
 }
 
-/// The turn's address, for producers to keep: they compare it with one load.
+/// Address of the turn. Producers keep it and compare the turn with one load.
 #[inline]
 pub fn word() -> &'static AtomicU64 {
     &page().turn
 }
 
-/// The turn now; [`WIPED`] in a forked child that has not begun anew.
+/// The current turn; [`WIPED`] in a forked child that has not called [`advance`] yet.
 #[inline]
 pub fn turn() -> u64 {
     page().turn.load(Ordering::Relaxed)
 }
 
-/// Begins another turn: every producer takes the slow way once. Ends the wiped state of a child.
+/// Begins the next turn: every producer takes the slow path once. Ends the wiped state of a child.
 pub fn advance() -> u64 {
-    // Before the turn: `wipe` leaves alone what has a turn in this process.
+    // Before the turn: `wipe` leaves the page unchanged if this process has its number.
     process();
-    // A static beside the page: a child continues where the parent's count was, so no turn comes twice.
+    // Outside the page: a child continues its parent's count, so no turn occurs twice.
     static LAST: AtomicU64 = AtomicU64::new(1);
     let next = LAST.fetch_add(1, Ordering::Relaxed) + 1;
-    // Release pairs with the fence in `make_room`: who takes over this turn sees that the process is dying, if it is.
+    // Release pairs with the fence in `make_room`: a producer that sees this turn also sees whether the process is
+    // dying.
     page().turn.store(next, Ordering::Release);
     next
 }
@@ -111,7 +112,7 @@ pub fn process() -> u64 {
 
 #[cold]
 fn number_process(page: &Page) -> u64 {
-    // A child continues where its parent's count was.
+    // A child continues its parent's count.
     static LAST: AtomicU64 = AtomicU64::new(0);
     let next = LAST.fetch_add(1, Ordering::Relaxed) + 1;
     page.pid.store(std::process::id(), Ordering::Relaxed);

@@ -1,7 +1,7 @@
-//! Which system calls that the promises rest on work here. Each is tried once per process.
+//! Probes the system calls that guarantees depend on, once per process.
 //!
-//! An emulator, a sandbox or a container's filter may refuse a call that the processor's own kernel has. Each such call has
-//! a weaker replacement; [`missing`] lists what is weaker because of it, for `health()` and `doctor`.
+//! An emulator, a sandbox or a container's filter may refuse a call that the host's kernel supports. Each such call has
+//! a weaker replacement. [`missing`] lists the missing calls and their effects, for `health()` and `doctor`.
 //!
 //! Atomics outside `queue` and `stats`: one word for each call with the result of its probe. Two threads that probe at the
 //! same time find the same result, and a forked child keeps it.
@@ -10,14 +10,14 @@ use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// A system call that a promise rests on.
+/// A system call that a guarantee depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
-    /// `fcntl` with `F_SETLK` and `F_GETLK`: tells whether the process that made a queue lives.
+    /// `fcntl` with `F_SETLK` and `F_GETLK`: shows whether the process that made a queue is alive.
     RecordLocks,
     /// `membarrier` with `MEMBARRIER_CMD_PRIVATE_EXPEDITED`: the rare side of a barrier, see `barrier.rs`.
     Membarrier,
-    /// `madvise` with `MADV_WIPEONFORK`: tells a forked child from its parent, see `generation.rs`.
+    /// `madvise` with `MADV_WIPEONFORK`: distinguishes a forked child from its parent, see `generation.rs`.
     WipeOnFork,
     /// `madvise` with `MADV_DONTFORK`: keeps the queue out of forked children.
     DontFork,
@@ -27,18 +27,18 @@ pub enum Call {
     Memfd,
 }
 
-/// One that does not work here.
+/// A system call that does not work here.
 #[derive(Debug, Clone, Copy)]
 pub struct Missing {
-    /// Which.
+    /// The call.
     pub call: Call,
-    /// The call with its arguments, as a person looks it up.
+    /// The call with its arguments, as a user would look it up.
     pub name: &'static str,
-    /// What is weaker because of it.
+    /// The guarantee that is weaker without it.
     pub weaker: &'static str,
-    /// What to do about it.
+    /// How to repair it.
     pub mend: &'static str,
-    /// Whether a killed program may lose records because of it.
+    /// Whether a killed program may lose records without it.
     pub costs_records: bool,
     /// The error of the call.
     pub errno: i32,
@@ -47,12 +47,12 @@ pub struct Missing {
 const CALLS: [Call; 6] =
     [Call::RecordLocks, Call::Membarrier, Call::WipeOnFork, Call::DontFork, Call::Futex, Call::Memfd];
 
-/// Results by call: not yet probed, works, or the error number.
+/// Result of each call: [`UNKNOWN`], [`WORKS`], or the error number.
 static RESULTS: [AtomicI32; CALLS.len()] = [const { AtomicI32::new(UNKNOWN) }; CALLS.len()];
 const UNKNOWN: i32 = -1;
 const WORKS: i32 = 0;
 
-/// Bytes of a page; a mapping of a part of one is a whole one.
+/// Bytes of a page; the kernel rounds mappings up to it.
 const PAGE: usize = 4096;
 
 /// Whether record locks work.
@@ -60,7 +60,7 @@ pub fn has_record_locks() -> bool {
     errno_of(Call::RecordLocks) == WORKS
 }
 
-/// Whether a thread can sleep on a word.
+/// Whether a thread can sleep on a futex word.
 pub fn has_futex() -> bool {
     errno_of(Call::Futex) == WORKS
 }
@@ -70,14 +70,14 @@ pub fn has_memfd() -> bool {
     errno_of(Call::Memfd) == WORKS
 }
 
-/// The calls that do not work here, each with what is weaker because of it.
+/// The calls that do not work here, each with its effect.
 pub fn missing() -> Vec<Missing> {
     let missing = |call: &Call| Some(describe(*call, errno_of(*call))).filter(|missing| missing.errno != WORKS);
     CALLS.iter().filter_map(missing).collect()
 }
 
-/// Looks in a child of its own whether MADV_WIPEONFORK does what it promises: user-mode emulators accept it without doing
-/// it. For a small program only: a fork of a large one takes its time.
+/// Forks a child to test whether MADV_WIPEONFORK has an effect: user-mode emulators accept it without one. For small
+/// programs only, since a fork of a large one is slow.
 pub fn try_wipe_on_fork() {
     if errno_of(Call::WipeOnFork) == WORKS && !is_wiped_in_child() {
         RESULTS[Call::WipeOnFork as usize].store(libc::EOPNOTSUPP, Ordering::Relaxed);
@@ -86,8 +86,7 @@ pub fn try_wipe_on_fork() {
 
 fn is_wiped_in_child() -> bool {
     let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: a fresh mapping that nobody else knows, unmapped at the end. The child reads it and
-    // ends by `_exit`.
+    // SAFETY: a fresh mapping that no other thread has, unmapped at the end. The child reads it and ends by `_exit`.
     unsafe {
         let page = libc::mmap(std::ptr::null_mut(), PAGE, protection, flags, -1, 0);
         if page == libc::MAP_FAILED {
@@ -169,9 +168,9 @@ fn describe(call: Call, errno: i32) -> Missing {
     Missing { call, name, weaker, mend: allow, costs_records, errno }
 }
 
-/// The error of a system call, [`WORKS`] where it succeeded.
+/// The error number of a system call, or [`WORKS`] if it succeeded.
 fn errno(result: libc::c_long) -> i32 {
-    // Some sandboxes fail without an error number; that is still no success.
+    // Some sandboxes fail without an error number; that counts as a failure too.
     if result >= 0 { WORKS } else { std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::ENOSYS).max(1) }
 }
 
@@ -183,14 +182,14 @@ fn make_memfd() -> Result<File, i32> {
     // SAFETY: a valid C string.
     let descriptor = unsafe { libc::memfd_create(c"logspool-probe".as_ptr(), libc::MFD_CLOEXEC) };
     match errno(descriptor.into()) {
-        // SAFETY: the descriptor is new and belongs to nobody else.
+        // SAFETY: the descriptor is new and has no other owner.
         WORKS => Ok(unsafe { File::from_raw_fd(descriptor) }),
         errno => Err(errno),
     }
 }
 
 fn probe_record_locks() -> i32 {
-    // A file of this process alone: closing it drops no lock that something else here has.
+    // A file used only here: closing it releases no record lock of other code.
     let file = make_memfd().ok().or_else(|| File::open("/proc/self/exe").ok());
     let Some(file) = file else { return WORKS };
     let whole = |kind: libc::c_int| libc::flock {
@@ -221,7 +220,7 @@ fn probe_membarrier() -> i32 {
 
 fn probe_advice(advice: libc::c_int) -> i32 {
     let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: a fresh mapping that nobody else knows, unmapped at the end.
+    // SAFETY: a fresh mapping that no other thread has, unmapped at the end.
     unsafe {
         let page = libc::mmap(std::ptr::null_mut(), PAGE, protection, flags, -1, 0);
         if page == libc::MAP_FAILED {

@@ -1,11 +1,12 @@
-//! A sleep between two looks at what is waited for.
+//! A sleep between two checks of a condition.
 
 use std::time::Duration;
 
-/// Sleeps, at most until a signal has been handled. Async-signal-safe.
+/// Sleeps for `time`, or until a signal has been handled. Async-signal-safe.
 ///
-/// `std::thread::sleep` begins the rest anew behind each signal, and the kernel counts its slack into that rest: where
-/// signals come every few microseconds it never ends. Whoever waits looks again and knows the deadline.
+/// `std::thread::sleep` sleeps again for the rest after each signal, and the kernel adds its slack to that rest. If
+/// signals come every few microseconds, it never returns. Callers check their condition again and keep their own
+/// deadline.
 pub fn nap(time: Duration) {
     let time = libc::timespec { tv_sec: time.as_secs() as libc::time_t, tv_nsec: time.subsec_nanos() as libc::c_long };
     // SAFETY: nanosleep is async-signal-safe and `time` is valid.

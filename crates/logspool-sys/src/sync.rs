@@ -1,4 +1,4 @@
-//! Atomics and locks behind one door: the standard library's, or loom's when the models run.
+//! Atomics and locks for the crates: the standard library's, or loom's when the models run.
 
 pub use std::sync::{PoisonError, TryLockError};
 
@@ -15,22 +15,23 @@ pub use std::{
     sync::{Mutex, MutexGuard},
 };
 
-/// An ordering that a model guards, and that the models run without where `LOGSPOOL_WEAKEN` has its name.
+/// Returns `strong`. In a model run whose `LOGSPOOL_WEAKEN` is `name` it returns `Relaxed`, so that the model turns
+/// red.
 #[inline(always)]
 pub fn guarded(name: &str, strong: Ordering) -> Ordering {
     if is_weakened(name) { Ordering::Relaxed } else { strong }
 }
 
-/// Whether the models run without what has this name.
+/// Whether this model run leaves out the ordering or fence `name`.
 #[cfg(loom)]
 pub fn is_weakened(name: &str) -> bool {
-    // The standard library's: the models must not see it.
+    // A lock of the standard library: the models must not see it.
     static WEAKENED: std::sync::LazyLock<String> =
         std::sync::LazyLock::new(|| std::env::var("LOGSPOOL_WEAKEN").unwrap_or_default());
     *WEAKENED == name
 }
 
-/// Outside of the models nothing is.
+/// Outside of model runs nothing is weakened.
 #[cfg(not(loom))]
 #[inline(always)]
 pub const fn is_weakened(_name: &str) -> bool {

@@ -85,7 +85,7 @@ struct State {
     failed: VecDeque<(usize, u64, u64)>,
 }
 
-/// See the file head.
+/// See the module documentation.
 #[derive(Debug)]
 pub struct PendingSync {
     wait: Wait,

@@ -56,7 +56,7 @@ const PAUSES: std::ops::RangeInclusive<Duration> = Duration::from_millis(5)..=Du
 ///
 /// # Errors
 ///
-/// What the system said about the fork, /dev/null or the descriptor. Then there is no keeper.
+/// When a system call fails about the fork, /dev/null or the descriptor. Then there is no keeper.
 pub fn keep(watched: RawFd, folder: &Path) -> io::Result<()> {
     become_independent(watched, None)?;
     fork()?;

@@ -172,7 +172,7 @@ impl Place {
     ///
     /// # Errors
     ///
-    /// What the system said.
+    /// When a system call fails.
     pub fn read_entry(&self) -> io::Result<Vec<u8>> {
         let mut entry = vec![0; entry_bytes(self.bytes as usize, self.marks as usize)];
         self.file.file.read_exact_at(&mut entry, self.offset)?;
@@ -188,7 +188,7 @@ impl Place {
     ///
     /// # Errors
     ///
-    /// What the system said; the file is this process's own, so its content is trusted.
+    /// When a system call fails; the file is this process's own, so its content is trusted.
     pub fn read(&self, batch: u64, counts: [u32; LEVEL_CLASSES]) -> io::Result<Chunk> {
         let mut body = vec![0; self.bytes as usize + self.marks as usize * size_of::<Mark>()];
         self.file.file.read_exact_at(&mut body, self.offset + ENTRY_HEAD_BYTES as u64)?;

@@ -91,7 +91,7 @@ impl SinkError {
 /// A sync that failed: nobody knows what of it is on the disk.
 #[derive(Debug)]
 pub struct SyncError {
-    /// What the system said.
+    /// When a system call fails.
     pub error: io::Error,
     /// Whether no later sync can make it good: the sink has not kept, or not all of it, what it would write again.
     pub is_final: bool,

@@ -4,8 +4,6 @@
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use super::results::Results;
-
 const SECONDS_OR_NONE: &str = "a number of seconds or None";
 
 /// Reads `timeout`: seconds, or None. Zero and less do not wait, as in the standard library.
@@ -60,12 +58,6 @@ pub fn check_callable(method: &str, function: &Bound<'_, PyAny>) -> PyResult<()>
     Err(PyTypeError::new_err(format!(
         "{method}() needs a function, not {shown}: give it uncalled, its arguments after it"
     )))
-}
-
-/// Reads `results`: a `Results`, or None.
-pub fn results(value: &Bound<'_, PyAny>) -> PyResult<Option<Py<Results>>> {
-    let read: Result<Option<Py<Results>>, _> = value.extract();
-    read.map_err(|error| named("results", "a Results or None", value, error.into()))
 }
 
 /// Reads `value`: a number of permits.

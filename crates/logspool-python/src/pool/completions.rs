@@ -7,7 +7,7 @@ use logspool_pool::Channel;
 use logspool_pool::channel::Taken;
 use pyo3::prelude::*;
 
-use super::waiting::{self, Deadline};
+use crate::interpreter::waiting::{self, Deadline};
 
 /// Ended futures that nobody has taken.
 #[pyclass(frozen, module = "logspool._native")]

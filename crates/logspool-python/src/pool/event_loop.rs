@@ -6,12 +6,11 @@
 use std::mem;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 
-use crate::leaving;
-use crate::names::names;
-use crate::object::Owned;
+use crate::interpreter::leaving;
+use crate::interpreter::names::names;
+use crate::interpreter::object::{self, Owned};
 
 /// How a job ended.
 pub enum End {
@@ -48,8 +47,7 @@ impl EventLoop {
     fn drain(&self, py: Python<'_>) {
         let waiting = mem::take(&mut *self.waiting());
         for (future, how) in waiting {
-            // SAFETY: a live object, attached.
-            let future = unsafe { Bound::from_borrowed_ptr(py, future.as_ptr()) };
+            let future = future.bind(py);
             if let Err(error) = end(&future, &how) {
                 error.write_unraisable(py, Some(&future));
             }
@@ -62,13 +60,13 @@ impl EventLoop {
 /// # Errors
 ///
 /// What the import raises: it takes longer than that of this package, so it comes with the first job for a loop.
-pub fn running(py: Python<'_>) -> PyResult<*mut PyObject> {
+pub fn running(py: Python<'_>) -> PyResult<&'static Owned> {
     static FUNCTION: OnceLock<Owned> = OnceLock::new();
     if let Some(function) = FUNCTION.get() {
-        return Ok(function.as_ptr());
+        return Ok(function);
     }
     let function = Owned::of(&py.import("asyncio")?.getattr("get_running_loop")?);
-    Ok(FUNCTION.get_or_init(|| function).as_ptr())
+    Ok(FUNCTION.get_or_init(|| function))
 }
 
 /// Ends an asyncio future that was not cancelled meanwhile.
@@ -77,28 +75,22 @@ fn end(future: &Bound<'_, PyAny>, how: &End) -> PyResult<()> {
     if future.call_method0(pyo3::intern!(py, "done"))?.is_truthy()? {
         return Ok(());
     }
-    // SAFETY: live objects, attached.
-    let bound = |value: &Owned| unsafe { Bound::from_borrowed_ptr(py, value.as_ptr()) };
     let set_exception = pyo3::intern!(py, "set_exception");
     match how {
-        End::Result(value) => future.call_method1(pyo3::intern!(py, "set_result"), (bound(value),)),
+        End::Result(value) => future.call_method1(pyo3::intern!(py, "set_result"), (value.bind(py),)),
         End::Cancelled => future.call_method0(pyo3::intern!(py, "cancel")),
         // StopIteration is no exception for a coroutine; whoever waits must learn of it all the same.
         End::Exception(value) => future
-            .call_method1(set_exception, (bound(value),))
+            .call_method1(set_exception, (value.bind(py),))
             .or_else(|error| future.call_method1(set_exception, (error.into_value(py),))),
     }
     .map(drop)
 }
 
-/// Sends a result to the loop.
-///
-/// # Safety
-///
-/// `event_loop` is a live [`EventLoop`]; attached.
-pub unsafe fn deliver(py: Python<'_>, event_loop: &Owned, future: Owned, how: End) {
-    // SAFETY: as the caller says.
-    let object = unsafe { Bound::from_borrowed_ptr(py, event_loop.as_ptr()).cast_into_unchecked::<EventLoop>() };
+/// Sends a result to the loop; `event_loop` is an [`EventLoop`].
+pub fn deliver(py: Python<'_>, event_loop: &Owned, future: Owned, how: End) {
+    let object = event_loop.bind(py);
+    let Ok(object) = object.cast::<EventLoop>() else { return };
     let bridge = object.get();
     let first = {
         let mut waiting = bridge.waiting();
@@ -107,10 +99,8 @@ pub unsafe fn deliver(py: Python<'_>, event_loop: &Owned, future: Owned, how: En
     };
     if first
         && let Err(error) = object.getattr(pyo3::intern!(py, "drain")).and_then(|drain| {
-            // SAFETY: live objects, attached.
-            let called = unsafe { leaving::call_with(bridge.call_soon_threadsafe.as_ptr(), drain.as_ptr()) };
-            // SAFETY: a new reference or null with an error set.
-            unsafe { Owned::steal(called) }.map(drop).ok_or_else(|| PyErr::fetch(py))
+            let called = leaving::call_with(bridge.call_soon_threadsafe.bind_borrowed(py), drain.as_borrowed());
+            called.map(drop).ok_or_else(|| PyErr::fetch(py))
         })
     {
         // The loop is closed: nobody waits any more.
@@ -120,21 +110,12 @@ pub unsafe fn deliver(py: Python<'_>, event_loop: &Owned, future: Owned, how: En
     }
 }
 
-/// Whether nobody waits for a job's result any more.
-///
-/// # Safety
-///
-/// A live asyncio future; attached.
-pub unsafe fn is_cancelled(future: &Owned) -> bool {
-    // SAFETY: as the caller says.
-    unsafe {
-        let asked = Owned::steal(leaving::method(future.as_ptr(), names().cancelled.as_ptr()));
-        match asked.map(|asked| leaving::is_true(asked.as_ptr())) {
-            Some(answer @ 0..) => answer != 0,
-            _ => {
-                ffi::PyErr_Clear();
-                false
-            }
-        }
+/// Whether nobody waits for a job's result any more: its asyncio future is cancelled.
+pub fn is_cancelled(py: Python<'_>, future: &Owned) -> bool {
+    let asked = leaving::method(future.bind(py), &names().cancelled);
+    let answer = asked.and_then(|asked| leaving::is_true(asked.bind(py)));
+    if answer.is_none() {
+        object::clear_error(py);
     }
+    answer.unwrap_or(false)
 }

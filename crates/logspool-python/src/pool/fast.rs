@@ -6,7 +6,7 @@ use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use crate::object::Owned;
+use crate::interpreter::object::Owned;
 
 /// A `METH_FASTCALL | METH_KEYWORDS` function; its first argument is the object.
 pub type Function =
@@ -46,8 +46,7 @@ pub fn add(class: &Bound<'_, PyType>, name: &'static CStr, function: Function, d
 pub fn replace(class: &Bound<'_, PyType>, name: &'static CStr, function: Function) -> PyResult<Owned> {
     let stock = class.getattr(name)?;
     define(class, name, function, documentation(&stock))?;
-    // SAFETY: a live object, attached.
-    Ok(unsafe { Owned::borrow(stock.as_ptr()) })
+    Ok(Owned::of(&stock))
 }
 
 /// `doc` lives for good, as CPython asks.

@@ -8,172 +8,143 @@ use logspool_pool::State;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
-use pyo3::types::PyType;
+use pyo3::types::{PyString, PyType};
 
 use super::arguments;
 use super::fast::{give, give_none};
-use super::future;
-use crate::object::{self, Owned};
-
-type Arguments = *const *mut PyObject;
+use super::future::{self, Ending, FutureHandle, FutureRef};
+use crate::interpreter::object::{self, Call, Object, Owned};
 
 /// The argument `timeout`, by position or by name.
-unsafe fn timeout(
-    py: Python<'_>,
-    method: &str,
-    values: Arguments,
-    count: ffi::Py_ssize_t,
-    keywords: *mut PyObject,
-) -> PyResult<Option<f64>> {
-    // SAFETY: `values` holds `count` of them and one per keyword.
-    unsafe {
-        let named = if keywords.is_null() { 0 } else { ffi::PyTuple_GET_SIZE(keywords) };
-        if count + named > 1 {
-            return Err(PyTypeError::new_err(format!(
-                "{method}() takes one argument, timeout ({} given)",
-                count + named
-            )));
-        }
-        if named == 1 && object::text(ffi::PyTuple_GET_ITEM(keywords, 0)) != Some("timeout") {
-            return Err(PyTypeError::new_err(format!("{method}() takes no keyword argument but timeout")));
-        }
-        if count + named == 0 {
-            return Ok(None);
-        }
-        arguments::timeout(&Bound::from_borrowed_ptr(py, *values))
+fn timeout(method: &str, call: Call<'_, '_>) -> PyResult<Option<f64>> {
+    if call.values().len() > 1 {
+        return Err(PyTypeError::new_err(format!(
+            "{method}() takes one argument, timeout ({} given)",
+            call.values().len()
+        )));
     }
-}
-
-unsafe extern "C" fn result(
-    object: *mut PyObject,
-    arguments: Arguments,
-    count: ffi::Py_ssize_t,
-    keywords: *mut PyObject,
-) -> *mut PyObject {
-    // SAFETY: as CPython calls a method; attached.
-    unsafe {
-        if let Some(result) = future::result_at_hand(object) {
-            return result;
-        }
-        let py = Python::assume_attached();
-        let timeout = match timeout(py, "result", arguments, count, keywords) {
-            Ok(timeout) => timeout,
-            Err(error) => return give(py, Err(error)),
-        };
-        future::result(py, object, timeout)
+    if call.named().any(|(name, _)| object::text(name) != Some("timeout")) {
+        return Err(PyTypeError::new_err(format!("{method}() takes no keyword argument but timeout")));
     }
+    call.values().first().map_or(Ok(None), |value| arguments::timeout(value))
 }
 
-unsafe extern "C" fn exception(
-    object: *mut PyObject,
-    arguments: Arguments,
-    count: ffi::Py_ssize_t,
-    keywords: *mut PyObject,
-) -> *mut PyObject {
-    // SAFETY: as CPython calls a method; attached.
-    unsafe {
-        let py = Python::assume_attached();
-        let found = timeout(py, "exception", arguments, count, keywords)
-            .and_then(|timeout| future::exception(py, object, timeout));
-        give(py, found)
-    }
-}
-
-unsafe extern "C" fn done(object: *mut PyObject, _: *mut PyObject) -> *mut PyObject {
-    // SAFETY: as CPython calls a method; attached.
-    unsafe { object::truth(future::state(object).is_done()) }
-}
-
-unsafe extern "C" fn running(object: *mut PyObject, _: *mut PyObject) -> *mut PyObject {
-    // SAFETY: as above.
-    unsafe { object::truth(future::state(object) == State::Running) }
-}
-
-unsafe extern "C" fn cancelled(object: *mut PyObject, _: *mut PyObject) -> *mut PyObject {
-    // SAFETY: as above.
-    unsafe { object::truth(future::state(object).is_cancelled()) }
-}
-
-unsafe extern "C" fn cancel(object: *mut PyObject, _: *mut PyObject) -> *mut PyObject {
-    // SAFETY: as above.
-    unsafe { object::truth(future::cancel(object)) }
-}
-
-unsafe extern "C" fn add_done_callback(object: *mut PyObject, callback: *mut PyObject) -> *mut PyObject {
-    // SAFETY: as above.
-    unsafe {
-        let py = Python::assume_attached();
-        let added = future::add_done_callback(py, object, callback);
-        give_none(py, added)
-    }
-}
-
-unsafe extern "C" fn set_running_or_notify_cancel(object: *mut PyObject, _: *mut PyObject) -> *mut PyObject {
-    // SAFETY: as above.
-    unsafe {
-        match future::state(object) {
-            State::Pending | State::Cancelled => object::truth(future::start(object)),
-            other => {
-                let message = format!("Future in unexpected state: {}", future::name(other));
-                give(Python::assume_attached(), Err(PyRuntimeError::new_err(message)))
+/// Methods with arguments, each with what it does with its future and the call.
+macro_rules! fast_methods {
+    ($($name:ident: $act:expr;)*) => {
+        $(
+            /// # Safety
+            ///
+            /// As CPython calls a `METH_FASTCALL | METH_KEYWORDS` method of a future, attached.
+            unsafe extern "C" fn $name(
+                object: *mut PyObject,
+                arguments: *const *mut PyObject,
+                count: ffi::Py_ssize_t,
+                keywords: *mut PyObject,
+            ) -> *mut PyObject {
+                // SAFETY: CPython calls it, attached, with live objects; the descriptor checked that this is a future.
+                let (future, call) = unsafe {
+                    let (object, call) = object::received(object, arguments, count, keywords);
+                    (FutureRef::of(object), call)
+                };
+                give(call.py(), $act(future, call))
             }
-        }
-    }
-}
-
-unsafe extern "C" fn set_result(object: *mut PyObject, result: *mut PyObject) -> *mut PyObject {
-    // SAFETY: as above.
-    unsafe { set(object, Owned::borrow(result), false) }
-}
-
-unsafe extern "C" fn set_exception(object: *mut PyObject, exception: *mut PyObject) -> *mut PyObject {
-    // SAFETY: as above.
-    unsafe { set(object, Owned::borrow(exception), true) }
-}
-
-unsafe fn set(object: *mut PyObject, value: Owned, failed: bool) -> *mut PyObject {
-    // SAFETY: as above.
-    unsafe {
-        let py = Python::assume_attached();
-        give_none(py, future::set(py, object, value, failed))
-    }
-}
-
-unsafe extern "C" fn snapshot(object: *mut PyObject, _: *mut PyObject) -> *mut PyObject {
-    // SAFETY: as above.
-    unsafe {
-        let py = Python::assume_attached();
-        give(py, future::snapshot(py, object))
-    }
-}
-
-unsafe extern "C" fn init(_object: *mut PyObject, _arguments: *mut PyObject, _keywords: *mut PyObject) -> c_int {
-    // The base's would set attributes that are descriptors here.
-    0
-}
-
-unsafe extern "C" fn get_state(object: *mut PyObject, _: *mut c_void) -> *mut PyObject {
-    // SAFETY: as above; the name is a plain C string.
-    unsafe { ffi::PyUnicode_InternFromString(future::c_name(future::state(object)).as_ptr()) }
-}
-
-macro_rules! getter {
-    ($name:ident, $get:path) => {
-        unsafe extern "C" fn $name(object: *mut PyObject, _: *mut c_void) -> *mut PyObject {
-            // SAFETY: as CPython calls a getter; attached.
-            unsafe {
-                let py = Python::assume_attached();
-                give(py, $get(py, object))
-            }
-        }
+        )*
     };
 }
 
-getter!(get_condition, future::condition);
-getter!(get_waiters, future::waiters);
-getter!(get_callbacks, future::callbacks);
-getter!(get_result, future::kept_result);
-getter!(get_exception, future::kept_exception);
+fast_methods! {
+    result: |future, call| match future::result_at_hand(future) {
+        Some(result) => Ok(result),
+        None => timeout("result", call).and_then(|timeout| future::result(future, timeout)),
+    };
+    exception: |future, call| timeout("exception", call).and_then(|timeout| future::exception(future, timeout));
+}
+
+/// Methods with one argument or none, each with what it does with its future and the argument.
+macro_rules! plain_methods {
+    ($($name:ident: $act:expr;)*) => {
+        $(
+            /// # Safety
+            ///
+            /// As CPython calls a `METH_NOARGS` or `METH_O` method of a future, attached.
+            unsafe extern "C" fn $name(object: *mut PyObject, argument: *mut PyObject) -> *mut PyObject {
+                // SAFETY: CPython calls it, attached, with live objects; the descriptor checked that this is a future.
+                // The argument is null for methods that take none.
+                let (future, argument) = unsafe {
+                    let py = Python::assume_attached();
+                    let future = FutureRef::of(Borrowed::from_ptr(py, object));
+                    (future, Borrowed::from_ptr_or_opt(py, argument))
+                };
+                let act: fn(FutureRef<'_, '_>, Option<Object<'_, '_>>) -> *mut PyObject = $act;
+                act(future, argument)
+            }
+        )*
+    };
+}
+
+plain_methods! {
+    done: |future, _| object::truth(future.py(), future::state(future).is_done());
+    running: |future, _| object::truth(future.py(), future::state(future) == State::Running);
+    cancelled: |future, _| object::truth(future.py(), future::state(future).is_cancelled());
+    cancel: |future, _| object::truth(future.py(), future::cancel(future));
+    add_done_callback: |future, callback| {
+        give_none(future.py(), callback.map_or(Ok(()), |callback| future::add_done_callback(future, callback)))
+    };
+    set_running_or_notify_cancel: |future, _| match future::state(future) {
+        State::Pending | State::Cancelled => object::truth(future.py(), future::start(future)),
+        other => {
+            let message = format!("Future in unexpected state: {}", future::name(other));
+            give(future.py(), Err(PyRuntimeError::new_err(message)))
+        }
+    };
+    set_result: |future, result| set(future, result, Ending::Result);
+    set_exception: |future, exception| set(future, exception, Ending::Exception);
+    snapshot: |future, _| give(future.py(), future::snapshot(future));
+}
+
+fn set(future: FutureRef<'_, '_>, value: Option<Object<'_, '_>>, ending: Ending) -> *mut PyObject {
+    let set = value.map_or(Ok(()), |value| future::set(future, Owned::of(&value), ending));
+    give_none(future.py(), set)
+}
+
+/// In the place of the base's, which would set attributes that are descriptors here.
+///
+/// # Safety
+///
+/// None: it looks at none of its arguments. CPython's type for such functions is an unsafe one.
+unsafe extern "C" fn init(_object: *mut PyObject, _arguments: *mut PyObject, _keywords: *mut PyObject) -> c_int {
+    0
+}
+
+fn state_name(future: FutureRef<'_, '_>) -> PyResult<Owned> {
+    Ok(Owned::of(PyString::intern(future.py(), future::name(future::state(future))).as_any()))
+}
+
+/// Attributes that cannot be set, each with what gives its value.
+macro_rules! getters {
+    ($($name:ident: $get:path;)*) => {
+        $(
+            /// # Safety
+            ///
+            /// As CPython calls a getter of a future, attached.
+            unsafe extern "C" fn $name(object: *mut PyObject, _: *mut c_void) -> *mut PyObject {
+                // SAFETY: CPython calls it, attached, with a live object; the descriptor checked that this is a future.
+                let future = unsafe { FutureRef::of(Borrowed::from_ptr(Python::assume_attached(), object)) };
+                give(future.py(), $get(future))
+            }
+        )*
+    };
+}
+
+getters! {
+    get_state: state_name;
+    get_condition: future::condition;
+    get_waiters: future::waiters;
+    get_callbacks: future::callbacks;
+    get_result: future::kept_result;
+    get_exception: future::kept_exception;
+}
 
 const fn fast(name: &'static CStr, function: super::fast::Function, doc: &'static CStr) -> ffi::PyMethodDef {
     ffi::PyMethodDef {
@@ -272,7 +243,7 @@ pub fn derive<'py>(base: &Bound<'py, PyAny>, addition: Addition) -> PyResult<Bou
         flags: addition.flags as _,
         slots: slots.as_mut_ptr(),
     };
-    // SAFETY: the definitions live for good; attached.
+    // SAFETY: the definitions live for good, and `base` shows that the thread is attached; a new reference or null.
     unsafe {
         let made = ffi::PyType_FromSpecWithBases(&mut spec, base.as_ptr());
         Ok(Bound::from_owned_ptr_or_err(base.py(), made)?.cast_into_unchecked())
@@ -305,6 +276,16 @@ pub fn class(py: Python<'_>) -> PyResult<&'static Owned> {
         return Ok(class);
     }
     let made = make(py)?;
-    // SAFETY: a live object, attached.
-    Ok(CLASS.get_or_init(|| unsafe { Owned::borrow(made.as_ptr()) }))
+    Ok(CLASS.get_or_init(|| Owned::of(made.as_any())))
+}
+
+/// A new pending future.
+///
+/// # Errors
+///
+/// Memory is short, or the type cannot be made.
+#[inline]
+pub fn pending(py: Python<'_>) -> PyResult<FutureHandle> {
+    // SAFETY: the type that was made for it.
+    unsafe { FutureHandle::allocate(py, class(py)?) }
 }

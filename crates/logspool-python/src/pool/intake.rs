@@ -9,20 +9,22 @@ use logspool_pool::jobs::{self, Place};
 use logspool_pool::timers::Clock;
 use logspool_sys::clock;
 use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
-use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use super::core::{Overflow, PoolCore, Shared};
+use super::core::PoolCore;
+use super::future::FutureHandle;
 use super::job::{By, Job, Target};
 use super::schedule::Schedule;
-use super::view::{self, View, Wishes};
-use super::waiting::{self, Deadline};
+use super::shared::{Overflow, Shared};
+use super::view::View;
+use super::wishes::{self, Wishes};
 use super::worker::Worker;
-use super::{arguments, event_loop, future, future_type, timer_type, timers};
-use crate::leaving;
-use crate::names::names;
-use crate::object::{Call, Owned};
+use super::{arguments, event_loop, future_type, timer_type, timers};
+use crate::interpreter::leaving;
+use crate::interpreter::names::names;
+use crate::interpreter::object::{self, Call, Object, Owned};
+use crate::interpreter::waiting::{self, Deadline};
 
 /// Where a call comes in: a pool, or a view of one with options of its own.
 #[derive(Clone, Copy)]
@@ -54,17 +56,23 @@ impl<'a> Origin<'a> {
         Self { place, ..self }
     }
 
+    /// The pool as an object.
+    fn object(&self) -> Object<'a, 'a> {
+        // SAFETY: the pool that `self` borrows.
+        unsafe { Borrowed::from_ptr(self.pool.py(), self.pool.as_ptr()) }
+    }
+
     #[inline]
-    fn target(&self, future: Option<Owned>, schedule: Option<Py<Schedule>>) -> PyResult<Target> {
-        Ok(view::target(self.pool.py(), self.pool.get().wishes()?, self.wishes, future, schedule))
+    fn target(&self, future: Option<FutureHandle>, schedule: Option<Py<Schedule>>) -> PyResult<Target> {
+        Ok(wishes::target(self.pool.py(), self.pool.get().wishes()?, self.wishes, future, schedule))
     }
 
     fn refusal(&self) -> PyErr {
         let py = self.pool.py();
-        // SAFETY: a live pool and a `str`; attached. A new reference, or null with an error set.
-        let why =
-            unsafe { Bound::from_owned_ptr_or_err(py, leaving::method(self.pool.as_ptr(), names().refusal.as_ptr())) };
-        why.map_or_else(|error| error, PyErr::from_value)
+        match leaving::method(self.object(), &names().refusal) {
+            Some(why) => PyErr::from_value(why.bind(py).to_owned()),
+            None => PyErr::fetch(py),
+        }
     }
 }
 
@@ -76,70 +84,65 @@ fn no_function(method: &str) -> PyErr {
 
 /// `push(fn, ...)`
 ///
-/// # Safety
+/// # Errors
 ///
-/// `call` describes live objects. So for all that follow.
+/// No callable; the pool is closed or full; a worker cannot be started. So for all that follow.
 #[inline(always)]
-pub unsafe fn push(origin: Origin<'_>, call: Call) -> PyResult<()> {
-    // SAFETY: as the caller says.
-    unsafe { take(&origin, "push", call, false, || origin.target(None, None)) }
+pub fn push(origin: Origin<'_>, call: Call<'_, '_>) -> PyResult<()> {
+    take(&origin, "push", call, false, || origin.target(None, None))
 }
 
 /// `submit(fn, ...)`
+///
+/// # Errors
+///
+/// As for [`push`].
 #[inline(always)]
-pub unsafe fn submit(origin: Origin<'_>, method: &str, call: Call) -> PyResult<Owned> {
+pub fn submit(origin: Origin<'_>, method: &str, call: Call<'_, '_>) -> PyResult<Owned> {
     let py = origin.pool.py();
     let mut made = None;
-    // SAFETY: as the caller says; the class is that of futures.
-    unsafe {
-        take(&origin, method, call, false, || {
-            let class = future_type::class(py)?;
-            let future = Owned::steal(future::allocate(class.as_ptr().cast())).ok_or_else(|| PyErr::fetch(py))?;
-            let for_job = Owned::lent(future.as_ptr());
-            made = Some(future);
-            origin.target(Some(for_job), None)
-        })?;
-    }
-    Ok(made.expect("a job that was taken has its future"))
+    take(&origin, method, call, false, || {
+        let future = future_type::pending(py)?;
+        let for_job = future.lent(py);
+        made = Some(future);
+        origin.target(Some(for_job), None)
+    })?;
+    Ok(made.expect("a job that was taken has its future").into_object())
 }
 
 /// `run(fn, ...)`
-pub unsafe fn run(origin: Origin<'_>, call: Call) -> PyResult<Owned> {
+///
+/// # Errors
+///
+/// As for [`push`], and no asyncio event loop runs.
+pub fn run(origin: Origin<'_>, call: Call<'_, '_>) -> PyResult<Owned> {
     let py = origin.pool.py();
-    if call.count < 1 {
+    if call.positional().is_empty() {
         return Err(no_function("run"));
     }
     let fetched = || PyErr::fetch(py);
-    // SAFETY: live objects, attached.
-    unsafe {
-        let asyncio_loop = Owned::steal(leaving::call(event_loop::running(py)?)).ok_or_else(fetched)?;
-        let way = PoolCore::way_to(origin.pool, &asyncio_loop)?;
-        let future = leaving::method(asyncio_loop.as_ptr(), names().create_future.as_ptr());
-        let future = Owned::steal(future).ok_or_else(fetched)?;
-        let waiting = Box::new((Owned::borrow(future.as_ptr()), way));
-        take(&origin, "run", call, true, || Ok(Target::Loop(waiting)))?;
-        Ok(future)
-    }
+    let asyncio_loop = leaving::call(event_loop::running(py)?.bind(py)).ok_or_else(fetched)?;
+    let way = PoolCore::way_to(origin.pool, asyncio_loop.bind(py))?;
+    let future = leaving::method(asyncio_loop.bind(py), &names().create_future).ok_or_else(fetched)?;
+    let waiting = Box::new((future.again(py), way));
+    take(&origin, "run", call, true, || Ok(Target::Loop(waiting)))?;
+    Ok(future)
 }
 
 /// Makes a job of a call's arguments and puts it into the queue.
 #[inline(always)]
-unsafe fn take(
+fn take(
     origin: &Origin<'_>,
     method: &str,
-    call: Call,
+    call: Call<'_, '_>,
     never_waits: bool,
     target: impl FnOnce() -> PyResult<Target>,
 ) -> PyResult<()> {
     let shared = origin.pool.get().shared()?;
-    if call.count < 1 {
-        return Err(no_function(method));
-    }
-    // SAFETY: a live object, as the caller says; attached.
-    unsafe { check_callable(origin.pool.py(), method, *call.arguments)? };
+    let Some((function, values)) = call.split_first() else { return Err(no_function(method)) };
+    check_callable(method, function)?;
     let context = shared.context(origin.pool.py())?;
-    // SAFETY: as the caller says.
-    let job = unsafe { Job::new(call, context, target()?, clock::ticks()) };
+    let job = Job::new(function, values, context, target()?, clock::ticks());
     let beyond = never_waits && shared.options.overflow == Overflow::Block;
     match shared.jobs.push(job, origin.place, beyond) {
         Ok(false) => Ok(()),
@@ -148,20 +151,10 @@ unsafe fn take(
     }
 }
 
-/// Checks what is to be called.
-///
-/// # Safety
-///
-/// A live object; attached.
+/// Checks that an object can be called.
 #[inline(always)]
-unsafe fn check_callable(py: Python<'_>, method: &str, function: *mut PyObject) -> PyResult<()> {
-    // SAFETY: as the caller says.
-    unsafe {
-        if ffi::PyCallable_Check(function) != 0 {
-            return Ok(());
-        }
-        arguments::check_callable(method, &Bound::from_borrowed_ptr(py, function))
-    }
+fn check_callable(method: &str, function: Object<'_, '_>) -> PyResult<()> {
+    if function.is_callable() { Ok(()) } else { arguments::check_callable(method, &function) }
 }
 
 /// Has the Python half start a worker that is counted already; counts it off where that fails.
@@ -173,11 +166,7 @@ unsafe fn check_callable(py: Python<'_>, method: &str, function: *mut PyObject) 
 fn start_worker(origin: &Origin<'_>, shared: &Arc<Shared>) -> PyResult<()> {
     let py = origin.pool.py();
     let worker = Bound::new(py, Worker::new(shared.clone())).inspect_err(|_| shared.jobs.forget_workers(1))?;
-    // SAFETY: a live pool, a `str` and a live object; attached.
-    let started = unsafe {
-        let method = names().start_worker.as_ptr();
-        Owned::steal(leaving::method_of_one(origin.pool.as_ptr(), method, worker.as_ptr()))
-    };
+    let started = leaving::method_of_one(origin.object(), &names().start_worker, worker.as_any().as_borrowed());
     if started.is_some() {
         return Ok(());
     }
@@ -217,11 +206,10 @@ fn refused(origin: &Origin<'_>, shared: &Arc<Shared>, mut job: Job, mut why: job
             Overflow::DropOldest => {
                 if let Some(oldest) = shared.jobs.take_oldest() {
                     shared.dropped.fetch_add(1, Ordering::Relaxed);
-                    // SAFETY: attached.
-                    unsafe { oldest.cancel() };
+                    oldest.cancel(py);
                 }
             }
-            Overflow::CallerRuns => return run_here(shared, job),
+            Overflow::CallerRuns => return run_here(py, shared, job),
         }
         match shared.jobs.push(job, origin.place, false) {
             Ok(false) => return Ok(()),
@@ -237,10 +225,9 @@ fn refused(origin: &Origin<'_>, shared: &Arc<Shared>, mut job: Job, mut why: job
 ///
 /// What it raised, where nobody is told of that and it is no `Exception`, and what a signal's handler raised while it
 /// waited: Ctrl-C is this thread's.
-fn run_here(shared: &Arc<Shared>, job: Job) -> PyResult<()> {
+fn run_here(py: Python<'_>, shared: &Arc<Shared>, job: Job) -> PyResult<()> {
     let mut raised = None;
-    // SAFETY: attached.
-    if !unsafe { job.run(shared, &mut By::Caller(&mut raised)) } {
+    if !job.run(py, shared, &mut By::Caller(&mut raised)) {
         shared.failed.fetch_add(1, Ordering::Relaxed);
     }
     raised.map_or(Ok(()), Err)
@@ -287,59 +274,60 @@ impl Due {
 }
 
 /// `submit_later(delay, fn, ...)` and `submit_at(when, fn, ...)`
-pub unsafe fn submit_due(origin: Origin<'_>, due: Due, call: Call) -> PyResult<Owned> {
+///
+/// # Errors
+///
+/// As for [`push`], and a time that no clock can count.
+pub fn submit_due(origin: Origin<'_>, due: Due, call: Call<'_, '_>) -> PyResult<Owned> {
     let py = origin.pool.py();
     let shared = origin.pool.get().shared()?;
-    if call.count < 2 {
-        return Err(no_function(due.names().0));
+    let (method, _) = due.names();
+    let Some((time, rest)) = call.split_first() else { return Err(no_function(method)) };
+    let Some((function, values)) = rest.split_first() else { return Err(no_function(method)) };
+    let (clock, at) = due.time(&time)?;
+    check_callable(method, function)?;
+    let key = timers::key(clock, at);
+    let timer = timer_type::new(&origin.object(), key)?;
+    let target = origin.target(Some(timer.again(py)), None)?;
+    let job = Job::new(function, values, shared.context(py)?, target, 0);
+    if shared.jobs.expect().is_err() {
+        return Err(origin.refusal());
     }
-    // SAFETY: live objects, as the caller says; attached.
-    unsafe {
-        let (clock, at) = due.time(&Bound::from_borrowed_ptr(py, *call.arguments))?;
-        check_callable(py, due.names().0, *call.rest().arguments)?;
-        let key = timers::key(clock, at);
-        let timer = timer_type::new(py, origin.pool.as_ptr(), key)?;
-        let target = origin.target(Some(Owned::borrow(timer.as_ptr())), None)?;
-        let job = Job::new(call.rest(), shared.context(py)?, target, 0);
-        if shared.jobs.expect().is_err() {
-            return Err(origin.refusal());
-        }
-        if timers::add(key, shared.clone(), job) {
-            timers::start(py, key)?;
-        }
-        if shared.jobs.is_closed() {
-            // Closed after it was asked: whoever closed it may not have seen this one.
-            timers::cancel(py, key);
-        }
-        Ok(timer)
+    if timers::add(key, shared.clone(), job) {
+        timers::start(py, key)?;
     }
+    if shared.jobs.is_closed() {
+        // Closed after it was asked: whoever closed it may not have seen this one.
+        timers::cancel(py, key);
+    }
+    Ok(timer.into_object())
 }
 
 /// `schedule(interval, fn, ...)` and `schedule_with_delay(delay, fn, ...)`
-pub unsafe fn schedule(origin: Origin<'_>, after_end: bool, call: Call) -> PyResult<Owned> {
+///
+/// # Errors
+///
+/// As for [`push`], and an interval that no clock can count.
+pub fn schedule(origin: Origin<'_>, after_end: bool, call: Call<'_, '_>) -> PyResult<Owned> {
     let py = origin.pool.py();
     let shared = origin.pool.get().shared()?;
     let (method, name) = if after_end { ("schedule_with_delay", "delay") } else { ("schedule", "interval") };
-    if call.count < 2 {
-        return Err(no_function(method));
+    let Some((interval, rest)) = call.split_first() else { return Err(no_function(method)) };
+    let Some((function, values)) = rest.split_first() else { return Err(no_function(method)) };
+    let seconds = arguments::seconds(name, &interval)?;
+    check_callable(method, function)?;
+    let interval_ns = timers::nanoseconds(name, seconds)?;
+    if interval_ns == 0 {
+        return Err(PyValueError::new_err(format!("{name} must be greater than 0, not {seconds}")));
     }
-    // SAFETY: live objects, as the caller says; attached.
-    unsafe {
-        let seconds = arguments::seconds(name, &Bound::from_borrowed_ptr(py, *call.arguments))?;
-        check_callable(py, method, *call.rest().arguments)?;
-        let interval_ns = timers::nanoseconds(name, seconds)?;
-        if interval_ns == 0 {
-            return Err(PyValueError::new_err(format!("{name} must be greater than 0, not {seconds}")));
-        }
-        if shared.jobs.is_closed() {
-            return Err(origin.refusal());
-        }
-        let made = Bound::new(py, Schedule::new(origin.pool.to_owned().unbind(), interval_ns, after_end))?;
-        let target = origin.target(None, Some(made.clone().unbind()))?;
-        let job = Job::new(call.rest(), shared.context(py)?, target, 0);
-        made.get().wait(py, shared, job)?;
-        Ok(Owned::of(made.as_any()))
+    if shared.jobs.is_closed() {
+        return Err(origin.refusal());
     }
+    let made = Bound::new(py, Schedule::new(origin.pool.to_owned().into_any().unbind(), interval_ns, after_end))?;
+    let target = origin.target(None, Some(made.clone().unbind()))?;
+    let job = Job::new(function, values, shared.context(py)?, target, 0);
+    made.get().wait(py, shared, job)?;
+    Ok(Owned::of(made.as_any()))
 }
 
 /// Jobs that are pushed together, so that the lock is taken and workers are woken once for all of them.
@@ -365,12 +353,10 @@ pub fn push_many(origin: &Origin<'_>, function: &Bound<'_, PyAny>, iterables: &B
                 return Err(error);
             }
         };
-        let mut values: Vec<*mut PyObject> = vec![function.as_ptr()];
-        values.extend(row.iter_borrowed().map(|each| each.as_ptr()));
-        let call = Call { arguments: values.as_ptr(), count: values.len(), keywords: ptr::null_mut() };
+        let row = row.as_any().as_borrowed();
+        let values = Call::positional_only(py, object::tuple_items(row).unwrap_or(&[]));
         let (context, target) = (shared.context(py)?, origin.target(None, None)?);
-        // SAFETY: live objects, held by the caller and the row; attached.
-        jobs.push_back(unsafe { Job::new(call, context, target, clock::ticks()) });
+        jobs.push_back(Job::new(function.as_borrowed(), values, context, target, clock::ticks()));
         count += 1;
         if jobs.len() == TOGETHER {
             push_all(origin, shared, &mut jobs)?;

@@ -17,19 +17,19 @@ mod future;
 mod future_type;
 mod intake;
 mod job;
+mod methods;
 mod results;
 mod schedule;
 mod semaphore;
+mod shared;
 mod timer_type;
 mod timers;
 mod verbs;
 mod view;
+mod wishes;
 mod worker;
 
 use pyo3::prelude::*;
-
-use crate::object::Owned;
-use crate::waiting;
 
 pub use self::completions::Completions;
 pub use self::core::PoolCore;
@@ -49,7 +49,5 @@ pub fn init(py: Python<'_>) -> PyResult<()> {
 
 /// The types of futures and of timers.
 pub fn future_classes(py: Python<'_>) -> PyResult<(Bound<'_, PyAny>, Bound<'_, PyAny>)> {
-    // SAFETY: a live object, attached.
-    let bound = |class: &Owned| unsafe { Bound::from_borrowed_ptr(py, class.as_ptr()) };
-    Ok((bound(future_type::class(py)?), bound(timer_type::class(py)?)))
+    Ok((future_type::class(py)?.bind(py).to_owned(), timer_type::class(py)?.bind(py).to_owned()))
 }

@@ -1,7 +1,9 @@
 //! `logspool.pool.Results`: values on their way from jobs to whoever iterates over them.
 
+use std::cell::Cell;
+use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use logspool_pool::Channel;
 use logspool_pool::channel::{Refused, Taken};
@@ -9,10 +11,9 @@ use pyo3::exceptions::{PyRuntimeError, PyStopIteration, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 
-use super::core::Shared;
-use super::waiting::{self, Deadline};
-use super::{arguments, worker};
-use crate::object::Owned;
+use super::arguments;
+use crate::interpreter::object::Owned;
+use crate::interpreter::waiting::{self, Deadline};
 
 /// What a job gives.
 enum Value {
@@ -44,17 +45,19 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Puts a result of a job of the pool `shared` in; waits for room. False: nobody takes it any more.
+    /// Puts in a result of a job of the pool with these takers; waits for room. False: nobody takes it any more.
     ///
     /// # Errors
     ///
     /// What a signal's handler raised meanwhile.
-    pub fn put(&self, py: Python<'_>, shared: &Shared, result: Owned) -> PyResult<bool> {
-        let mut value = Value::Result(result);
+    pub fn put(&self, py: Python<'_>, takers: &Takers, result: Owned) -> PyResult<bool> {
         // A job that its caller does is no worker's of the job's pool; the caller may be a worker of its own pool.
-        // SAFETY: this is the job.
-        let own = unsafe { worker::own() };
-        let no_takers = || own.unwrap_or(shared).without_takers.load(Ordering::Relaxed);
+        with_own(|own| self.put_as(py, own, takers, result))
+    }
+
+    fn put_as(&self, py: Python<'_>, own: Option<&Takers>, takers: &Takers, result: Owned) -> PyResult<bool> {
+        let mut value = Value::Result(result);
+        let no_takers = || own.unwrap_or(takers).are_gone();
         loop {
             match self.channel.put(value, false) {
                 Ok(()) => return Ok(true),
@@ -66,11 +69,11 @@ impl Sender {
                 return Ok(false);
             }
             if let Some(own) = own {
-                own.wait_for_takers.fetch_add(1, Ordering::Relaxed);
+                own.waiting.fetch_add(1, Ordering::Relaxed);
             }
             let waited = waiting::wait(py, Deadline::None, |slice| self.channel.wait_for_room(slice) || no_takers());
             if let Some(own) = own {
-                own.wait_for_takers.fetch_sub(1, Ordering::Relaxed);
+                own.waiting.fetch_sub(1, Ordering::Relaxed);
             }
             waited?;
         }
@@ -126,14 +129,8 @@ impl Results {
     fn next(&self, py: Python<'_>, deadline: Deadline) -> PyResult<Option<Py<PyAny>>> {
         loop {
             match self.channel.take() {
-                // SAFETY: a live object, attached.
-                Taken::Value(Value::Result(value)) => unsafe {
-                    return Ok(Some(Bound::from_borrowed_ptr(py, value.as_ptr()).unbind()));
-                },
-                // SAFETY: as above.
-                Taken::Value(Value::Exception(error)) => unsafe {
-                    return Err(PyErr::from_value(Bound::from_borrowed_ptr(py, error.as_ptr())));
-                },
+                Taken::Value(Value::Result(value)) => return Ok(Some(value.bind(py).to_owned().unbind())),
+                Taken::Value(Value::Exception(error)) => return Err(PyErr::from_value(error.bind(py).to_owned())),
                 Taken::End => return Ok(None),
                 Taken::Nothing => {}
             }
@@ -211,4 +208,60 @@ impl Results {
     fn __exit__(&self, _exception: &Bound<'_, PyTuple>) {
         self.close();
     }
+}
+
+/// Reads `results`: a `Results`, or None.
+pub fn results_or_none(value: &Bound<'_, PyAny>) -> PyResult<Option<Py<Results>>> {
+    let read: Result<Option<Py<Results>>, _> = value.extract();
+    read.map_err(|error| arguments::named("results", "a Results or None", value, error.into()))
+}
+
+/// Who takes the values that the jobs of a pool put into results.
+#[derive(Default)]
+pub struct Takers {
+    /// Workers of the pool that wait for room in results.
+    waiting: AtomicUsize,
+    /// Whether no job waits for such room any longer: nobody is left who could take a value.
+    gone: AtomicBool,
+}
+
+impl Takers {
+    /// Workers that wait for room in results.
+    pub fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// Has no job wait for room any longer.
+    pub fn forget(&self) {
+        self.gone.store(true, Ordering::Relaxed);
+    }
+
+    fn are_gone(&self) -> bool {
+        self.gone.load(Ordering::Relaxed)
+    }
+}
+
+thread_local! {
+    /// The pool whose worker the thread is; null for other threads.
+    static OWN: Cell<*const Takers> = const { Cell::new(ptr::null()) };
+}
+
+/// Runs `act` with the takers of the pool whose worker the calling thread is; with `None` in other threads.
+fn with_own<T>(act: impl FnOnce(Option<&Takers>) -> T) -> T {
+    // SAFETY: set by `as_worker`, which borrows them for longer than any job that runs inside of it.
+    act(unsafe { OWN.get().as_ref() })
+}
+
+/// Runs the loop of a worker of the pool that has these takers.
+pub fn as_worker(takers: &Takers, work: impl FnOnce()) {
+    /// Also where `work` panics.
+    struct Reset;
+    impl Drop for Reset {
+        fn drop(&mut self) {
+            OWN.set(ptr::null());
+        }
+    }
+    OWN.set(takers);
+    let _reset = Reset;
+    work();
 }

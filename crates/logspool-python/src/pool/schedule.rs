@@ -8,26 +8,26 @@ use logspool_sys::clock;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
-use super::core::{PoolCore, Shared};
 use super::job::Job;
+use super::shared::Shared;
 use super::timers;
 
 /// The handle of a job that is done again and again.
 #[pyclass(frozen, weakref, module = "logspool.pool")]
 pub struct Schedule {
     /// Held for the threads that it starts.
-    pool: Py<PoolCore>,
+    pool: Py<PyAny>,
     interval_ns: u64,
     /// Whether the interval counts from the end of a call, not from the time it was due.
     after_end: bool,
-    turn: Mutex<Turn>,
+    turn: Mutex<NextCall>,
     cancelled: AtomicBool,
     runs: AtomicU64,
     missed: AtomicU64,
 }
 
 /// The next call.
-struct Turn {
+struct NextCall {
     /// When it is due, in nanoseconds of the steady clock.
     due: u64,
     /// Where it waits for that.
@@ -36,20 +36,20 @@ struct Turn {
 
 impl Schedule {
     /// Of a pool, first due after one interval.
-    pub fn new(pool: Py<PoolCore>, interval_ns: u64, after_end: bool) -> Self {
+    pub fn new(pool: Py<PyAny>, interval_ns: u64, after_end: bool) -> Self {
         let due = clock::monotonic_ns().saturating_add(interval_ns);
         Self {
             pool,
             interval_ns,
             after_end,
-            turn: Mutex::new(Turn { due, key: None }),
+            turn: Mutex::new(NextCall { due, key: None }),
             cancelled: AtomicBool::new(false),
             runs: AtomicU64::new(0),
             missed: AtomicU64::new(0),
         }
     }
 
-    fn turn(&self) -> std::sync::MutexGuard<'_, Turn> {
+    fn turn(&self) -> std::sync::MutexGuard<'_, NextCall> {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -11,10 +11,10 @@ use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 
-use super::waiting::{self, Deadline};
 use super::{arguments, fast};
-use crate::leaving;
-use crate::object::{self, Owned};
+use crate::interpreter::leaving;
+use crate::interpreter::object::{self, Call, Object, Owned};
+use crate::interpreter::waiting::{self, Deadline};
 
 /// Permits that threads take and give back.
 #[pyclass(frozen, subclass, weakref, module = "logspool.pool")]
@@ -100,93 +100,60 @@ pub fn init(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// The semaphore of an object that the descriptor has checked.
-///
-/// # Safety
-///
-/// `object` is a live `Semaphore`, attached for `'a`.
-unsafe fn semaphore<'a>(object: *mut PyObject) -> &'a core::Semaphore {
-    // SAFETY: the caller says what it is; a frozen class is only ever read.
+/// Calls the method in whose place a short way is, with the same arguments.
+fn stock(method: &OnceLock<Owned>, object: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
+    let Some(method) = method.get() else { return object::none(call.py()) };
+    let values: Vec<_> = std::iter::once(&object).chain(call.values()).map(|value| value.as_ptr()).collect();
+    // SAFETY: the object, as many live values as the call has, and its keywords.
     unsafe {
-        let borrowed = Borrowed::from_ptr(Python::assume_attached(), object);
-        &*std::ptr::from_ref(&borrowed.cast_unchecked::<Semaphore>().get().0)
+        leaving::vectorcall(method.bind(call.py()), values.as_ptr(), call.positional().len() + 1, call.keywords())
     }
 }
 
-/// Calls the method behind a short way with the same arguments.
-unsafe fn stock(
-    method: &OnceLock<Owned>,
-    object: *mut PyObject,
-    arguments: *const *mut PyObject,
-    count: ffi::Py_ssize_t,
-    keywords: *mut PyObject,
-) -> *mut PyObject {
-    // SAFETY: `arguments` holds `count` positional values and one per keyword.
-    unsafe {
-        let Some(method) = method.get() else { return object::none() };
-        let named = if keywords.is_null() { 0 } else { ffi::PyTuple_GET_SIZE(keywords) };
-        let mut values = vec![object];
-        values.extend((0..(count + named) as usize).map(|index| *arguments.add(index)));
-        leaving::vectorcall(method.as_ptr(), values.as_ptr(), count as usize + 1, keywords)
-    }
+/// Short ways, each with what it does with a semaphore, for calls that fit, and the method for all others.
+macro_rules! short_ways {
+    ($($name:ident: $stock:expr, $fits:expr, $act:expr;)*) => {
+        $(
+            /// # Safety
+            ///
+            /// As CPython calls a `METH_FASTCALL | METH_KEYWORDS` method of a [`Semaphore`], attached.
+            unsafe extern "C" fn $name(
+                object: *mut PyObject,
+                arguments: *const *mut PyObject,
+                count: ffi::Py_ssize_t,
+                keywords: *mut PyObject,
+            ) -> *mut PyObject {
+                // SAFETY: CPython calls it, attached, with live objects; the descriptor checked the type.
+                let (object, semaphore, call) = unsafe {
+                    let (object, call) = object::received(object, arguments, count, keywords);
+                    (object, object.cast_unchecked::<Semaphore>(), call)
+                };
+                let done: Option<*mut PyObject> = if $fits(call) { $act(&semaphore.get().0, call.py()) } else { None };
+                done.unwrap_or_else(|| stock($stock, object, call))
+            }
+        )*
+    };
 }
 
-unsafe extern "C" fn acquire(
-    object: *mut PyObject,
-    arguments: *const *mut PyObject,
-    count: ffi::Py_ssize_t,
-    keywords: *mut PyObject,
-) -> *mut PyObject {
-    // SAFETY: as CPython calls it; the descriptor checked the type.
-    unsafe {
-        if count == 0 && keywords.is_null() && semaphore(object).try_acquire() {
-            return object::truth(true);
-        }
-        stock(&ACQUIRE, object, arguments, count, keywords)
-    }
+/// Takes a permit that is free.
+#[inline(always)]
+fn take_free(semaphore: &core::Semaphore, py: Python<'_>) -> Option<*mut PyObject> {
+    semaphore.try_acquire().then(|| object::truth(py, true))
 }
 
-unsafe extern "C" fn release(
-    object: *mut PyObject,
-    arguments: *const *mut PyObject,
-    count: ffi::Py_ssize_t,
-    keywords: *mut PyObject,
-) -> *mut PyObject {
-    // SAFETY: as above.
-    unsafe {
-        if count == 0 && keywords.is_null() && semaphore(object).release(1).is_ok() {
-            return object::none();
-        }
-        stock(&RELEASE, object, arguments, count, keywords)
-    }
+#[inline(always)]
+fn give_back(semaphore: &core::Semaphore, py: Python<'_>) -> Option<*mut PyObject> {
+    semaphore.release(1).is_ok().then(|| object::none(py))
 }
 
-unsafe extern "C" fn enter(
-    object: *mut PyObject,
-    arguments: *const *mut PyObject,
-    count: ffi::Py_ssize_t,
-    keywords: *mut PyObject,
-) -> *mut PyObject {
-    // SAFETY: as above.
-    unsafe {
-        if semaphore(object).try_acquire() {
-            return object::truth(true);
-        }
-        stock(&ENTER, object, arguments, count, keywords)
-    }
+#[inline(always)]
+fn has_no_arguments(call: Call<'_, '_>) -> bool {
+    call.positional().is_empty() && !call.has_keywords()
 }
 
-unsafe extern "C" fn exit(
-    object: *mut PyObject,
-    arguments: *const *mut PyObject,
-    count: ffi::Py_ssize_t,
-    keywords: *mut PyObject,
-) -> *mut PyObject {
-    // SAFETY: as above.
-    unsafe {
-        if semaphore(object).release(1).is_ok() {
-            return object::none();
-        }
-        stock(&EXIT, object, arguments, count, keywords)
-    }
+short_ways! {
+    acquire: &ACQUIRE, has_no_arguments, take_free;
+    release: &RELEASE, has_no_arguments, give_back;
+    enter: &ENTER, |_| true, take_free;
+    exit: &EXIT, |_| true, give_back;
 }

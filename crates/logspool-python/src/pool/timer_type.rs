@@ -13,13 +13,14 @@ use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use super::future_type::Addition;
-use super::{future, future_type, timers};
-use crate::object::{self, Owned};
+use super::future::{self, FutureHandle, FutureRef};
+use super::future_type::{self, Addition};
+use super::timers;
+use crate::interpreter::object::{self, Object, Owned};
 
 /// What stands behind the fields of a future.
 #[repr(C)]
-struct Fields {
+struct TimerFields {
     /// The pool, held for the threads that it starts.
     pool: AtomicPtr<PyObject>,
     /// The parts of a [`Key`].
@@ -28,29 +29,34 @@ struct Fields {
     clock: AtomicU64,
 }
 
-/// Where [`Fields`] lie in an object.
+/// Where [`TimerFields`] lie in an object.
 static OFFSET: AtomicUsize = AtomicUsize::new(0);
 
-/// The fields of a timer.
-///
-/// # Safety
-///
-/// `object` is a live instance of the type.
-unsafe fn fields<'a>(object: *mut PyObject) -> &'a Fields {
-    // SAFETY: the type's basic size has room for them; zeroed memory is valid.
-    unsafe { &*object.byte_add(OFFSET.load(Ordering::Relaxed)).cast() }
-}
+/// A timer, borrowed.
+#[derive(Clone, Copy)]
+struct TimerRef<'a, 'py>(FutureRef<'a, 'py>);
 
-/// The key of a timer.
-///
-/// # Safety
-///
-/// As for [`fields`].
-unsafe fn key(object: *mut PyObject) -> Key {
-    // SAFETY: passed on.
-    let fields = unsafe { fields(object) };
-    let clock = if fields.clock.load(Ordering::Relaxed) == Clock::Wall as u64 { Clock::Wall } else { Clock::Steady };
-    Key { clock, at: fields.at.load(Ordering::Relaxed), number: fields.number.load(Ordering::Relaxed) }
+impl<'a, 'py> TimerRef<'a, 'py> {
+    /// # Safety
+    ///
+    /// `object` is of the type that [`make`] made.
+    unsafe fn of(object: Object<'a, 'py>) -> Self {
+        // SAFETY: the type is derived from that of futures.
+        Self(unsafe { FutureRef::of(object) })
+    }
+
+    fn fields(self) -> &'a TimerFields {
+        // SAFETY: the type's basic size has room for them; zeroed memory is valid.
+        unsafe { &*self.0.object().as_ptr().byte_add(OFFSET.load(Ordering::Relaxed)).cast() }
+    }
+
+    /// Where it waits.
+    fn key(self) -> Key {
+        let fields = self.fields();
+        let is_wall = fields.clock.load(Ordering::Relaxed) == Clock::Wall as u64;
+        let clock = if is_wall { Clock::Wall } else { Clock::Steady };
+        Key { clock, at: fields.at.load(Ordering::Relaxed), number: fields.number.load(Ordering::Relaxed) }
+    }
 }
 
 /// A new timer for a job of `pool` that waits under `key`.
@@ -58,52 +64,55 @@ unsafe fn key(object: *mut PyObject) -> Key {
 /// # Errors
 ///
 /// Memory is short.
-///
+pub fn new(pool: &Bound<'_, PyAny>, key: Key) -> PyResult<FutureHandle> {
+    let py = pool.py();
+    // SAFETY: the type that was made for it, derived from that of futures.
+    let made = unsafe { FutureHandle::allocate(py, class(py)?)? };
+    // SAFETY: of that type.
+    let fields = unsafe { TimerRef::of(made.bind(py).object()) }.fields();
+    fields.pool.store(Owned::of(pool).into_ptr(), Ordering::Relaxed);
+    fields.at.store(key.at, Ordering::Relaxed);
+    fields.number.store(key.number, Ordering::Relaxed);
+    fields.clock.store(key.clock as u64, Ordering::Relaxed);
+    Ok(made)
+}
+
 /// # Safety
 ///
-/// `pool` is live; attached.
-pub unsafe fn new(py: Python<'_>, pool: *mut PyObject, key: Key) -> PyResult<Owned> {
-    // SAFETY: the type is the one made here.
-    unsafe {
-        let made = Owned::steal(future::allocate(class(py)?.as_ptr().cast())).ok_or_else(|| PyErr::fetch(py))?;
-        let fields = fields(made.as_ptr());
-        fields.pool.store(Owned::borrow(pool).into_ptr(), Ordering::Relaxed);
-        fields.at.store(key.at, Ordering::Relaxed);
-        fields.number.store(key.number, Ordering::Relaxed);
-        fields.clock.store(key.clock as u64, Ordering::Relaxed);
-        Ok(made)
-    }
-}
-
+/// As CPython calls a `METH_NOARGS` method of a timer, attached.
 unsafe extern "C" fn cancel(object: *mut PyObject, _: *mut PyObject) -> *mut PyObject {
-    // SAFETY: as CPython calls a method; attached.
-    unsafe {
-        let cancelled = future::cancel(object);
-        if cancelled {
-            // One whose time has come is in the queue; its worker finds out.
-            timers::cancel(Python::assume_attached(), key(object));
-        }
-        object::truth(cancelled)
+    // SAFETY: CPython calls it, attached, with a live object; the descriptor checked that this is a timer.
+    let timer = unsafe { TimerRef::of(Borrowed::from_ptr(Python::assume_attached(), object)) };
+    let cancelled = future::cancel(timer.0);
+    if cancelled {
+        // One whose time has come is in the queue; its worker finds out.
+        timers::cancel(timer.0.py(), timer.key());
     }
+    object::truth(timer.0.py(), cancelled)
 }
 
+/// # Safety
+///
+/// As CPython calls a getter of a timer, attached.
 unsafe extern "C" fn when(object: *mut PyObject, _: *mut c_void) -> *mut PyObject {
-    // SAFETY: as CPython calls a getter; attached.
-    unsafe { ffi::PyFloat_FromDouble(key(object).at as f64 / 1e9) }
+    // SAFETY: CPython calls it, attached, with a live object; the descriptor checked that this is a timer.
+    unsafe {
+        let timer = TimerRef::of(Borrowed::from_ptr(Python::assume_attached(), object));
+        ffi::PyFloat_FromDouble(timer.key().at as f64 / 1e9)
+    }
 }
 
 /// Makes the type. Called once.
 fn make(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
-    // SAFETY: a live type, attached.
-    let base = unsafe { Bound::from_borrowed_ptr(py, future_type::class(py)?.as_ptr()) };
-    let offset: usize = base.getattr("__basicsize__")?.extract::<usize>()?.next_multiple_of(align_of::<Fields>());
+    let base = future_type::class(py)?.bind(py);
+    let offset: usize = base.getattr("__basicsize__")?.extract::<usize>()?.next_multiple_of(align_of::<TimerFields>());
     OFFSET.store(offset, Ordering::Relaxed);
     let members = vec![
         ffi::PyMemberDef {
             // With a space: cannot be written in Python.
             name: c" pool".as_ptr(),
             type_code: ffi::Py_T_OBJECT_EX,
-            offset: (offset + offset_of!(Fields, pool)) as ffi::Py_ssize_t,
+            offset: (offset + offset_of!(TimerFields, pool)) as ffi::Py_ssize_t,
             flags: 0,
             doc: ptr::null(),
         },
@@ -127,7 +136,7 @@ fn make(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
         Addition {
             name: c"logspool.pool.Timer",
             doc: c"The future of a job that is done later.",
-            size: c_int::try_from(offset + size_of::<Fields>())?,
+            size: c_int::try_from(offset + size_of::<TimerFields>())?,
             flags: ffi::Py_TPFLAGS_DEFAULT,
             members,
             methods,

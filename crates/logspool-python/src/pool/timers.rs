@@ -3,10 +3,9 @@
 //! The thread is one of Python's, but stays outside of the interpreter: a job that is due goes into its pool's queue
 //! without it. It comes in only where a worker has to be started or the time of a job is over.
 
-use std::mem;
-use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::{mem, ptr};
 
 use logspool_pool::Timers;
 use logspool_pool::jobs::Place;
@@ -15,22 +14,22 @@ use logspool_sys::clock;
 use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 
-use super::core::Shared;
 use super::extra::Extra;
 use super::job::Job;
-use super::worker;
-use crate::leaving;
-use crate::object::Owned;
+use super::shared::Shared;
+use crate::interpreter::leaving;
+use crate::interpreter::object::Owned;
+use crate::interpreter::thread::name_thread;
 
 /// What waits for its time.
-enum Entry {
+enum TimerEntry {
     /// A job for the queue of its pool.
     Job(Arc<Shared>, Job),
     /// The end of the time that a job may run, in this turn of it.
     Limit(Arc<Shared>, Arc<Extra>, u64),
 }
 
-type All = Timers<Box<Entry>>;
+type All = Timers<Box<TimerEntry>>;
 
 /// Never freed; another one after a fork.
 static TIMERS: AtomicPtr<All> = AtomicPtr::new(ptr::null_mut());
@@ -45,12 +44,12 @@ fn all() -> &'static All {
     }
     let made = Box::into_raw(Box::default());
     match TIMERS.compare_exchange(ptr::null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
-        // SAFETY: as above.
+        // SAFETY: never freed.
         Ok(_) => unsafe { &*made },
         Err(found) => {
             // SAFETY: made above, seen by nobody else.
             drop(unsafe { Box::from_raw(made) });
-            // SAFETY: as above.
+            // SAFETY: never freed.
             unsafe { &*found }
         }
     }
@@ -89,7 +88,7 @@ pub fn key(clock: Clock, at: u64) -> Key {
 
 /// Has a job wait that its queue expects. Returns whether [`start`] has to be called.
 pub fn add(key: Key, shared: Arc<Shared>, job: Job) -> bool {
-    all().add(key, Box::new(Entry::Job(shared, job)))
+    all().add(key, Box::new(TimerEntry::Job(shared, job)))
 }
 
 /// Starts the thread for a timer that was added.
@@ -105,9 +104,7 @@ pub fn start(py: Python<'_>, key: Key) -> PyResult<()> {
 #[cold]
 fn start_thread(py: Python<'_>) -> PyResult<()> {
     let Some(start) = START.get() else { return Ok(()) };
-    // SAFETY: a live function, attached.
-    let started = unsafe { Owned::steal(leaving::call(start.as_ptr())) };
-    started.map(drop).ok_or_else(|| {
+    leaving::call(start.bind(py)).map(drop).ok_or_else(|| {
         let error = PyErr::fetch(py);
         all().forget_thread();
         error
@@ -115,39 +112,36 @@ fn start_thread(py: Python<'_>) -> PyResult<()> {
 }
 
 /// Takes a job out before its time and cancels it; does nothing where its time has come.
-pub fn cancel(_attached: Python<'_>, key: Key) {
+pub fn cancel(py: Python<'_>, key: Key) {
     if let Some(entry) = all().remove(key) {
-        // SAFETY: attached.
-        give_up(*entry, |job| unsafe { job.cancel() });
+        give_up(*entry, |job| job.cancel(py));
     }
 }
 
 /// Cancels the jobs of a pool that are not due; of schedules only, unless `all_kinds`.
-pub fn cancel_all(_attached: Python<'_>, shared: &Arc<Shared>, all_kinds: bool) {
+pub fn cancel_all(py: Python<'_>, shared: &Arc<Shared>, all_kinds: bool) {
     for entry in take_all(shared, all_kinds) {
-        // SAFETY: attached.
-        give_up(entry, |job| unsafe { job.cancel() });
+        give_up(entry, |job| job.cancel(py));
     }
 }
 
 /// As [`cancel_all`], with an exception for those who wait.
 pub fn fail_all(shared: &Arc<Shared>, exception: &Bound<'_, PyAny>) {
     for entry in take_all(shared, true) {
-        // SAFETY: attached.
-        give_up(entry, |job| unsafe { job.fail(exception) });
+        give_up(entry, |job| job.fail(exception));
     }
 }
 
-fn take_all(shared: &Arc<Shared>, all_kinds: bool) -> Vec<Entry> {
+fn take_all(shared: &Arc<Shared>, all_kinds: bool) -> Vec<TimerEntry> {
     let taken = all().remove_all(|entry| match &**entry {
-        Entry::Job(of, job) => Arc::ptr_eq(of, shared) && (all_kinds || job.is_scheduled()),
-        Entry::Limit(..) => false,
+        TimerEntry::Job(of, job) => Arc::ptr_eq(of, shared) && (all_kinds || job.is_scheduled()),
+        TimerEntry::Limit(..) => false,
     });
     taken.into_iter().map(|entry| *entry).collect()
 }
 
-fn give_up(entry: Entry, how: impl FnOnce(Job)) {
-    if let Entry::Job(shared, job) = entry {
+fn give_up(entry: TimerEntry, how: impl FnOnce(Job)) {
+    if let TimerEntry::Job(shared, job) = entry {
         how(job);
         shared.jobs.forget_expected();
     }
@@ -156,7 +150,7 @@ fn give_up(entry: Entry, how: impl FnOnce(Job)) {
 /// Limits the time that a job runs from now on. Returns what [`forget_limit`] takes.
 pub fn limit(py: Python<'_>, shared: &Arc<Shared>, extra: &Arc<Extra>, turn: u64, time_ns: u64) -> Key {
     let key = key(Clock::Steady, after(time_ns));
-    if all().add(key, Box::new(Entry::Limit(shared.clone(), extra.clone(), turn)))
+    if all().add(key, Box::new(TimerEntry::Limit(shared.clone(), extra.clone(), turn)))
         && let Err(error) = start_thread(py)
     {
         error.write_unraisable(py, None);
@@ -176,16 +170,15 @@ pub fn after_fork(exception: &Bound<'_, PyAny>) {
     let Some(before) = (unsafe { before.as_ref() }) else { return };
     for entry in before.remove_all_after_fork(|_| true) {
         match *entry {
-            // SAFETY: attached.
-            Entry::Job(_, job) => unsafe { job.fail_after_fork(exception) },
+            TimerEntry::Job(_, job) => job.fail_after_fork(exception),
             // Kept for good, as jobs are.
-            limit @ Entry::Limit(..) => mem::forget(limit),
+            limit @ TimerEntry::Limit(..) => mem::forget(limit),
         }
     }
 }
 
 /// Why the thread comes into the interpreter.
-enum Call {
+enum WakeReason {
     /// The pool with this [`Shared`] has to start a worker.
     Worker(usize),
     /// The time of a job is over.
@@ -198,46 +191,44 @@ enum Call {
 ///
 /// `start_worker` gets the number of a pool, its `_id`.
 pub fn run(py: Python<'_>, start_worker: &Bound<'_, PyAny>) {
-    worker::name_thread("logspool-timers");
+    name_thread("logspool-timers");
     // SAFETY: changes only how precisely this thread is woken, by default to 50 us.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
     let timers = all();
     loop {
         match leaving::outside(py, || wait(timers)) {
-            Call::Worker(pool) => {
-                let started = pool.into_pyobject(py).map(|pool| {
-                    // SAFETY: live objects, attached.
-                    unsafe { Owned::steal(leaving::call_with(start_worker.as_ptr(), pool.as_ptr())) }
-                });
+            WakeReason::Worker(pool) => {
+                let started = pool
+                    .into_pyobject(py)
+                    .map(|pool| leaving::call_with(start_worker.as_borrowed(), pool.as_any().as_borrowed()));
                 if !matches!(started, Ok(Some(_))) {
                     PyErr::fetch(py).write_unraisable(py, Some(start_worker));
                 }
             }
-            // SAFETY: attached.
-            Call::Over(shared, extra, turn) => unsafe { extra.time_is_over(py, &shared, turn) },
-            Call::Leave => return,
+            WakeReason::Over(shared, extra, turn) => extra.time_is_over(py, &shared, turn),
+            WakeReason::Leave => return,
         }
     }
 }
 
 /// Waits outside of the interpreter; gives jobs that are due to their pools.
-fn wait(timers: &All) -> Call {
+fn wait(timers: &All) -> WakeReason {
     let mut idled = false;
     loop {
         match timers.next(Now::read(), idled) {
             Next::Due(entry) => match *entry {
-                Entry::Job(shared, mut job) => {
+                TimerEntry::Job(shared, mut job) => {
                     job.since = clock::ticks();
                     if shared.jobs.push_expected(job, Place::High) {
-                        return Call::Worker(Arc::as_ptr(&shared) as usize);
+                        return WakeReason::Worker(Arc::as_ptr(&shared) as usize);
                     }
                     // Without the interpreter, and yet no object is dropped with the last of these: the queue has a
                     // worker, which leaves only an empty one.
                 }
-                Entry::Limit(shared, extra, turn) => return Call::Over(shared, extra, turn),
+                TimerEntry::Limit(shared, extra, turn) => return WakeReason::Over(shared, extra, turn),
             },
             Next::Sleep(ticket, time) => idled = timers.sleep(ticket, time),
-            Next::Leave => return Call::Leave,
+            Next::Leave => return WakeReason::Leave,
         }
     }
 }

@@ -13,7 +13,7 @@ use super::core::PoolCore;
 use super::fast::{self, Function, give, give_none};
 use super::intake::{self, Due, Origin};
 use super::view::View;
-use crate::object::{Call, Owned};
+use crate::interpreter::object::{self, Owned};
 
 /// A class whose objects take jobs.
 trait Source: PyTypeInfo {
@@ -57,18 +57,21 @@ impl Given for PyResult<Owned> {
 /// A raw function for any [`Source`], by what is to be done with its origin and the call.
 macro_rules! verb {
     ($name:ident, $do:expr) => {
+        /// # Safety
+        ///
+        /// As CPython calls a `METH_FASTCALL | METH_KEYWORDS` method of a `S`, attached.
         unsafe extern "C" fn $name<S: Source>(
             object: *mut PyObject,
             arguments: *const *mut PyObject,
             count: ffi::Py_ssize_t,
             keywords: *mut PyObject,
         ) -> *mut PyObject {
-            // SAFETY: as CPython calls a method, attached; the descriptor checked the type.
-            unsafe {
-                let py = Python::assume_attached();
-                let origin = S::origin(Borrowed::from_ptr(py, object).cast_unchecked::<S>());
-                $do(origin, Call { arguments, count: count as usize, keywords }).given(py)
-            }
+            // SAFETY: CPython calls it, attached, with live objects; the descriptor checked the type.
+            let (object, call) = unsafe {
+                let (object, call) = object::received(object, arguments, count, keywords);
+                (object.cast_unchecked::<S>(), call)
+            };
+            $do(S::origin(object), call).given(call.py())
         }
     };
 }

@@ -3,8 +3,6 @@
 //! A worker is a `threading.Thread` of the Python half that calls [`Worker::run`] and stays in it: with its own thread
 //! state, and with the interpreter for as many jobs as there are.
 
-use std::cell::Cell;
-use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,11 +10,11 @@ use logspool_pool::{Counts, jobs};
 use logspool_sys::clock;
 use pyo3::prelude::*;
 
-use super::core::{self, Shared};
 use super::job::By;
-use super::timers;
-use crate::leaving::{self, Detached};
-use crate::object::Owned;
+use super::shared::{self, Shared};
+use super::{results, timers};
+use crate::interpreter::leaving;
+use crate::interpreter::thread::name_thread;
 
 /// How many jobs a worker does before it lets others have the interpreter if they ask for it.
 ///
@@ -24,21 +22,6 @@ use crate::object::Owned;
 /// than nothing: who waits for it is woken in vain, and begins to count CPython's 5 ms anew. A call of a Python
 /// function hands it over properly, and only when somebody asked.
 const JOBS_PER_BREATH: u32 = 64;
-
-thread_local! {
-    /// The pool whose worker the thread is; null for other threads.
-    static OWN: Cell<*const Shared> = const { Cell::new(ptr::null()) };
-}
-
-/// The pool whose worker the calling thread is.
-///
-/// # Safety
-///
-/// The reference is used in the job that the thread does now.
-pub unsafe fn own<'a>() -> Option<&'a Shared> {
-    // SAFETY: set by `run`, which has the pool for longer than any job.
-    unsafe { OWN.get().as_ref() }
-}
 
 /// What a worker thread runs. It is counted among the workers before its thread is started.
 #[pyclass(frozen, module = "logspool._native")]
@@ -76,14 +59,13 @@ impl Worker {
         let jobs = &self.shared.jobs;
         jobs.close();
         jobs.forget_workers(1);
-        // SAFETY: attached.
-        jobs.take_all().into_iter().for_each(|job| unsafe { job.fail(exception) });
+        jobs.take_all().into_iter().for_each(|job| job.fail(exception));
         timers::fail_all(&self.shared, exception);
     }
 
     /// Cancel the jobs of its pool that wait, also when that one is gone.
     fn cancel(&self, py: Python<'_>) {
-        core::cancel_all(py, &self.shared);
+        shared::cancel_all(py, &self.shared);
     }
 
     /// Whether all jobs of its pool that run wait for room in results.
@@ -91,12 +73,12 @@ impl Worker {
         let Counts { pending, workers, busy, .. } = self.shared.jobs.counts();
         // A worker that sleeps is about to take a job that is there.
         let none_begins = pending == 0 || (busy > 0 && busy == workers);
-        none_begins && busy == self.shared.wait_for_takers.load(Ordering::Relaxed)
+        none_begins && busy == self.shared.takers.waiting()
     }
 
     /// Have no job of its pool wait for room in results any longer.
     fn forget_takers(&self) {
-        self.shared.without_takers.store(true, Ordering::Relaxed);
+        self.shared.takers.forget();
     }
 
     /// In a forked child: end the jobs of its pool that wait with an exception, also when that one is gone.
@@ -109,8 +91,13 @@ impl Worker {
     /// `breathe` is a Python function with a loop in it: there the interpreter looks whether others ask for it.
     fn run(&self, py: Python<'_>, name: &str, breathe: &Bound<'_, PyAny>) {
         name_thread(name);
+        results::as_worker(&self.shared.takers, || self.do_jobs(py, breathe));
+    }
+}
+
+impl Worker {
+    fn do_jobs(&self, py: Python<'_>, breathe: &Bound<'_, PyAny>) {
         let (shared, idle_timeout) = (&self.shared, self.shared.options.idle_timeout);
-        OWN.set(Arc::as_ptr(shared));
         let times = shared.times();
         let (mut from, mut done, mut begun) = (jobs::From::Start, 0u32, 0);
         loop {
@@ -120,8 +107,7 @@ impl Worker {
                         begun = clock::ticks();
                     }
                     let since = job.since;
-                    // SAFETY: attached.
-                    if !unsafe { job.run(shared, &mut By::Worker) } {
+                    if !job.run(py, shared, &mut By::Worker) {
                         shared.failed.fetch_add(1, Ordering::Relaxed);
                     }
                     // The end of a job is the beginning of the next: one look at the clock for both.
@@ -129,33 +115,17 @@ impl Worker {
                     times.note(since, begun, ended);
                     begun = ended;
                     done = done.wrapping_add(1);
-                    if done % JOBS_PER_BREATH == 0 {
-                        // SAFETY: a live function; attached.
-                        let breath = unsafe { Owned::steal(leaving::call(breathe.as_ptr())) };
-                        if breath.is_none() {
-                            PyErr::fetch(py).write_unraisable(py, Some(breathe));
-                        }
+                    if done % JOBS_PER_BREATH == 0 && leaving::call(breathe.as_borrowed()).is_none() {
+                        PyErr::fetch(py).write_unraisable(py, Some(breathe));
                     }
                     jobs::From::Job
                 }
                 jobs::Next::Sleep(ticket) => {
-                    let woken = {
-                        // SAFETY: as above.
-                        let _detached = unsafe { Detached::new() };
-                        shared.jobs.sleep(ticket, idle_timeout)
-                    };
+                    let woken = leaving::outside(py, || shared.jobs.sleep(ticket, idle_timeout));
                     if woken || idle_timeout.is_none() { jobs::From::Sleep } else { jobs::From::LongSleep }
                 }
-                jobs::Next::Leave => return OWN.set(ptr::null()),
+                jobs::Next::Leave => return,
             };
         }
-    }
-}
-
-/// Gives the calling thread a name that `top` and debuggers show; the kernel keeps 15 bytes.
-pub fn name_thread(name: &str) {
-    if let Ok(name) = std::ffi::CString::new(name) {
-        // SAFETY: a C string; longer ones are cut.
-        unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
     }
 }

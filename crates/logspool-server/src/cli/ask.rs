@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use ureq::http::StatusCode;
 use ureq::http::header::RETRY_AFTER;
 
-use super::Failure;
+use super::failure::Failure;
 
 /// How long a service is asked again that has no room. Chosen: other questions are answered meanwhile, and a person still
 /// waits.

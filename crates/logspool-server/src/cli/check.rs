@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use super::Failure;
+use super::failure::Failure;
 use crate::config::Config;
 
 /// Say whether a configuration can be used, and what it comes to. Nothing is opened.

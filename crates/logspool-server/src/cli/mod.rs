@@ -2,23 +2,25 @@
 
 mod ask;
 mod check;
+mod failure;
 mod query;
 mod recover;
 mod serve;
 mod stats;
 mod tail;
 mod unhurried;
+mod when;
 
 use std::ffi::OsString;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::show::{Colour, Look};
+use failure::Failure;
 
 /// Collect log records from many processes, store them, and find them again.
 #[derive(Debug, Parser)]
@@ -47,54 +49,6 @@ enum Command {
     /// What the Python package does: `run`, `doctor`.
     #[command(external_subcommand)]
     Python(Vec<OsString>),
-}
-
-/// When answers are coloured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum When {
-    /// On a terminal, unless NO_COLOR is set.
-    Auto,
-    /// Always.
-    Always,
-    /// Never.
-    Never,
-}
-
-impl When {
-    /// How text on stdout looks.
-    fn look(self) -> Look {
-        let is_wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        let colour = match self {
-            Self::Always => Colour::On,
-            Self::Auto if is_wanted && io::stdout().is_terminal() => Colour::On,
-            _ => Colour::Off,
-        };
-        let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-        let columns = columns.or_else(|| terminal_size::terminal_size().map(|(width, _)| usize::from(width.0)));
-        Look { colour, columns: columns.unwrap_or(100) }
-    }
-}
-
-/// What a command comes to.
-#[derive(Debug)]
-enum Failure {
-    /// It could not be done: exit code 1.
-    Failed(String),
-    /// It was asked for in a wrong way: exit code 2.
-    Usage(String),
-    /// Nobody reads the answer any more; not worth a word.
-    Unread,
-    /// It could not be done, and that was said: exit code 1.
-    Said,
-}
-
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Self {
-        match error.kind() {
-            io::ErrorKind::BrokenPipe => Self::Unread,
-            _ => Self::Failed(error.to_string()),
-        }
-    }
 }
 
 /// How long an error waits for a pipe that is full. Chosen: a reader that is only slow is given its time; whoever starts

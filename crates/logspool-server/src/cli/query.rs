@@ -5,8 +5,10 @@ use std::time::Instant;
 
 use chrono::SecondsFormat;
 
+use super::ask;
+use super::failure::Failure;
 use super::unhurried::Unhurried;
-use super::{Failure, When, ask};
+use super::when::When;
 use crate::address::StoreAddress;
 use crate::clock::{now_ns, rfc3339};
 use crate::config::Limits;

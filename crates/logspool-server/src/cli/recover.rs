@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use logspool::recover::{self, Options, Undeliverable};
 use logspool_sys::folder;
 
-use super::Failure;
+use super::failure::Failure;
 
 /// Deliver what killed programs left.
 ///

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder};
 
-use super::Failure;
+use super::failure::Failure;
 use crate::address::{HttpAddress, Listen, StoreAddress};
 use crate::config::Config;
 use crate::service::Service;

@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use super::{Failure, ask};
+use super::ask;
+use super::failure::Failure;
 use crate::http::Stats;
 use crate::visible::visible;
 

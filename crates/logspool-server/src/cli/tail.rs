@@ -2,7 +2,9 @@
 
 use std::io::{self, BufRead, BufReader};
 
-use super::{Failure, When, ask};
+use super::ask;
+use super::failure::Failure;
+use super::when::When;
 use crate::clock::now_ns;
 use crate::query;
 use crate::record::Record;

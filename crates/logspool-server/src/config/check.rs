@@ -5,11 +5,90 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use super::Config;
-use crate::address::{HttpAddress, Place, StoreAddress};
+use crate::address::{HttpAddress, Listen, Place, StoreAddress};
 use crate::stores::private::Readers;
 
+impl Config {
+    /// Looks for what cannot work, or must not.
+    ///
+    /// # Errors
+    ///
+    /// Each with its mend.
+    pub fn check(&self) -> Result<(), String> {
+        if self.listen.is_empty() && self.http == HttpAddress::Off {
+            return Err("there is nothing to listen on: give `listen` or `http`".to_owned());
+        }
+        if self.store.is_empty() && self.file.is_none() {
+            return Err("there is nowhere to keep records: give `store` or `file`".to_owned());
+        }
+        for (name, least, value) in [
+            ("frame_bytes", 1024, self.limits.frame_bytes),
+            ("waiting_bytes", 1 << 20, self.limits.waiting_bytes),
+            ("connections", 1, self.limits.connections),
+            ("query_threads", 1, self.limits.query_threads),
+            ("queries", 1, self.limits.queries),
+            ("tails", 1, self.limits.tails),
+        ] {
+            if value < least {
+                return Err(format!("limits.{name} is {value}: at least {least}"));
+            }
+        }
+        // PostgreSQL takes 0 for no limit, and refuses more than some weeks.
+        if !(1..=86_400).contains(&self.limits.query_seconds) {
+            return Err(format!("limits.query_seconds is {}: from 1 to 86400, a day", self.limits.query_seconds));
+        }
+        if self.limits.frame_bytes > self.limits.waiting_bytes {
+            return Err(
+                "limits.frame_bytes is more than limits.waiting_bytes: no such frame could ever be taken".to_owned()
+            );
+        }
+        if self.limits.frame_bytes > 16 << 20 {
+            return Err("limits.frame_bytes is more than 16 MiB: pickles and other protocols could not be told apart"
+                .to_owned());
+        }
+        for token in &self.access.token_sha256 {
+            if token.len() != 64 || !token.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+                return Err("access.token_sha256 holds something else than 64 hex digits: printf %s TOKEN | sha256sum"
+                    .to_owned());
+            }
+        }
+        check(self)?;
+        self.check_listeners()
+    }
+
+    fn check_listeners(&self) -> Result<(), String> {
+        for listen in &self.listen {
+            if listen.is_tls() && self.tls.is_none() {
+                return Err(format!("{listen} wants a certificate: give [tls] with certificate and key"));
+            }
+            if self.insecure || listen.is_local() || self.is_guarded(listen) {
+                continue;
+            }
+            return Err(format!(
+                "{listen} can be reached from other machines, and everybody there could write: use tls:// with \
+                 tls.client_authorities, or say insecure (--insecure) if the network is trusted"
+            ));
+        }
+        match self.http {
+            HttpAddress::On(address) if !self.insecure && !address.ip().is_loopback() => Err(format!(
+                "http {address} can be reached from other machines without TLS: let it listen on 127.0.0.1 behind a \
+                 proxy, add a tls:// listener (it takes HTTP too), or say insecure (--insecure) if the network is trusted"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a listener asks who connects.
+    fn is_guarded(&self, listen: &Listen) -> bool {
+        let asks_for_certificates = self.tls.as_ref().is_some_and(|tls| tls.client_authorities.is_some());
+        let asks_for_tokens = listen.is_only_http() && !self.access.token_sha256.is_empty();
+        let asks_for_keys = listen.is_only_forward() && self.forward.is_some();
+        listen.is_tls() && (asks_for_certificates || asks_for_tokens || asks_for_keys)
+    }
+}
+
 /// Looks for them; each is named with its value and the mend.
-pub(super) fn check(config: &Config) -> Result<(), String> {
+fn check(config: &Config) -> Result<(), String> {
     check_listeners(config)?;
     check_stores(config)?;
     Readers::of(config.store_group.as_deref())?;
@@ -211,5 +290,14 @@ mod tests {
         }
         let unix = |path: &str| Place::Unix(path.into());
         assert!(!is_same_place(&unix("/a"), &unix("/b")) && is_same_place(&unix("/a"), &unix("/./a")));
+    }
+
+    #[test]
+    fn the_time_of_a_query_has_bounds() {
+        let check = |seconds: u64| Config::parse(&format!("limits.query_seconds = {seconds}")).unwrap().check();
+        for seconds in [0, 86_401, 3_000_000] {
+            assert!(check(seconds).unwrap_err().contains("limits.query_seconds"), "{seconds}");
+        }
+        assert_eq!((Ok(()), Ok(())), (check(1), check(86_400)));
     }
 }

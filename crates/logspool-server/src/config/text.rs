@@ -5,6 +5,7 @@
 //! it can still refuse are values whose own parsers say why.
 
 use std::ops::Range;
+use std::path::Path;
 
 use schemars::schema_for;
 use serde_json::Value as Schema;
@@ -24,12 +25,34 @@ const WORDS: [(&str, &str); 7] = [
     ("boolean", "`true` or `false`"),
 ];
 
+impl Config {
+    /// Reads a file.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read, or says what is not understood: with its path and the line.
+    pub fn read(path: &Path) -> Result<Self, String> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| format!("cannot read the configuration {}: {error}", path.display()))?;
+        Self::parse(&text).map_err(|error| format!("{}: {error}", path.display()))
+    }
+
+    /// Reads the text of a file.
+    ///
+    /// # Errors
+    ///
+    /// With the line, the key and the mend.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        self::parse(text)
+    }
+}
+
 /// Reads a configuration.
 ///
 /// # Errors
 ///
 /// With the line.
-pub(super) fn parse(text: &str) -> Result<Config, String> {
+fn parse(text: &str) -> Result<Config, String> {
     let table = DeTable::parse(text).map_err(|error| {
         let (said, _) = error.message().split_once(", expected").unwrap_or((error.message(), ""));
         let said = WORDS.iter().fold(said.to_owned(), |said, (word, plain)| said.replace(word, plain));

@@ -13,11 +13,12 @@ use axum::http::StatusCode;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-use super::{Context, Problem};
+use super::context::Context;
+use super::problem::Problem;
 use crate::cancel::Cancel;
+use crate::peer::Peer;
 use crate::questions::{Phase, Place, Turn};
-use crate::sources::reading::Peer;
-use crate::sources::streams::{Stop, ended};
+use crate::stop::{Stop, ended};
 use crate::stores::{Progress, UNREAD};
 
 /// Bytes of an answer that are sent at once.

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use std::time::Duration;
+
 use axum::body::HttpBody;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -9,16 +11,23 @@ use bytes::BytesMut;
 use futures_util::StreamExt;
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::context::Context;
 use super::guard::text;
-use super::ingest::{self, ROOM_LIMIT};
-use super::{Context, Problem, otlp};
+use super::paths;
+use super::problem::Problem;
 use crate::budget::Room;
 use crate::config::Limits;
 use crate::decoders::inflate::{self, InflateError};
-use crate::sources::reading::Peer;
+use crate::peer::Peer;
 
 /// Bytes that a request may keep without a part of the budget. Chosen: as many as a connection with frames.
 const SMALL: usize = 64 * 1024;
+
+/// How long a request waits for room when its body has come, and before that for room for a long one.
+///
+/// Chosen: half of what exporters of OTLP wait for their answer; after that they would send the same again, beside the
+/// first.
+pub(super) const ROOM_LIMIT: Duration = Duration::from_secs(5);
 
 /// A body as it was sent.
 #[derive(Debug)]
@@ -34,7 +43,7 @@ impl FromRequest<Context> for Sent {
         let Context { intake, limits, .. } = context;
         let mut until = Instant::now() + limits.frame_time();
         // Others are `HTTPHandler`, which does not look at the answer: what was not taken would be lost.
-        let hears_answers = matches!(request.uri().path(), ingest::PATH | otlp::PATH);
+        let hears_answers = matches!(request.uri().path(), paths::OBJECTS | paths::OTLP);
         let origin = request.extensions().get::<Peer>().expect("every request has its peer").origin();
         let body = request.into_body();
         let most = limits.body_bytes();

@@ -2,17 +2,16 @@
 //!
 //! The answer comes when the records are committed.
 
-use std::time::Duration;
-
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
-use super::body::Sent;
+use super::body::{ROOM_LIMIT, Sent};
+use super::context::Context;
 use super::guard::text;
-use super::{Context, Problem};
+use super::problem::Problem;
 use crate::batch::Batch;
 use crate::budget::Room;
 use crate::config::Limits;
@@ -20,17 +19,9 @@ use crate::decoders::density::{MIN_RECORD_BYTES, is_too_dense};
 use crate::decoders::{form, json_list};
 use crate::delivery::Outcome;
 use crate::origin::Origin;
+use crate::peer::Peer;
 use crate::sources::framing::{Ended, FrameError, Framer, Protocol, Step};
-use crate::sources::reading::{Peer, Reader};
-
-/// Where objects are sent.
-pub(super) const PATH: &str = "/ingest";
-
-/// How long a request waits for room when its body has come, and before that for room for a long one.
-///
-/// Chosen: half of what exporters of OTLP wait for their answer; after that they would send the same again, beside the
-/// first.
-pub(super) const ROOM_LIMIT: Duration = Duration::from_secs(5);
+use crate::sources::reading::Reader;
 
 /// A body below this is decoded within a millisecond or two, also where it is compressed.
 const QUICK_BYTES: usize = 1024;
@@ -52,7 +43,7 @@ impl Turn {
     }
 }
 
-/// `POST` to [`PATH`]: JSON objects, one after the other or in a list.
+/// `POST` to [`super::paths::OBJECTS`]: JSON objects, one after the other or in a list.
 ///
 /// Where some can be read and others not, those come in as records of `logspool.undecoded`, as on a connection; where
 /// none can be read, nothing is stored.

@@ -15,16 +15,16 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::body::Sent;
+use super::context::Context;
 use super::ingest::{self, Turn, content_type, wrong_type};
-use super::{Context, Problem, Why};
+use super::paths;
+use super::problem::{Problem, Why};
 use crate::batch::Batch;
 use crate::decoders::otlp::{self, Encoding, Rejected, Unread};
+use crate::peer::Peer;
 use crate::record::Record;
 use crate::sources::framing::Protocol;
-use crate::sources::reading::{Peer, Reader};
-
-/// Where OTLP's records are sent.
-pub(super) const PATH: &str = "/v1/logs";
+use crate::sources::reading::Reader;
 
 /// Records of a request that cannot be read and become records that say so; the others are counted.
 ///
@@ -101,7 +101,7 @@ async fn commit(batch: Batch, turn: Turn, context: &Context) -> Result<(), Probl
 
 /// Gives errors of this path the form that OTLP wants, wherever they come from.
 pub(super) async fn errors(request: Request, next: Next) -> Response {
-    let is_otlp = request.uri().path() == PATH;
+    let is_otlp = request.uri().path() == paths::OTLP;
     let encoding = Encoding::of(content_type(request.headers())).unwrap_or(Encoding::Json);
     let response = next.run(request).await;
     let status = response.status();

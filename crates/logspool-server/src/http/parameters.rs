@@ -8,7 +8,7 @@ use axum::http::request::Parts;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, Error};
 
-use super::Problem;
+use super::problem::Problem;
 
 /// The beginning of axum's error message, before the parameter.
 const PREFIX: &str = "Failed to deserialize query string: ";

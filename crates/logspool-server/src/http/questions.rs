@@ -14,15 +14,17 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::answer::{self, Pieces, Produce};
+use super::broken_off;
+use super::context::Context;
 use super::parameters::{Parameters as Asked, number};
-use super::{Context, Problem, broken_off};
+use super::problem::Problem;
 use crate::cancel::Cancel;
 use crate::clock::{now_ns, rfc3339};
 use crate::decoders::words;
+use crate::peer::Peer;
 use crate::query::time::{length, moment};
 use crate::query::{self, Comparison, Expression, Field, Filter, Literal, Query, Stage};
 use crate::show::{Colour, Format, Look, Output};
-use crate::sources::reading::Peer;
 use crate::stores::{Answers, Found, Next, Progress, StoreError};
 
 /// Rows of an answer where no limit is given.

@@ -6,7 +6,7 @@ use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
 
-use super::Context;
+use super::context::Context;
 use crate::metrics::Summary;
 
 /// Part of the budget of waiting bytes from which on the service is not ready for more.

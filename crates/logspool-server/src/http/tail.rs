@@ -11,13 +11,15 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use tokio::time::{Instant, timeout};
 
+use super::context::Context;
 use super::parameters::Parameters;
+use super::problem::Problem;
 use super::questions::expression;
-use super::{Context, Problem};
+
 use crate::clock::now_ns;
 use crate::metrics::Open;
-use crate::sources::reading::Peer;
-use crate::sources::streams::{Stop, ended};
+use crate::peer::Peer;
+use crate::stop::{Stop, ended};
 use crate::tails::Tail;
 
 /// How often a line is sent when nothing comes, so that proxies keep the connection.

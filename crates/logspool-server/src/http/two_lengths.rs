@@ -17,7 +17,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use tokio::io::{AsyncRead, ReadBuf};
 
-use super::Problem;
+use super::problem::Problem;
 
 /// Bytes of a line that are kept: enough for the names and values that count.
 const LINE_BYTES: usize = 256;

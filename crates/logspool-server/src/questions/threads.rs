@@ -1,7 +1,7 @@
-//! The query threads: a few, of low priority, and lower still for a question that takes long.
+//! The query threads: a few threads of low priority, lowered further for a query that takes long.
 //!
-//! A thread can lower its own priority but not raise it again. So the thread of a long question ends with its turn, and
-//! a new one takes its place. Threads also end when there is nothing to do.
+//! A thread can lower its own priority but not raise it again. So the thread of a long query ends with its turn, and a
+//! new one replaces it. Idle threads also end.
 
 use std::any::Any;
 use std::fmt;
@@ -19,34 +19,34 @@ use crate::metrics::Metrics;
 use crate::origin::Origin;
 use crate::share::Refusal;
 
-/// How far below the usual priority a query thread is at first: it gets a quarter of a processor that the intake wants.
+/// Niceness of a new query thread: under load it gets a quarter of a processor beside the intake.
 ///
-/// Chosen: with 0 it slows down the intake, with 10 a question that an index answers at once takes several times as long
+/// Chosen: with 0 it slows down the intake. With 10 a query that an index answers at once takes several times as long
 /// on a busy machine.
 const NICE: i32 = 5;
 
-/// The same once its question has taken [`QUICK`]: it gets a thirtieth.
+/// Niceness once the query has taken [`QUICK`]: the thread gets a thirtieth.
 const LATER_NICE: i32 = 15;
 
-/// How long a question counts as quick. Chosen: longer than what an index answers, shorter than a scan.
+/// Time for which a query counts as quick. Chosen: longer than an indexed query, shorter than a scan.
 const QUICK: Duration = Duration::from_millis(100);
 
-/// How long a thread waits for a question before it ends. Chosen: a page that is looked at asks more often.
+/// Time an idle thread waits for a query before it ends. Chosen: an open page asks more often.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// Does a part of a question.
+/// Does a part of a query.
 pub type Job = Box<dyn FnMut(&Cancel) -> Turn + Send>;
 
-/// What a turn of a question came to.
+/// The result of a turn of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
-    /// It is called again when its reader has made room: see [`Place::go_on`].
+    /// The job is called again when its reader has made room: see [`Place::go_on`].
     Paused,
-    /// All is found, or it failed.
+    /// The answer is complete, or it failed.
     Complete,
 }
 
-/// Takes questions. See the head of this file.
+/// Takes queries; see the file head.
 #[derive(Debug, Clone)]
 pub struct Questions(Arc<Shared>);
 
@@ -66,17 +66,17 @@ impl fmt::Debug for Shared {
 struct State {
     turns: Turns<Origin, Work>,
     threads: usize,
-    /// Threads that wait for a question.
+    /// Threads that wait for a query.
     idle: usize,
 }
 
-/// A question that waits for its turn.
+/// A query that waits for its turn.
 struct Work {
     job: Job,
     cancel: Cancel,
 }
 
-/// The place of a question. Dropped, the question is cancelled and its place free.
+/// The place of a query. Dropping it cancels the query and frees the place.
 pub struct Place {
     shared: Arc<Shared>,
     id: Id,
@@ -84,17 +84,17 @@ pub struct Place {
 }
 
 impl Questions {
-    /// With no thread yet.
+    /// Creates the queue, without threads.
     pub fn new(sizes: Sizes, metrics: Arc<Metrics>) -> Self {
         let state = State { turns: Turns::new(sizes), threads: 0, idle: 0 };
         Self(Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new(), sizes, metrics }))
     }
 
-    /// Queues a question of a peer. To be called on a runtime.
+    /// Queues a query of a peer. Must be called on a runtime.
     ///
     /// # Errors
     ///
-    /// Why there is no place for it.
+    /// There is no place for the query; the refusal has the reason.
     pub fn ask(&self, peer: Origin, job: Job) -> Result<Place, Refusal> {
         let cancel = Cancel::default();
         let work = Work { job, cancel: cancel.clone() };
@@ -104,19 +104,19 @@ impl Questions {
         Ok(Place { shared: self.0.clone(), id, cancel })
     }
 
-    /// How many questions do what.
+    /// Numbers of queries by state.
     pub fn counts(&self) -> Counts {
         self.0.lock().turns.counts()
     }
 }
 
 impl Place {
-    /// The reader has made room: a question that pauses goes on.
+    /// Resumes a paused query after its reader has made room.
     pub fn go_on(&self) {
         self.shared.change(|state| state.turns.resume(self.id));
     }
 
-    /// Where the question is.
+    /// The phase of the query.
     pub fn phase(&self) -> Phase {
         self.shared.lock().turns.phase(self.id).unwrap_or(Phase::Complete)
     }
@@ -133,7 +133,7 @@ impl Drop for Place {
         self.cancel.cancel();
         let Some((work, has_begun)) = self.shared.change(|state| state.turns.leave(self.id)) else { return };
         if has_begun {
-            // Closing what the answer holds open may wait for a disk or a server, and this thread runs async code.
+            // Closing the answer's resources may wait for a disk or a server, and this thread runs async code.
             let closing = thread::Builder::new().name("logspool-query".to_owned()).spawn(move || drop(work));
             if let Err(error) = closing {
                 tracing::debug!("no thread to end a query: {error}");
@@ -147,7 +147,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the state, and sees to it that what may run does. To be called on a runtime.
+    /// Changes the state and starts the threads that are needed. Must be called on a runtime.
     fn change<T>(self: &Arc<Self>, change: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.lock();
         let result = change(&mut state);
@@ -171,7 +171,7 @@ impl Shared {
                 .spawn(move || Worker { shared, runtime, thread: rustix::thread::gettid() }.run());
             match started {
                 Ok(_) => state.threads += 1,
-                // Those that there are go on with it.
+                // The existing threads continue.
                 Err(error) => tracing::warn!("cannot start a query thread: {error}"),
             }
         }
@@ -188,7 +188,7 @@ struct Worker {
 
 impl Worker {
     fn run(self) {
-        // On Linux this holds for the calling thread alone.
+        // On Linux this affects only the calling thread.
         let nice = rustix::process::nice(NICE).unwrap_or_else(|error| {
             tracing::debug!("queries run at the usual priority: {error}");
             NICE
@@ -204,13 +204,14 @@ impl Worker {
         self.start_another();
     }
 
-    /// Has another thread started where there is work for it: by one of the usual priority, which it inherits.
+    /// Starts another thread if there is work for it. A runtime thread starts it, so that it inherits the usual
+    /// priority.
     fn start_another(&self) {
         let shared = self.shared.clone();
         self.runtime.spawn(async move { shared.change(|_| ()) });
     }
 
-    /// Waits for a question.
+    /// Waits for a query.
     fn next(&self) -> Option<(Id, Work)> {
         let until = Instant::now() + IDLE;
         let mut state = self.shared.lock();
@@ -232,7 +233,7 @@ impl Worker {
         }
     }
 
-    /// Runs a turn of a question: whether the priority of this thread was lowered because it took long.
+    /// Runs a turn of a query. Returns true if this thread's priority was lowered because the turn took long.
     fn turn(&self, id: Id, mut work: Work, later_nice: i32) -> bool {
         let late = Arc::new(Mutex::new(Late::Not));
         let lowering = self.runtime.spawn(lower(self.thread, later_nice, late.clone()));
@@ -243,7 +244,7 @@ impl Worker {
             tracing::error!("a query failed: {}", words(&*panic));
             Turn::Complete
         });
-        // What is left of the work is dropped without the lock: it may close connections.
+        // The work is dropped without the lock, because closing its connections may block.
         let mut work = Some(work);
         if turn == Turn::Complete {
             work = None;
@@ -257,7 +258,7 @@ impl Worker {
             }
         };
         self.shared.metrics.count_queries(state.turns.counts());
-        // What could not run because of this turn may now.
+        // Queries that had to wait for this turn may run now.
         self.shared.changed.notify_all();
         drop(state);
         drop(unwanted);
@@ -270,11 +271,11 @@ impl Worker {
 enum Late {
     Not,
     Lowered,
-    /// The turn has ended: it is not to be lowered any more.
+    /// The turn has ended, so the priority must not be lowered any more.
     Over,
 }
 
-/// Lowers the priority of a thread whose turn is not quick.
+/// Lowers the priority of a thread if its turn takes longer than [`QUICK`].
 async fn lower(thread: Pid, nice: i32, late: Arc<Mutex<Late>>) {
     tokio::time::sleep(QUICK).await;
     let mut late = late.lock().unwrap_or_else(PoisonError::into_inner);
@@ -367,7 +368,7 @@ mod tests {
         }
         drop(place);
 
-        // The work is dropped with it.
+        // Dropping the place drops its work too.
         assert_eq!(Err(mpsc::RecvTimeoutError::Disconnected), is_gone.recv_timeout(Duration::from_secs(30)));
         until("nothing is left", || questions.counts() == Counts::default());
     }

@@ -8,11 +8,13 @@ use std::time::Instant;
 use tokio::net::UdpSocket;
 
 use super::framing::Protocol;
-use super::reading::{Peer, Reader};
-use super::streams::{Shared, ended, sleep_until};
+use super::reading::Reader;
+use super::shared::Shared;
 use crate::address::{Listen, Place};
 use crate::decoders::gelf_chunks::{self, GelfChunks};
 use crate::origin::Origin;
+use crate::peer::Peer;
+use crate::stop::{ended, sleep_until};
 
 /// Bytes that the kernel keeps for the socket while the service is busy; it may allow less (net.core.rmem_max).
 const KERNEL_BYTES: usize = 8 << 20;
@@ -150,19 +152,6 @@ fn read(datagram: &[u8], from: SocketAddr, protocol: Protocol, reader: &mut Read
     }
 }
 
-/// Datagrams that the kernel has dropped because the socket at this port was full.
-pub fn lost_in_kernel(port: u16) -> u64 {
-    let tables = ["/proc/net/udp", "/proc/net/udp6"].map(|table| std::fs::read_to_string(table).unwrap_or_default());
-    tables.iter().flat_map(|table| table.lines().skip(1)).filter_map(|line| drops_at(line, port)).sum()
-}
-
-/// The last column of a line whose second one has this port.
-fn drops_at(line: &str, port: u16) -> Option<u64> {
-    let mut columns = line.split_ascii_whitespace();
-    let (_, local) = columns.nth(1)?.rsplit_once(':')?;
-    (u16::from_str_radix(local, 16) == Ok(port)).then(|| columns.last()?.parse().ok())?
-}
-
 /// What a datagram holds, by its first byte. Chunks and compressed messages are GELF.
 fn protocol_of(datagram: &[u8]) -> Protocol {
     match datagram.first() {
@@ -179,17 +168,4 @@ fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
     UdpSocket::from_std(socket.into())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_kernel_tells_what_it_dropped() {
-        let line = "  77: 0100007F:233D 00000000:0000 07 00000000:00000000 00:00000000 00000000  0  0 123 2 0000 42";
-        assert_eq!((Some(42), None), (drops_at(line, 9021), drops_at(line, 9020)));
-        assert_eq!(None, drops_at("", 9021));
-        assert_eq!(0, lost_in_kernel(0));
-    }
 }

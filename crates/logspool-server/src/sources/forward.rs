@@ -6,76 +6,32 @@
 //! Room for records is reserved before they are decoded. A message for whose records there is not enough room at once is
 //! handed over in parts, each as soon as it has room, and acknowledged when all of them are committed (`message.rs`).
 
+mod chunks;
 mod message;
 
 use std::time::Duration;
 
 use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::time::timeout;
 
+use self::chunks::{Chunks, Waiting};
 use super::framing::{FrameError, Protocol};
-use super::reading::{Peer, Reader};
-use super::streams::{End, Input, More, Shared};
-use crate::config::SharedKey;
+use super::input::{FRAMES, Input, More};
+use super::key::Key;
+use super::reading::Reader;
+use super::shared::{End, Shared};
 use crate::decoders::forward::handshake::{Answer, Server};
 use crate::decoders::forward::{self, Frame, Scanner};
-use crate::delivery::{Chunk, Outcome, Place};
-use crate::intake::Fence;
+use crate::delivery::Outcome;
+use crate::peer::Peer;
 
 /// Chunks of a connection that wait for their commit. More are not read: a sender has far fewer in flight.
 const WAITING_CHUNKS: usize = 256;
 
-/// Streams that one connection may send. logspool's own client sends one.
-const STREAMS: usize = 64;
-
-/// Frames of limits.frame_bytes that one message may be long: Fluentd sends 8 MiB.
-pub const FRAMES: usize = 10;
-
 /// Bytes of a message of the handshake.
 const PING_BYTES: usize = 64 * 1024;
-
-/// The key that senders have to know.
-#[derive(Clone)]
-pub struct Key {
-    hostname: String,
-    shared_key: String,
-}
-
-impl std::fmt::Debug for Key {
-    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        to.write_str("Key")
-    }
-}
-
-impl Key {
-    /// Reads the file.
-    ///
-    /// # Errors
-    ///
-    /// Which, and why.
-    pub fn read(config: &SharedKey) -> Result<Self, String> {
-        let path = config.key_file.display();
-        let text = std::fs::read_to_string(&config.key_file)
-            .map_err(|error| format!("cannot read the shared key {path}: {error}"))?;
-        let shared_key = text.trim().to_owned();
-        if shared_key.is_empty() {
-            return Err(format!("the shared key {path} is empty"));
-        }
-        let hostname = config.hostname.clone().unwrap_or_else(|| {
-            let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-            name.trim().to_owned()
-        });
-        Ok(Self { hostname, shared_key })
-    }
-}
-
-/// A part of a stream, and the right to send it.
-type Numbered = (Chunk, Fence);
-
-/// The outcome of a part of a message, and the ack that may go then; only the last part has one.
-type Waiting = (Option<Vec<u8>>, oneshot::Receiver<Outcome>);
 
 /// Serves a connection of which `first` has come.
 pub async fn serve<S>(stream: S, first: BytesMut, peer: &Peer, asks_for_key: bool, shared: &Shared) -> End
@@ -130,13 +86,6 @@ async fn acknowledge<W: AsyncWrite + Unpin>(
     Ok(())
 }
 
-/// Reads the chunks of one connection.
-struct Chunks {
-    /// The streams that this connection sends.
-    streams: Vec<(String, Fence)>,
-    limits: forward::Limits,
-}
-
 impl Chunks {
     async fn read<R: AsyncRead + Unpin>(
         &mut self,
@@ -173,20 +122,6 @@ impl Chunks {
                 return Ok(());
             }
         }
-    }
-
-    /// Where a chunk stands on this connection.
-    fn place(&mut self, mut chunk: Chunk, shared: &Shared) -> Result<Numbered, End> {
-        if let Some((_, fence)) = self.streams.iter().find(|(stream, _)| *stream == chunk.stream) {
-            chunk.place = Place::Following;
-            return Ok((chunk, fence.clone()));
-        }
-        if self.streams.len() == STREAMS {
-            return Err(End::Refused);
-        }
-        let fence = shared.intake.take_stream(&chunk.stream);
-        self.streams.push((chunk.stream.clone(), fence.clone()));
-        Ok((chunk, fence))
     }
 }
 

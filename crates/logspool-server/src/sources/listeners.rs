@@ -14,11 +14,13 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use super::admission::{Admission, Door, Slot};
-use super::reading::Peer;
-use super::streams::{self, Shared, ended, sleep_until};
+use super::shared::Shared;
+use super::streams;
 use super::tls;
 use crate::address::{HttpAddress, Listen, Place};
+use crate::peer::Peer;
 use crate::sources::framing::Protocol;
+use crate::stop::{ended, sleep_until};
 use crate::warnings;
 
 /// Wait after an accept that failed: the usual reason is that there are no more file descriptors.

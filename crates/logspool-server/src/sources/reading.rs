@@ -6,7 +6,6 @@
 //! of their own they would take a hundred times the bytes that were sent.
 
 use std::borrow::Cow;
-use std::net::SocketAddr;
 
 use super::framing::Protocol;
 use chrono::{DateTime, FixedOffset, Local};
@@ -15,6 +14,7 @@ use crate::batch::{Arrival, Batch};
 use crate::decoders::{gelf, json_line, log_record, pickle, syslog};
 use crate::metrics::{Count, Metrics};
 use crate::origin::Origin;
+use crate::peer::Peer;
 use crate::record::Record;
 use crate::value::Value;
 
@@ -57,41 +57,6 @@ struct Rejected {
     beginning: Vec<u8>,
     bytes: usize,
     frames: i64,
-}
-
-/// Who sends.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Peer {
-    /// A process on some machine.
-    Socket(SocketAddr),
-    /// A process of this user on this machine.
-    Local(u32),
-}
-
-impl Peer {
-    /// Who shares with other peers.
-    pub fn origin(&self) -> Origin {
-        match self {
-            Self::Socket(address) => address.ip().into(),
-            Self::Local(user) => Origin::User(*user),
-        }
-    }
-
-    /// How messages name it.
-    pub fn name(&self) -> String {
-        match self {
-            Self::Socket(address) => address.to_string(),
-            Self::Local(_) => "a local process".to_owned(),
-        }
-    }
-
-    /// The host of its records, where they do not say.
-    pub fn host(&self) -> String {
-        match self {
-            Self::Socket(address) => address.ip().to_canonical().to_string(),
-            Self::Local(_) => "localhost".to_owned(),
-        }
-    }
 }
 
 impl<'a> Reader<'a> {

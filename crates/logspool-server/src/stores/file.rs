@@ -1,8 +1,8 @@
-//! A text file with a line for each record: for people, `grep` and `tail -f`.
+//! A text file with one line per record, for people, `grep` and `tail -f`.
 //!
-//! There are no transactions: a line may be there twice after a crash, or after an error of the disk. Where the disk is
-//! full, a group goes on where it was cut, in a new file if the old one was removed to make room. A file that others move
-//! away (logrotate) is opened anew, as by the core's watched file sink.
+//! There are no transactions: a line may be in the file twice after a crash or a disk error. After a full disk, a group
+//! continues where it was cut, in a new file if the old one was removed to make room. If another program moves the file
+//! away (logrotate), it is opened again, as the core's watched file sink does.
 
 use std::fs;
 use std::io;
@@ -18,12 +18,12 @@ use super::{Found, Store, StoreError, Written};
 use crate::delivery::{Delivery, Outcome};
 use crate::show::{Colour, Format, Look, Output};
 
-/// See the file head.
+/// The file store; see the file head.
 pub struct FileStore {
     path: String,
     readers: Readers,
     sink: Box<dyn Sink>,
-    /// The batches that are being written, their text, and how much of it the file has.
+    /// The batches that are being written, their text, and the number of bytes of it already in the file.
     group: Vec<Arc<Delivery>>,
     text: Vec<u8>,
     written: usize,
@@ -36,12 +36,12 @@ impl std::fmt::Debug for FileStore {
 }
 
 impl FileStore {
-    /// Opens the file, at its end. Others than the readers get no right to open it; those that they have on a file that
-    /// is there are taken away.
+    /// Opens the file, at its end. Only `readers` get access; access that other users have on an existing file is
+    /// removed.
     ///
     /// # Errors
     ///
-    /// What open(2) says; the file belongs to another user.
+    /// open(2) fails, or the file belongs to another user.
     pub fn open(path: &Path, readers: Readers) -> Result<Self, StoreError> {
         let why = |why: String| StoreError::Fatal(format!("cannot open {}: {why}", path.display()));
         let text = path.to_str().ok_or_else(|| why("the path is no UTF-8".to_owned()))?.to_owned();
@@ -57,7 +57,7 @@ impl FileStore {
         Self { path, readers, sink, group: Vec::new(), text: Vec::new(), written: 0 }
     }
 
-    /// Whether these are the batches that an error has interrupted.
+    /// True if these are the batches whose writing an error interrupted.
     fn goes_on_with(&self, deliveries: &[Arc<Delivery>]) -> bool {
         let mut pairs = self.group.iter().zip(deliveries);
         self.group.len() == deliveries.len() && pairs.all(|(begun, given)| Arc::ptr_eq(begun, given))
@@ -82,13 +82,13 @@ impl FileStore {
             let lines = Lines { bytes: &self.text[self.written..], marks: &[], before: self.written };
             self.written += self.sink.write(lines).map_err(SinkError::into_io_error)?;
         }
-        // Nobody knows what of it is on the disk then: all of it is written again.
+        // After a failed sync it is unknown which bytes are on the disk, so the whole group is written again.
         self.sink.sync().inspect_err(|_| self.written = 0)?;
         Ok(())
     }
 }
 
-/// Takes the rights that others have on a file, wherever a link leads. Pipes and devices keep theirs.
+/// Removes other users' access to a file; symbolic links are followed. Pipes and devices keep theirs.
 fn close_to_others(path: &Path, readers: Readers) -> Result<(), StoreError> {
     let target = fs::canonicalize(path).map_err(|error| {
         StoreError::Fatal(format!("cannot open {}: {error}; is it a link to a file that is gone?", path.display()))
@@ -112,7 +112,7 @@ impl Store for FileStore {
     }
 
     fn write(&mut self, deliveries: &[Arc<Delivery>]) -> Result<Written, StoreError> {
-        // The sink makes a file that was moved away anew, with the usual rights: so it has to be there before.
+        // If the file was moved away, the sink would create it with the usual permissions. So create it here first.
         private::make_file(Path::new(&self.path), self.readers)?;
         let begun = if self.goes_on_with(deliveries) { Ok(()) } else { self.begin(deliveries) };
         begun

@@ -1,40 +1,41 @@
-//! Doubt about a clock that says that days have passed at once.
+//! Guards removal by age against a clock that jumps ahead by days.
 //!
-//! A clock that is wrong by years for a moment, as at the start of a machine that has not asked for the time yet, would
-//! make all records old, and removing them cannot be taken back. So whoever removes for age asks here first: a day that
-//! does not follow the one before it, as far as the store can tell, is believed only after a while. A service that was
-//! away for days looks the same; it keeps what is old for that while longer.
+//! A clock can be wrong by years for a moment, for example on a machine that has just started and has not synchronised
+//! yet. All records would then seem old, and their removal cannot be undone. So code that removes by age asks here
+//! first. If the day does not directly follow the store's last known day, it is believed only after [`DOUBT`]. A
+//! service that was down for days looks the same; it keeps old records for that time longer.
 
 use std::time::{Duration, Instant};
 
-/// How long a leap is doubted. Chosen: far longer than a machine takes to get the right time; at half of it a person
-/// has less time to mend it, and with more of it a service that runs for some hours a week would never remove anything.
+/// How long a jump of the clock is doubted. Chosen: far longer than a machine takes to get the right time. At half, an
+/// operator has less time to set the clock. At double, a service that runs a few hours a week might never remove
+/// anything.
 const DOUBT: Duration = Duration::from_secs(2 * 3600);
 
-/// The last leap, as long as it is doubted.
+/// The last jump of the clock, while it is doubted.
 #[derive(Debug, Default)]
 pub(super) struct Leap {
-    /// When it was found, and the day that it led to, counted from 1970.
+    /// When the jump was seen, and the day it led to, counted from 1970.
     doubted: Option<(Instant, i64)>,
-    /// The latest day on which this was asked.
+    /// The latest day on which `is_believed` was called.
     last: Option<i64>,
 }
 
 impl Leap {
-    /// Whether today is believed. `was_away`: as far as the store can tell, the service was not there yesterday.
+    /// True if `today` can be trusted. `was_away`: as far as the store can tell, the service did not run yesterday.
     pub(super) fn is_believed(&mut self, today: i64, was_away: bool, now: Instant) -> bool {
         if self.doubted.is_some_and(|(_, day)| today < day) {
-            // It was set back: so it was wrong.
+            // The clock was set back, so the jump was wrong.
             *self = Self::default();
         }
         let leapt = was_away || self.last.is_some_and(|last| today > last + 1);
         self.last = self.last.max(Some(today));
-        // One that goes on leaping is doubted anew.
+        // A clock that jumps further is doubted again from the start.
         self.doubted = self.doubted.filter(|(_, day)| today <= day + 1);
         match self.doubted {
             Some((since, _)) if now.duration_since(since) < DOUBT => false,
             Some(_) => {
-                // All day long it looks like a leap; then it is over.
+                // The day counts as a jump until it ends; then the doubt is cleared.
                 self.doubted = self.doubted.filter(|_| leapt);
                 true
             }
@@ -64,7 +65,7 @@ mod tests {
 
         assert!(leap.is_believed(10, false, now));
         assert!(leap.is_believed(11, false, now));
-        // In its own eyes, and in those of the store, which go on seeing it.
+        // The jump is seen here first, then also in the store, which keeps reporting it all day.
         assert!(!leap.is_believed(400, false, now));
         assert!(!leap.is_believed(400, true, now + DOUBT - MINUTE));
         assert!(leap.is_believed(400, true, now + DOUBT));

@@ -1,30 +1,31 @@
-//! Records in PostgreSQL 12 or later: one [`Writer`], and a [`Reader`] that answers beside it.
+//! Records in PostgreSQL 12 or later: one [`Writer`], and a [`Reader`] that answers queries beside it.
 //!
 //! # Tables
 //!
-//! All lie in the schema `logspool`, made by the writer when it connects:
+//! All tables are in the schema `logspool`, which the writer creates when it connects:
 //!
-//! - `records`: a row for each record, with a partition for each day in UTC. It has a BRIN index on the time and a
-//!   B-tree on the trace; others are up to whoever runs the server.
-//! - `streams`: how far each client's stream is stored, so that what is sent again is not stored again.
+//! - `records`: one row per record, with one partition per day in UTC. It has a BRIN index on the time and a B-tree on
+//!   the trace; the administrator may add others.
+//! - `streams`: the position up to which each client's stream is stored, so that repeated chunks are not stored again.
 //! - `quarantine`: records that the server refuses, with its reason.
-//! - `version`: of these tables.
+//! - `version`: the version of these tables.
 //!
-//! # What comes back as it was
+//! # Values that come back changed
 //!
-//! All text, with every character. PostgreSQL does not take U+0000: it is kept as U+0001 U+0001, and U+0001 as U+0001
-//! U+0002, which is what those see who read the tables with SQL of their own. Process and thread ids from 2^63 on are
-//! negative numbers with the same bits there. The fields are `jsonb`: their keys come back in an order of its own, of
-//! two fields with one name the last is kept, and of a number its value, not its form: `1e16` comes back as
-//! `10000000000000000`.
+//! Text comes back unchanged, with every character. PostgreSQL does not store U+0000: it is written as U+0001 U+0001,
+//! and U+0001 as U+0001 U+0002. Users who read the tables with their own SQL see these pairs. Process and thread ids
+//! from 2^63 on are stored as negative numbers with the same bits. The fields are `jsonb`: keys come back in
+//! PostgreSQL's order, the last of two fields with one name is kept, and numbers keep their value but not their form:
+//! `1e16` comes back as `10000000000000000`.
 //!
-//! # What is stored once
+//! # Records stored exactly once
 //!
 //! Chunks with a number are stored exactly once, whatever happens to the connection or the server. For batches without
-//! one nothing tells after a lost connection whether their transaction was committed: they are written again, and may
-//! be stored twice.
+//! a number, a lost connection hides whether their transaction was committed. They are written again and may be stored
+//! twice.
 
 mod connection;
+mod copy;
 mod plan;
 mod reader;
 mod rows;
@@ -41,13 +42,13 @@ pub use connection::Address;
 pub use reader::Reader;
 pub use writer::Writer;
 
-/// How a store in PostgreSQL is used.
+/// Settings of a PostgreSQL store.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Where it is.
+    /// Address of the server and the database.
     pub address: Address,
-    /// How many days before today records are kept, by their own time; `None`: for ever.
+    /// Days before today for which records are kept, by the record's time; `None`: no limit.
     pub retention_days: Option<u32>,
-    /// How long a query may take.
+    /// Time limit of a query.
     pub query_timeout: Duration,
 }

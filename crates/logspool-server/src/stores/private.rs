@@ -1,9 +1,10 @@
-//! Who may read what the stores keep: the user of the service, and the members of one group if the configuration names
-//! one. Root always may.
+//! Limits read access to the stores: the service's user, and the members of one group if the configuration names one.
+//! Root can always read.
 //!
-//! A folder or file is made without any right for others, so there is no moment in which they can open it. An
-//! existing one is repaired if it belongs to the user of the service, and refused if it belongs to another user, who
-//! could give the rights back at any time. A file that somebody opened before the repair stays open to them.
+//! Folders and files are created without any permission for others, so there is no moment in which others can open
+//! them. An existing one is repaired if it belongs to the service's user. If it belongs to another user, it is refused,
+//! because that user could restore the permissions at any time. A file that another user opened before the repair stays
+//! open to that user.
 
 use std::fs::{self, DirBuilder, Metadata, OpenOptions, Permissions};
 use std::io;
@@ -18,10 +19,10 @@ const RIGHTS: u32 = 0o077;
 /// New files in the folder get the folder's group.
 const SET_GROUP: u32 = 0o2000;
 
-/// Who may read, beside the user of the service.
+/// Read access in addition to the service's user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Readers {
-    /// Nobody.
+    /// No other user.
     #[default]
     Owner,
     /// Members of the group with this number.
@@ -29,7 +30,7 @@ pub enum Readers {
 }
 
 impl Readers {
-    /// Those of a configuration, by the name or the number of the group.
+    /// The readers of a configuration, from the name or the number of the group.
     ///
     /// # Errors
     ///
@@ -46,7 +47,7 @@ impl Readers {
         }
     }
 
-    /// The permission bits of a folder beyond those of its owner.
+    /// The permission bits of a folder beyond the owner's.
     fn of_folder(self) -> u32 {
         match self {
             Self::Owner => 0,
@@ -54,7 +55,7 @@ impl Readers {
         }
     }
 
-    /// The permission bits of a file beyond those of its owner.
+    /// The permission bits of a file beyond the owner's.
     fn of_file(self) -> u32 {
         match self {
             Self::Owner => 0,
@@ -63,24 +64,24 @@ impl Readers {
     }
 }
 
-/// Makes a folder if it is missing. Returns the mode that it had if others could open it.
+/// Creates a folder if it is missing. Returns the previous mode if others could open the folder.
 ///
 /// # Errors
 ///
-/// Retry: it cannot be made. Fatal: it belongs to somebody else, or its rights cannot be changed.
+/// Retry: it cannot be created. Fatal: it belongs to another user, or its permissions cannot be changed.
 pub fn make_folder(path: &Path, readers: Readers) -> Result<Option<u32>, StoreError> {
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(path)
         .map_err(|error| StoreError::Retry(format!("cannot create the folder {}: {error}", path.display())))?;
-    // A link to a folder is followed: what counts is whose the folder is.
+    // A link to a folder is followed: the owner of the folder itself counts.
     let target = fs::canonicalize(path).map_err(|error| cannot("look at", path, &error))?;
     let found = fs::symlink_metadata(&target).map_err(|error| cannot("look at", path, &error))?;
     repair(&target, &found, readers, readers.of_folder())
 }
 
-/// Makes a file if it is missing. An existing one stays as it is.
+/// Creates a file if it is missing. An existing one stays unchanged.
 ///
 /// # Errors
 ///
@@ -93,7 +94,7 @@ pub fn make_file(path: &Path, readers: Readers) -> Result<(), StoreError> {
     }
 }
 
-/// Makes a file in a folder of the store, for those who may read the folder.
+/// Creates a file in a folder of the store, readable by the readers of the folder.
 ///
 /// # Errors
 ///
@@ -108,11 +109,11 @@ pub fn make_file_as_folder(path: &Path) -> Result<(), StoreError> {
     make_file(path, readers)
 }
 
-/// Repairs the mode of an existing file. Returns the mode that it had if others could open it.
+/// Repairs the mode of an existing file. Returns the previous mode if others could open the file.
 ///
 /// # Errors
 ///
-/// Fatal: it is a link, belongs to somebody else, or its rights cannot be changed.
+/// Fatal: it is a link, belongs to another user, or its permissions cannot be changed.
 pub fn repair_file(path: &Path, readers: Readers) -> Result<Option<u32>, StoreError> {
     let found = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

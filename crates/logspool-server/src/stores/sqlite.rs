@@ -1,19 +1,19 @@
-//! Records in SQLite: a folder with one database for each day.
+//! Records in SQLite: a folder with one database per day.
 //!
 //! ```text
-//! logs/lock                 held by the service that writes
-//! logs/catalog.sqlite       which files there are, and which time each covers
-//! logs/2026-11-21.sqlite    the records that came on that day, sealed: never written to again
-//! logs/2026-11-22.sqlite    those of today, with the watermarks of all streams
-//! logs/2026-11-22.index     words, traces and loggers of its records, made behind the writer's back
+//! logs/lock                 locked by the service that writes
+//! logs/catalog.sqlite       the list of files, with the time that each covers
+//! logs/2026-11-21.sqlite    the records received on that day, sealed: never written again
+//! logs/2026-11-22.sqlite    today's records, with the watermarks of all streams
+//! logs/2026-11-22.index     words, traces and loggers of its records, made after the commit
 //! ```
 //!
-//! - A record lies in the file of the day on which it came, whatever its own time: so a transaction touches one file,
-//!   and a commit is whole. The time that a file covers follows from what is in it.
-//! - A new day's file is made in one transaction, with the watermarks of all streams that live. From then on the newest
-//!   file that is whole counts, and nothing else is written to.
-//! - An index lags. What it has not reached is searched as it lies, and what it finds is looked at again: so an answer
-//!   does not depend on it. Lost or damaged, it is made again.
+//! - A record is in the file of the day on which it was received, whatever its own time. So a transaction writes to one
+//!   file and its commit is atomic. The time that a file covers follows from its records.
+//! - A new day's file is created in one transaction, with the watermarks of all active streams. From then on the newest
+//!   complete file counts, and no other file is written.
+//! - An index lags. Records after its end are searched without it, and records it finds are checked against the whole
+//!   query. So answers do not depend on the index. A lost or damaged index is made again.
 
 mod answers;
 mod catalog;
@@ -49,36 +49,36 @@ pub use retention::Retention;
 pub use store::SqliteStore;
 pub use wal::damaged_logs;
 
-/// How a store is kept.
+/// Settings of a SQLite store.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// What is removed.
+    /// Limits on age and size.
     pub retention: Retention,
-    /// Who may read the folder.
+    /// Read access to the folder.
     pub readers: Readers,
-    /// Whether the search is sped up.
+    /// Whether indexes are made.
     pub indexing: Indexing,
-    /// Tells the day.
+    /// The clock that decides the day.
     pub clock: Clock,
 }
 
 /// Whether indexes are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Indexing {
-    /// On a thread of their own, a second behind the writer or more. They take disk, a fifth to a third of what the
-    /// records take, and most of a processor's time while many records come.
+    /// On a separate thread, a second or more after the commit. Indexes take a fifth to a third of the records' disk
+    /// space, and most of one processor's time while many records arrive.
     #[default]
     Background,
-    /// No. Queries by words, traces and loggers read all records of their time.
+    /// No indexes. Queries by words, traces and loggers read all records of their time range.
     Off,
 }
 
-/// What the time is, in nanoseconds since 1970.
+/// Returns the time in nanoseconds since 1970.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> i64 + Send + Sync>);
 
 impl Clock {
-    /// A clock of one's own.
+    /// A clock that calls `now`.
     pub fn new(now: impl Fn() -> i64 + Send + Sync + 'static) -> Self {
         Self(Arc::new(now))
     }
@@ -89,7 +89,7 @@ impl Clock {
 }
 
 impl Default for Clock {
-    /// That of the system.
+    /// The system's clock.
     fn default() -> Self {
         Self::new(clock::now_ns)
     }

@@ -1,6 +1,8 @@
-//! A store that could not be opened when the service started, beside one that could. It is tried again until it can.
+//! A store that could not be opened when the service started, while another one could. Opening is retried until it
+//! works.
 //!
-//! Records wait for it meanwhile, and senders that wait for answers get none: what was acknowledged is in every store.
+//! Until then records wait for this store, and senders get no acknowledgement, because an acknowledged record is in
+//! every store.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,13 +10,13 @@ use std::time::{Duration, Instant};
 use super::{Store, StoreError, Written};
 use crate::delivery::Delivery;
 
-/// How often it is tried. Chosen: as often as a write that fails.
+/// Time between two attempts to open. Chosen: the same as between two attempts of a failed write.
 const AGAIN: Duration = Duration::from_secs(5);
 
 /// Opens the store.
 pub(super) type Open = Box<dyn Fn() -> Result<Box<dyn Store>, StoreError> + Send>;
 
-/// See the file head.
+/// A store that is opened later; see the file head.
 pub(super) struct Unopened {
     name: &'static str,
     open: Open,
@@ -27,12 +29,12 @@ enum State {
 }
 
 impl Unopened {
-    /// A store that failed to open, for this reason.
+    /// A store that failed to open for the reason `why`.
     pub fn new(name: &'static str, open: Open, why: &StoreError) -> Self {
         Self { name, open, state: State::Closed { why: why.to_string(), tried: Instant::now() } }
     }
 
-    /// The store, if it can be opened by now.
+    /// The store, once it can be opened.
     fn opened(&mut self) -> Result<&mut dyn Store, StoreError> {
         if let State::Closed { why, tried } = &mut self.state {
             if tried.elapsed() < AGAIN {

@@ -1,40 +1,41 @@
-//! What a store does with a chunk, by the last record of its stream that is stored.
+//! Decides what a store does with a chunk, from the last stored record of the chunk's stream.
 
 use crate::delivery::{Chunk, Place};
 
-/// How far a stream is stored.
+/// The position up to which a stream is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Watermark {
     /// The epoch of the stream.
     pub epoch: u64,
-    /// Number of the last record that is stored.
+    /// Number of the last stored record.
     pub last: u64,
 }
 
-/// What is to be done with a chunk.
+/// The decision about a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Store it but for so many records at its beginning, which are stored already. So many before it are missing.
+    /// Store the chunk's records after the first `skip`, which are stored already. `missing` records before the chunk
+    /// were lost.
     Store {
-        /// Records to pass over.
+        /// Records to skip.
         skip: u64,
-        /// Records that will never come.
+        /// Records that will never arrive.
         missing: u64,
     },
-    /// All of it is stored.
+    /// All of it is stored already.
     Known,
-    /// Close the connection: records are missing before it, or its epoch is over.
+    /// Close the connection: records before the chunk are missing, or its epoch is over.
     Refuse,
 }
 
-/// Judges a chunk of a stream that is stored up to `stored`, or of which nothing is known.
+/// Judges a chunk, given its stream's watermark. `None`: the store knows nothing about the stream.
 pub fn judge(stored: Option<Watermark>, chunk: &Chunk) -> Verdict {
     let last = match stored {
         Some(stored) if chunk.epoch < stored.epoch => return Verdict::Refuse,
         Some(stored) if chunk.epoch == stored.epoch => stored.last,
         _ => 0,
     };
-    // A stream that has ended is forgotten: of its end, sent again, nothing is missing.
+    // A stream that has ended is forgotten. If its end is sent again, no records are missing.
     let is_end_again = stored.is_none() && chunk.end && chunk.last < chunk.first;
     if chunk.last <= last || is_end_again {
         return Verdict::Known;

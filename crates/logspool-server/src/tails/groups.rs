@@ -1,4 +1,4 @@
-//! Followers by their filter, and the thread that compares what comes with each filter.
+//! Groups of followers by filter, and the thread that compares new records with each filter.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use tokio::sync::mpsc::{self, Sender};
 
-use super::Shared;
 use crate::batch::Batch;
 use crate::origin::Origin;
 use crate::query::{Filter, Matcher};
@@ -17,14 +16,29 @@ use crate::share::Refusal;
 use crate::show::{Colour, Format, Look, Output};
 use crate::stores::Found;
 
-/// How far the thread stands back: like a query that takes long.
+/// Niceness of the thread: that of a long query.
 const NICE: i32 = 15;
 
-/// Pieces that wait for a follower: one for each batch with something for it.
+/// Pieces that wait for a follower. A batch with matching records makes one piece.
 const WAITING: usize = 64;
 
-/// Bytes of them; a single one may be larger. Chosen: a thousand records, some moments of what a client can show.
+/// Bytes of the waiting pieces; a single piece may be larger. Chosen: a thousand records, a few moments of a client's
+/// display.
 const WAITING_BYTES: usize = 256 * 1024;
+
+/// What the intake, the thread and the followers share.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    pub groups: Groups,
+    /// How many follow.
+    pub followers: AtomicUsize,
+    /// Bytes of the batches that wait for the thread.
+    pub waiting: AtomicUsize,
+    /// Records that did not reach the thread, and so nobody who followed then.
+    pub skipped: AtomicU64,
+    /// Comparisons of a record with a filter.
+    pub compared: AtomicU64,
+}
 
 /// All groups.
 #[derive(Debug, Default)]
@@ -33,7 +47,7 @@ pub(super) struct Groups(Mutex<Joined>);
 #[derive(Debug, Default)]
 struct Joined {
     next_id: u64,
-    /// By the filter as it is written.
+    /// Groups by the text of their filter.
     groups: HashMap<String, Arc<Group>>,
     followers: usize,
     of_peers: HashMap<Origin, usize>,
@@ -55,7 +69,7 @@ struct Follower {
     backlog: Arc<Backlog>,
 }
 
-/// What waits for a follower, and what found no room.
+/// Bytes that wait for a follower, and records that it missed.
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
     bytes: AtomicUsize,
@@ -63,22 +77,22 @@ pub(super) struct Backlog {
 }
 
 impl Backlog {
-    /// Counts what a follower has taken.
+    /// Subtracts bytes that a follower has taken.
     pub fn took(&self, bytes: usize) {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// How many records were missed since it was last asked.
+    /// Number of records missed since the last call.
     pub fn missed(&self) -> u64 {
         self.missed.swap(0, Ordering::Relaxed)
     }
 }
 
-/// A follower's group, its number there, what it gets, and what it misses.
+/// A follower's group, its number there, its records, and its backlog.
 type Membership = (Arc<Group>, u64, mpsc::Receiver<Bytes>, Arc<Backlog>);
 
 impl Groups {
-    /// Adds a follower, where there is room.
+    /// Adds a follower if there is room.
     pub fn join(&self, filter: &Filter, peer: Origin, limit: usize) -> Result<Membership, Refusal> {
         let mut joined = lock(&self.0);
         let held = joined.of_peers.get(&peer).copied().unwrap_or_default();
@@ -97,7 +111,7 @@ impl Groups {
         Ok((group.clone(), id, from, backlog))
     }
 
-    /// Removes a follower, and its group where it was the last one.
+    /// Removes a follower, and its group if it was the last one.
     pub fn leave(&self, group: &Group, id: u64) {
         let mut joined = lock(&self.0);
         let mut followers = lock(&group.followers);

@@ -1,18 +1,18 @@
-//! Live tails: clients that follow what comes.
+//! Live tails: clients that follow new records.
 //!
 //! ```text
 //! intake -> queue -> one thread of low priority -> a short queue for each follower -> its connection
 //! ```
 //!
-//! Followers with the same filter form a group (`groups.rs`): a record is compared with each filter once and made into
-//! text once, however many follow. The intake only adds a batch to a short queue. A follower that does not keep up misses
-//! records, and so do all where the thread does not; each is told how many.
+//! Followers with the same filter form a group (`groups.rs`). Each record is compared with each filter once and encoded
+//! once, however many clients follow. The intake only adds a batch to a short queue. A slow follower misses records. If
+//! the thread is too slow, all followers miss records. Each follower gets the number of missed records.
 //!
-//! The numbers here are atomics because the intake must not wait for the thread.
+//! The counters are atomics because the intake must not wait for the thread.
 
 mod groups;
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock};
 
@@ -23,35 +23,21 @@ use crate::batch::Batch;
 use crate::origin::Origin;
 use crate::query::Filter;
 use crate::share::Refusal;
-use groups::{Group, Groups};
+use groups::{Group, Shared};
 
-/// Batches that wait for the thread: what one read of a connection brings, some 64 KiB, or one request. They are outside
-/// the budget of the intake, so they are few.
+/// Batches that wait for the thread. A batch is one read of a connection, some 64 KiB, or one request. The batches are
+/// outside the intake's budget, so they are few.
 const WAITING: usize = 64;
 
-/// Bytes of them; a single one may be larger. Chosen: so many batches of the usual size.
+/// Bytes of the waiting batches; a single batch may be larger. Chosen: [`WAITING`] batches of the usual size.
 const WAITING_BYTES: usize = WAITING * 64 * 1024;
 
-/// Those who follow.
+/// The followers.
 #[derive(Debug, Default)]
 pub struct Tails {
     shared: Arc<Shared>,
-    /// To the thread, which is started for the first follower and ends with this.
+    /// Sends to the thread, which starts with the first follower and ends with this value.
     thread: OnceLock<SyncSender<Arc<Batch>>>,
-}
-
-/// What the intake, the thread and the followers share.
-#[derive(Debug, Default)]
-struct Shared {
-    groups: Groups,
-    /// How many follow.
-    followers: AtomicUsize,
-    /// Bytes of the batches that wait for the thread.
-    waiting: AtomicUsize,
-    /// Records that did not reach the thread, and so nobody who followed then.
-    skipped: AtomicU64,
-    /// Comparisons of a record with a filter.
-    compared: AtomicU64,
 }
 
 /// What one follower gets. Dropped, it follows no more.
@@ -62,18 +48,19 @@ pub struct Tail {
     id: u64,
     from: Receiver<Bytes>,
     missed: Arc<groups::Backlog>,
-    /// What `Shared::skipped` was when it was last told.
+    /// Value of `Shared::skipped` when it was last reported.
     skipped: u64,
 }
 
 impl Tails {
-    /// Follows from now on the records that a filter lets through. At most `limit` follow, of which each peer has a share.
+    /// Follows new records that match a filter. There are at most `limit` followers, and each peer may have a share of
+    /// them.
     ///
     /// # Errors
     ///
-    /// Why it may not.
+    /// There is no room for the follower; the refusal has the reason.
     pub fn follow(&self, filter: &Filter, peer: Origin, limit: usize) -> Result<Tail, Refusal> {
-        // First, so that whoever is counted gets what comes.
+        // Start the thread first, so that each counted follower gets records.
         self.thread.get_or_init(|| {
             let (to, batches) = sync_channel(WAITING);
             let shared = self.shared.clone();
@@ -89,9 +76,9 @@ impl Tails {
         Ok(Tail { shared: self.shared.clone(), group, id, from, missed, skipped })
     }
 
-    /// Gives a batch to all who follow. Does not wait.
+    /// Offers a batch to all followers, without waiting.
     pub fn offer(&self, batch: &Arc<Batch>) {
-        // Relaxed, here and below: who begins to follow just now may miss this one.
+        // Relaxed, here and below: a follower that joins at this moment may miss this batch.
         if self.is_empty() {
             return;
         }
@@ -105,12 +92,12 @@ impl Tails {
         }
     }
 
-    /// How many follow.
+    /// Number of followers.
     pub fn len(&self) -> usize {
         self.shared.followers.load(Ordering::Relaxed)
     }
 
-    /// Whether nobody follows.
+    /// True without followers.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -124,7 +111,7 @@ impl Tail {
         Some(events)
     }
 
-    /// How many records were missed since it was last asked.
+    /// Number of records missed since the last call.
     pub fn missed(&mut self) -> u64 {
         let skipped = self.shared.skipped.load(Ordering::Relaxed);
         self.missed.missed() + (skipped - std::mem::replace(&mut self.skipped, skipped))
@@ -183,7 +170,7 @@ mod tests {
     #[test]
     fn a_record_is_compared_once_with_each_filter_and_made_into_one_text() {
         let tails = Tails::default();
-        // The same filter in other words.
+        // The same filter, written differently.
         let mut same =
             ["message~\"a.*\" level<=50", "message ~ \"a.*\"  AND level<=critical"].map(|text| follow(&tails, text));
         let mut other = follow(&tails, "message~b");
@@ -221,7 +208,7 @@ mod tests {
         while let Ok(events) = deaf.from.try_recv() {
             came += events.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count();
         }
-        // What made the loop end was told there.
+        // The messages that ended the loop were counted there.
         assert_eq!((sent - 100, 100, 0), (came, deaf.missed(), other.missed()));
         assert_eq!(0, deaf.missed());
     }
@@ -230,7 +217,7 @@ mod tests {
     fn what_the_thread_does_not_keep_up_with_is_missed_by_all() {
         let tails = Tails::default();
         let mut tail = follow(&tails, "never");
-        // The thread waits for this: it holds no batch, and takes none.
+        // The thread waits for this lock: it holds no batch, and takes none.
         let held = tails.shared.groups.hold();
         let large = "x".repeat(1 << 20);
         let batch = batch(&[&*large]);

@@ -1,4 +1,4 @@
-//! The bytes of a simulated file, and a short word that tells most files apart.
+//! The bytes of a simulated file, and a hash that distinguishes most files.
 
 use std::cell::Cell;
 use std::ops::Deref;
@@ -8,7 +8,7 @@ use std::rc::Rc;
 #[derive(Debug, Clone, Default)]
 pub struct Content {
     bytes: Vec<u8>,
-    /// Made when it is first asked for; a change forgets it.
+    /// The hash, made at the first request and removed by a change.
     mark: Cell<Option<u32>>,
 }
 
@@ -17,7 +17,7 @@ impl Content {
         Self { bytes, mark: Cell::new(None) }
     }
 
-    /// Puts a piece at its place; zeros come between the end and it.
+    /// Writes a piece at `offset`; zeros fill a gap before it.
     pub fn put(&mut self, offset: usize, piece: &[u8]) {
         self.mark.set(None);
         if self.bytes.len() < offset {
@@ -28,7 +28,7 @@ impl Content {
         self.bytes.extend_from_slice(behind);
     }
 
-    /// Equal for equal bytes, mostly different for others.
+    /// A hash: equal for equal bytes, mostly different for others.
     pub fn mark(&self) -> u32 {
         let mark = self.mark.get().unwrap_or_else(|| crc32c::crc32c(&self.bytes));
         self.mark.set(Some(mark));

@@ -1,5 +1,5 @@
-//! Bytes that a disk changed, files that it cut, folders that lost a file: a start succeeds, and only what was hit is
-//! gone and counted.
+//! Bytes changed by the disk, files cut short, folders with a missing file: a start succeeds, and only the damaged
+//! frames are lost and counted.
 
 use super::dice::Dice;
 use super::life::{Plan, open};
@@ -39,7 +39,7 @@ fn append(spool: &mut Spool<SimDisk>, bytes: usize) {
     spool.append(&Batch { first, count: 1, codec: 3, payload: &payload(first, bytes) }).unwrap();
 }
 
-/// What a full segment and the segment behind it hold, all of it durable.
+/// A full segment and the segment after it, all durable.
 struct Specimen {
     world: World,
     /// The file that is damaged, and its name.
@@ -68,14 +68,14 @@ impl Specimen {
         Self { inode: *inode, frames: if full_segments == 0 { total } else { frames }, total, world }
     }
 
-    /// The frame that a byte is a part of, by its number.
+    /// Index of the frame that contains a byte.
     fn frame_at(&self, at: u64) -> Option<u64> {
         let behind = at.checked_sub(HEADER_BYTES)?;
         let (frame, inside) = (behind / frame_bytes(PAYLOAD_BYTES), behind % frame_bytes(PAYLOAD_BYTES));
         (frame < self.frames && inside < (HEAD_BYTES + PAYLOAD_BYTES) as u64).then_some(frame)
     }
 
-    /// Opens with a file in place of the specimen's; exactly the frames from `lost` must be gone.
+    /// Opens the spool with `bytes` in place of the specimen's file; exactly the frames in `lost` must be missing.
     fn check(&self, plan: &Plan, bytes: Vec<u8>, lost: std::ops::Range<u64>) -> Result<u64, String> {
         let mut world = self.world.clone();
         world.inodes[self.inode] = World::file(bytes);
@@ -111,7 +111,7 @@ impl Specimen {
     }
 }
 
-/// Changes every `step`th byte of a segment behind which so many others are.
+/// Changes every `step`th byte of a segment that `full_segments` others follow.
 pub fn flip_bytes(full_segments: u64, step: u64) -> Result<u64, String> {
     let plan = plan(SEGMENT_BYTES);
     let specimen = Specimen::take(&plan, full_segments);
@@ -121,7 +121,8 @@ pub fn flip_bytes(full_segments: u64, step: u64) -> Result<u64, String> {
         let mut bytes = original.clone();
         bytes[at as usize] ^= 1 << (at % 8);
         let lost = specimen.frame_at(at).map_or(0..0, |frame| frame..frame + 1);
-        // The end of the last segment may be torn by a crash: only the numbers tell, and nothing is quarantined.
+        // A crash may tear the end of the last segment: the frame is missed by its numbers only, and nothing is
+        // quarantined.
         let is_torn = full_segments == 0 && lost.end == specimen.frames;
         let expected = u64::from(!lost.is_empty() && !is_torn);
         let quarantined = specimen.check(&plan, bytes, lost).map_err(|what| format!("byte {at}: {what}"))?;
@@ -140,7 +141,7 @@ fn cut_segments(full_segments: u64, step: u64) -> Result<u64, String> {
     let original = specimen.world.inodes[specimen.inode].cache.to_vec();
     let mut count = 0;
     for length in (0..SEGMENT_BYTES).step_by(step as usize) {
-        // Without a header no frame can be believed.
+        // Without a header no frame is believed.
         let whole = length.saturating_sub(HEADER_BYTES);
         let ends =
             (0..specimen.frames).map(|frame| frame * frame_bytes(PAYLOAD_BYTES) + (HEAD_BYTES + PAYLOAD_BYTES) as u64);
@@ -153,8 +154,8 @@ fn cut_segments(full_segments: u64, step: u64) -> Result<u64, String> {
     Ok(count)
 }
 
-/// A folder whose checkpoint is lost begins another stream; the files that wait there hold frames of the former one at
-/// just the right places.
+/// A folder without its checkpoint begins another stream. Its spare files hold frames of the former stream at exactly
+/// the offsets of new frames.
 pub fn begin_anew_among_spares() -> Result<(), String> {
     let plan = plan(4096);
     let scene = Scene::new(World::default(), Dice::new(1));

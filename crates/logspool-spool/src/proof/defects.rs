@@ -6,11 +6,12 @@ use crate::defect::{Defect, plant};
 /// Crash states within which a defect has to be found.
 const STATES: u64 = 100_000;
 
-/// Looks for a violation with a defect in place, and tells after how many states it came.
+/// Looks for a violation with a defect planted; returns the number of states it took and the violation.
 fn hunt(defect: Defect) -> Option<(u64, String)> {
     plant(Some(defect));
     let found = match defect {
-        // These need a disk that damages what it has, or a folder that lost its checkpoint: no crash does that.
+        // These defects show only on a disk that damages data, or in a folder without its checkpoint. No crash causes
+        // that.
         Defect::CrcWithoutId => damage::begin_anew_among_spares().err().map(|what| (1, what)),
         Defect::StopAtDamage => damage::flip_bytes(1, 509).err().map(|what| (1, what)),
         _ => hunt_crashes(),

@@ -1,4 +1,4 @@
-//! Random numbers that a seed repeats (splitmix64).
+//! Random numbers that a seed reproduces (splitmix64).
 
 #[derive(Debug, Clone)]
 pub struct Dice(u64);
@@ -21,7 +21,7 @@ impl Dice {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// Whether something happens that happens so often in a thousand times.
+    /// True in `rate` of 1000 draws on average.
     pub fn permille(&mut self, rate: u64) -> bool {
         rate > 0 && self.below(1000) < rate
     }

@@ -1,5 +1,5 @@
-//! Short programs, crashed behind every call in every way: each pending write kept or dropped, each beginning of the
-//! pending names.
+//! Short programs, crashed after every call in every way: each pending write kept or dropped, each number of pending
+//! operations on names kept.
 
 use super::dice::Dice;
 use super::life::{Plan, open};
@@ -11,13 +11,13 @@ use crate::disk::Operation;
 use crate::options::{Options, WhenFull};
 use crate::spool::Batch;
 
-/// Pending writes up to which all subsets are tried; beyond them as many subsets at random.
+/// Up to this number of pending writes all subsets are tried; with more, equally many random subsets.
 const MAX_WRITES: usize = 10;
-/// Ways in which the names of a state are left, at most.
+/// Most combinations of kept names per state.
 const MAX_NAMINGS: usize = 16;
 
-/// `a` append, `s` sync, `c` checkpoint, `d` both consumers take and ack everything, `p` the plain one alone, `o`
-/// open anew after a kill; the next `f` sync, `w` write, `n` sync of a folder, `r` rename fails.
+/// `a` append, `s` sync, `c` checkpoint, `d` both consumers read and ack everything, `p` only the plain one, `o` open
+/// again after a kill. The next call of a kind fails: `f` sync, `w` write, `n` sync of a folder, `r` rename.
 const PROGRAMS: [(&str, WhenFull, usize); 12] = [
     ("aasasaa", WhenFull::RefuseNew, 1),
     ("asaaasaaasaa", WhenFull::RefuseNew, 1),
@@ -45,7 +45,7 @@ fn plan(when_full: WhenFull, folders: usize) -> Plan {
     }
 }
 
-/// Runs one program and crashes it everywhere; returns how many crash states that were.
+/// Runs one program and crashes it after every call; returns the number of crash states.
 pub fn run_program(index: usize) -> Result<Count, String> {
     let (program, when_full, folders) = PROGRAMS[index];
     let plan = plan(when_full, folders);
@@ -139,7 +139,7 @@ fn crash_everywhere(plan: &Plan, ledger: &Ledger, states: &[(World, Claims)]) ->
     Ok(trials.count)
 }
 
-/// Every combination of beginnings, one for each folder.
+/// Every combination of numbers of kept operations, one number for each folder.
 fn namings(pending: &[u64]) -> Vec<Vec<u64>> {
     let mut namings = vec![Vec::new()];
     for count in pending {

@@ -1,8 +1,8 @@
-//! Memory for the threads of a long proof: a third of their time would go to malloc and free.
+//! A fast allocator for the threads of a long proof, which would spend a third of their time in malloc and free.
 //!
-//! A thread that asked for it takes blocks from lists of its own, one for each size, and gives what it frees back to
-//! them; no other thread looks at them. Everything else in the test program keeps the system's allocator. Which of
-//! the two a block is from is told by its address: the lists are filled from one range that is reserved at once.
+//! A thread that calls [`use_lists`] takes blocks from free lists of its own, one for each size, and returns them
+//! there; no other thread uses them. All other memory of the test program is the system allocator's. The address of a
+//! block shows its allocator: the lists are filled from one address range that is reserved at once.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -10,13 +10,13 @@ use std::ptr::null_mut;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Sizes are multiples of it.
+/// Block sizes are multiples of this.
 const STEP_BYTES: usize = 16;
-/// Larger blocks are the system's.
+/// Larger blocks come from the system allocator.
 const MAX_BYTES: usize = 16 * 1024;
-/// What a thread takes from the range at once.
+/// Bytes that a thread takes from the range at once.
 const PIECE_BYTES: usize = 1024 * 1024;
-/// Addresses that are reserved; memory is taken as they are used.
+/// Size of the reserved address range; pages are allocated when they are used.
 const RANGE_BYTES: usize = 1 << 36;
 
 struct Heap;
@@ -24,21 +24,21 @@ struct Heap;
 #[global_allocator]
 static HEAP: Heap = Heap;
 
-/// Where the range begins, 0 as long as no thread asked for it, and how much of it is given out.
+/// Start of the range, or 0 until a thread reserves it; and the bytes handed out from it.
 static RANGE: AtomicUsize = AtomicUsize::new(0);
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
 
 struct Lists {
     is_used: Cell<bool>,
-    /// The first free block of each size; it begins with the address of the next.
+    /// The first free block of each size; a free block begins with the address of the next.
     free: [Cell<*mut u8>; MAX_BYTES / STEP_BYTES + 1],
-    /// What is left of the last piece.
+    /// The rest of the last piece.
     begin: Cell<usize>,
     end: Cell<usize>,
 }
 
 thread_local! {
-    // Without a destructor: it is there as long as anything of the thread is.
+    // It has no destructor, so it is valid until the thread's last allocation.
     static LISTS: Lists = const {
         Lists {
             is_used: Cell::new(false),
@@ -49,7 +49,7 @@ thread_local! {
     };
 }
 
-/// Lets this thread take its memory from lists of its own from now on.
+/// Makes this thread allocate from its own lists from now on.
 pub fn use_lists() {
     static RESERVED: OnceLock<usize> = OnceLock::new();
     let begin = RESERVED.get_or_init(|| {
@@ -63,7 +63,7 @@ pub fn use_lists() {
 }
 
 impl Lists {
-    /// A block of a size, from its list or of the piece; null where the range is used up.
+    /// A block from its list or from the piece; null if the range is used up.
     fn take(&self, size: usize) -> *mut u8 {
         let list = &self.free[size];
         let block = list.get();
@@ -94,19 +94,19 @@ impl Lists {
     }
 }
 
-/// The place of a size among the lists; `None`: it is the system's.
+/// Index of the list for a layout; `None`: the system allocator serves it.
 fn size_of(layout: Layout) -> Option<usize> {
     (layout.size() <= MAX_BYTES && layout.align() <= STEP_BYTES).then(|| layout.size().div_ceil(STEP_BYTES).max(1))
 }
 
-/// Whether a block is from a list.
+/// Whether a block is in the reserved range.
 fn is_listed(block: *mut u8) -> bool {
     let begin = RANGE.load(Ordering::Relaxed);
     begin != 0 && (block as usize).wrapping_sub(begin) < RANGE_BYTES
 }
 
-// SAFETY: a block is either the system's, whose calls it gets unchanged, or a part of a range that nobody else has, as
-// large and aligned as was asked for, and in no list while it is in use.
+// SAFETY: a block is either the system allocator's, with its calls passed on unchanged, or a part of the range. Such a
+// part is large and aligned enough, belongs to one caller, and is in no list while it is in use.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if let Some(size) = size_of(layout) {
@@ -115,29 +115,29 @@ unsafe impl GlobalAlloc for Heap {
                 return block;
             }
         }
-        // SAFETY: as the caller has it.
+        // SAFETY: the caller's contract for `alloc` is the system allocator's.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         match size_of(layout).filter(|_| is_listed(block)) {
             Some(size) => LISTS.with(|lists| lists.give_back(block, size)),
-            // SAFETY: the block is the system's.
+            // SAFETY: the block is outside the range or too large for a list, so the system allocator made it.
             None => unsafe { System.dealloc(block, layout) },
         }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         if !is_listed(block) {
-            // SAFETY: the block is the system's.
+            // SAFETY: the block is outside the range, so the system allocator made it.
             return unsafe { System.realloc(block, layout, bytes) };
         }
-        // SAFETY: the caller says that the alignment is sound with the new size.
+        // SAFETY: the caller guarantees that the alignment is valid with the new size.
         let wanted = unsafe { Layout::from_size_align_unchecked(bytes, layout.align()) };
         if size_of(wanted) == size_of(layout) {
             return block;
         }
-        // SAFETY: the new block is another one, and both hold what is copied.
+        // SAFETY: the new block does not overlap the old one, and both have room for the copied bytes.
         unsafe {
             let other = self.alloc(wanted);
             if !other.is_null() {

@@ -12,7 +12,7 @@ use crate::error::SpoolError;
 use crate::options::{Options, WhenFull};
 use crate::{Batch, Spool};
 
-/// What a seed stands for.
+/// The plan made from a seed.
 #[derive(Debug, Clone)]
 pub struct Plan {
     pub options: Options,
@@ -69,7 +69,7 @@ pub struct Violation {
 }
 
 impl Violation {
-    /// Everything that is needed to see it again.
+    /// Text needed to reproduce the violation.
     pub fn explain(&self) -> String {
         let Self { seed, what } = self;
         format!(
@@ -79,7 +79,7 @@ impl Violation {
     }
 }
 
-/// Runs a seed and returns how many crash states were looked at.
+/// Runs a seed and returns the number of crash states checked.
 pub fn run(seed: u64) -> Result<Count, Violation> {
     Run::new(seed).live().map_err(|what| Violation { seed, what })
 }
@@ -100,7 +100,7 @@ struct Run {
     scene: Rc<RefCell<Scene>>,
     service: Reading,
     plain: Reading,
-    /// A batch that was refused and is tried again.
+    /// A refused batch that is tried again.
     again: Option<usize>,
     count: Count,
 }
@@ -208,7 +208,7 @@ impl Run {
     fn deliver_to_service(&mut self, spool: &mut Spool<SimDisk>) -> Result<(), String> {
         for _ in 0..=self.dice.below(4) {
             let Ok(Some(item)) = spool.read(SERVICE) else { break };
-            // Without a crash nothing that was accepted may be missing, durable or not.
+            // Without a crash no accepted batch may be missing, durable or not.
             self.service.take(&item, &self.ledger)?;
         }
         let cursor = self.service.cursor;
@@ -224,7 +224,7 @@ impl Run {
             let Ok(Some(item)) = spool.read(PLAIN) else { break };
             self.plain.take(&item, &self.ledger)?;
         }
-        // Sometimes the sink has only a part of the last batch.
+        // Sometimes the sink has delivered only a part of the last batch.
         let cursor = self.plain.cursor - self.dice.below(2).min(self.plain.cursor);
         if self.dice.below(4) > 0 {
             self.claim(|claims| claims.acked = claims.acked.max(cursor));
@@ -253,7 +253,7 @@ impl Run {
             0 => {
                 let scene = &mut *self.scene.borrow_mut();
                 scene.world = scene.world.crash(&mut self.dice);
-                // What was written and not durable may be gone for good.
+                // Records that were written but not durable may be gone for good.
                 scene.claims.accepted = scene.claims.durable;
             }
             1 => {
@@ -272,7 +272,7 @@ impl Run {
         self.scene.borrow_mut().states = Some(Vec::new());
         let mut spool = self.open()?;
         let claims = self.scene.borrow().claims;
-        // What the crash took is seen by a second spool on the same disk.
+        // A second spool on a copy of the disk shows the records that the crash removed.
         let copy = Scene::new(self.scene.borrow().world.clone(), Dice::new(self.dice.next()));
         let mut other = open(&copy, &self.plan).map_err(|error| format!("I4: {error}"))?;
         let text = |what: String| format!("next life: {what}");
@@ -293,7 +293,7 @@ impl Run {
         Ok(spool)
     }
 
-    /// The faults stop: everything is delivered and given back, within a bound.
+    /// The faults stop: everything must be delivered and every segment freed within a bound.
     fn be_done(&mut self, mut spool: Spool<SimDisk>) -> Result<(), String> {
         {
             let scene = &mut *self.scene.borrow_mut();
@@ -305,7 +305,7 @@ impl Run {
             spool.sync().map_err(|error| fail("sync", error))?;
             for consumer in [SERVICE, PLAIN] {
                 let reading = if consumer == SERVICE { &mut self.service } else { &mut self.plain };
-                // Each attempt gives a frame and two gaps at most.
+                // Each attempt makes at most one frame and two gaps.
                 for _ in 0..=3 * self.ledger.attempts.len() + 3 {
                     match spool.read(consumer).map_err(|error| fail("read", error))? {
                         Some(item) => reading.take(&item, &self.ledger)?,

@@ -1,4 +1,4 @@
-//! Files that are gone, foreign or changed under an open spool, and what a checkpoint is not needed for.
+//! Files that are missing, foreign or changed under an open spool, and openings without a checkpoint.
 
 use std::cell::RefCell;
 use std::rc::Rc;

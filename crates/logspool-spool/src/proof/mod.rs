@@ -1,25 +1,25 @@
 //! The proof: a simulated disk that forgets what a real one may forget, and a spool that crashes after every call.
 //!
-//! A run lives several lives. In each, a random program appends, syncs, reads, acks and saves, while the disk fails as
-//! its seed says. After every call to the disk the state of the disk is kept; from each of these states crash images
-//! are made, the spool is opened on them, and what it delivers is compared with what it had promised by then:
+//! A run has several lives. In each, a random program appends, syncs, reads, acks and saves, while the disk fails as
+//! the seed determines. The disk's state is kept after every call. From each state crash images are made, and the spool
+//! is opened on them. Its deliveries are compared with its promises up to that call:
 //!
-//! - I1: no record that was durable is missing, but those that were given up on purpose and told so.
-//! - I2: no number is delivered twice to a consumer that says how far it came, and to the others none below what a
-//!   checkpoint had made durable.
+//! - I1: no durable record is missing, except records dropped on purpose and reported as dropped.
+//! - I2: a consumer that remembers its position gets no number twice. Other consumers get no number below a durable
+//!   checkpoint's position again.
 //! - I3: numbers come in order, each with the bytes that were appended.
 //! - I4: opening always succeeds.
 //! - I5: opening once more delivers the same.
 //! - I6: all of this holds for a crash while the spool opens.
 //!
-//! At the end of a run the faults stop: everything must be delivered and given back within a bound.
+//! At the end of a run the faults stop: everything must be delivered and every segment freed within a bound.
 //!
-//! A crash state is what a crash left and what had been promised before it. Many states of a life leave the same bytes:
-//! these are opened once (`trial.rs`), and judged for each state. Beside the states that were looked at, the count says
-//! how many of them differ within their lives.
+//! A crash state is a crash image together with the promises before the crash. Many states of a life have the same
+//! image: it is opened once (`trial.rs`) and judged for each state. The count also says how many states differ within
+//! their lives.
 //!
-//! `LOGSPOOL_CRASH_STATES` sets how many crash states are looked at, `LOGSPOOL_SEED` the first run; a violation names
-//! the seed of its run and what the seed stands for. `defects.rs` plants defects that must be found.
+//! `LOGSPOOL_CRASH_STATES` sets the number of crash states to check, `LOGSPOOL_SEED` the first run. A violation names
+//! the seed of its run and the plan made from it. `defects.rs` plants defects that must be found.
 
 mod content;
 mod damage;

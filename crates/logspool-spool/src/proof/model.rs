@@ -1,4 +1,4 @@
-//! What was appended and promised, and whether what is delivered agrees with it.
+//! Records the batches appended and the promises made, and checks deliveries against them.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,27 +11,27 @@ use crate::options::WhenFull;
 use crate::spool::Spool;
 use crate::view::{View, ViewedFrame};
 
-/// A consumer that remembers how far it came, as a service does.
+/// A consumer that remembers its position, as a service does.
 pub const SERVICE: u64 = 1;
-/// A consumer that knows only what the checkpoint says.
+/// A consumer that knows its position only from the checkpoint.
 pub const PLAIN: u64 = 2;
 
-/// What had been promised at a moment.
+/// The promises at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Claims {
-    /// Everything below was appended and taken.
+    /// Every record below was appended and accepted.
     pub accepted: u64,
-    /// Everything below is durable.
+    /// Every record below is durable.
     pub durable: u64,
-    /// The service has everything below.
+    /// The service has every record below.
     pub delivered: u64,
-    /// The plain consumer may have acked everything below.
+    /// The plain consumer may have acked every record below.
     pub acked: u64,
-    /// Its ack of everything below is durable.
+    /// The plain consumer's ack of every record below is durable.
     pub saved: u64,
 }
 
-/// A batch that was given to `append`, whether it took it or not.
+/// A batch passed to `append`, accepted or not.
 #[derive(Debug)]
 pub struct Attempt {
     pub first: u64,
@@ -39,11 +39,11 @@ pub struct Attempt {
     pub payload: Vec<u8>,
 }
 
-/// All batches.
+/// All batches of a run.
 #[derive(Debug, Default)]
 pub struct Ledger {
     pub attempts: Vec<Attempt>,
-    /// By first number, the attempt that was taken last, as long as no crash may have taken it away.
+    /// By first number, the last accepted attempt, until a crash may have removed it.
     pub accepted: BTreeMap<u64, usize>,
     pub when_full: WhenFull,
 }
@@ -64,14 +64,14 @@ fn payload(index: usize, bytes: usize) -> Vec<u8> {
 }
 
 impl Ledger {
-    /// Notes a batch that is to be appended, and returns its index.
+    /// Records a batch before its append and returns its index.
     pub fn attempt(&mut self, first: u64, count: u32, bytes: usize) -> usize {
         let index = self.attempts.len();
         self.attempts.push(Attempt { first, count, payload: payload(index, bytes) });
         index
     }
 
-    /// Finds the attempt that a frame is.
+    /// Finds the attempt that the frame was made from.
     fn identify(&self, frame: &Frame) -> Result<usize, String> {
         let index = frame.payload.first_chunk().map_or(usize::MAX, |word| u64::from_le_bytes(*word) as usize);
         let attempt = self.attempts.get(index).ok_or_else(|| format!("I3: foreign bytes at {}", frame.first))?;
@@ -81,19 +81,19 @@ impl Ledger {
         Ok(index)
     }
 
-    /// Forgets all that is not present: a crash took it.
+    /// Forgets the attempts that a crash removed: all that are not in `present`.
     pub fn keep_only(&mut self, present: &[usize]) {
         self.accepted.retain(|_, index| present.binary_search(index).is_ok());
     }
 }
 
-/// What must be there of a ledger.
+/// The batches of a ledger that must be delivered.
 #[derive(Debug, Clone, Copy)]
 pub struct Expected<'a> {
     pub ledger: &'a Ledger,
-    /// Everything that was accepted below.
+    /// Every batch accepted below this number must be there.
     pub settled: u64,
-    /// The only attempts that a crash left, in order, where one has been before.
+    /// After a crash: the attempts that it left, in order.
     pub present: Option<&'a [usize]>,
 }
 
@@ -104,7 +104,7 @@ impl Expected<'_> {
         accepted.map(|(first, index)| (*first, *index)).filter(move |(_, index)| is_left(*index))
     }
 
-    /// Checks what a consumer was given.
+    /// Checks one item that a consumer read.
     fn check(&self, step: &Step) -> Result<(), String> {
         match step.given {
             Given::Frame { first, .. } if first >= self.settled => Ok(()),
@@ -125,7 +125,7 @@ impl Expected<'_> {
         }
     }
 
-    /// Checks that nothing is missing in a gap that must be there.
+    /// Checks that a gap hides no record that must be there.
     fn check_gap(&self, from: u64, to: u64, reason: GapReason) -> Result<(), String> {
         let mut missing = self.accepted(from.saturating_sub(MAX_COUNT)..to.min(self.settled));
         let end = |index: usize| self.ledger.attempts[index].first + u64::from(self.ledger.attempts[index].count);
@@ -135,7 +135,7 @@ impl Expected<'_> {
         }
     }
 
-    /// Checks what was seen after an opening against what had been promised before it.
+    /// Checks the deliveries after an opening against the promises before it.
     pub fn judge(&self, seen: &Seen, claims: &Claims) -> Result<(), String> {
         let next = seen.next;
         if let Some((first, _)) = self.accepted(next..self.settled).next()
@@ -154,14 +154,14 @@ impl Expected<'_> {
     }
 }
 
-/// What a consumer was given.
+/// An item that a consumer read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Given {
     Frame { first: u64, index: usize },
     Gap(GapReason),
 }
 
-/// What brought a consumer from one number to another.
+/// An item, with the consumer's cursor before and after it.
 #[derive(Debug, Clone, Copy)]
 pub struct Step {
     from: u64,
@@ -170,7 +170,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// The attempt it is; `None`: a gap.
+    /// Index of its attempt; `None` for a gap.
     pub fn index(&self) -> Option<usize> {
         match self.given {
             Given::Frame { index, .. } => Some(index),
@@ -178,18 +178,18 @@ impl Step {
         }
     }
 
-    /// Whether it brought as far, by the same batch.
+    /// Whether both steps move the cursor equally, by the same batch.
     fn is_like(&self, other: &Self) -> bool {
         (self.from, self.to, self.index()) == (other.from, other.to, other.index())
     }
 }
 
-/// What one consumer is given, checked item by item.
+/// The items of one consumer, checked one by one.
 #[derive(Debug, Clone, Copy)]
 pub struct Reading {
-    /// The number that comes next.
+    /// The next number.
     pub cursor: u64,
-    /// Whether the next frame may begin below the cursor: the ack before it ended inside a batch.
+    /// Whether the next frame may begin below the cursor, because the last ack ended inside a batch.
     pub is_inside: bool,
 }
 
@@ -198,7 +198,7 @@ impl Reading {
         Self { cursor, is_inside: true }
     }
 
-    /// Takes an item that continues what came before and is what was appended.
+    /// Checks that an item continues at the cursor and equals the appended batch.
     fn follow(&mut self, item: &Item, ledger: &Ledger) -> Result<Step, String> {
         let cursor = self.cursor;
         let (to, given) = match item {
@@ -221,28 +221,28 @@ impl Reading {
         Ok(Step { from: cursor, to, given })
     }
 
-    /// Takes an item where nothing that was accepted may be missing.
+    /// Checks an item when no accepted batch may be missing.
     pub fn take(&mut self, item: &Item, ledger: &Ledger) -> Result<(), String> {
         let step = self.follow(item, ledger)?;
         Expected { ledger, settled: u64::MAX, present: None }.check(&step)
     }
 }
 
-/// What a whole reading by both consumers gave.
+/// The result of reading everything with both consumers.
 #[derive(Debug)]
 pub struct Seen {
-    /// What each consumer was given, in order.
+    /// The items of each consumer, in order.
     pub steps: [Vec<Step>; 2],
-    /// Where the plain consumer began.
+    /// The plain consumer's position at the start.
     plain_position: u64,
     pub next: u64,
     pub durable: u64,
-    /// All attempts that are there, in order.
+    /// All attempts in the spool, in order.
     pub present: Vec<usize>,
 }
 
 impl Seen {
-    /// Whether another opening gave the same.
+    /// Whether another opening had the same result.
     pub fn is_like(&self, other: &Self) -> bool {
         let are_like =
             |one: &Vec<Step>, two: &Vec<Step>| one.len() == two.len() && one.iter().zip(two).all(|(a, b)| a.is_like(b));
@@ -250,7 +250,7 @@ impl Seen {
     }
 }
 
-/// The attempts that a look without an opening shows, of those that end behind `from`.
+/// The attempts that a `View` shows, without an opening, among those that end after `from`.
 pub fn look(disk: SimDisk, ledger: &Ledger, from: u64) -> Result<Vec<usize>, String> {
     let text = |error: DiskError| format!("I4: a look: {error}");
     let view = View::open(disk).map_err(text)?;
@@ -265,8 +265,8 @@ pub fn look(disk: SimDisk, ledger: &Ledger, from: u64) -> Result<Vec<usize>, Str
     Ok(indices)
 }
 
-/// Reads everything there is after an opening; the service has everything below `delivered`. Checks all that does not
-/// depend on what else was promised.
+/// Reads everything after an opening; the service has every record below `delivered`. Checks everything that does not
+/// depend on other promises.
 pub fn observe(spool: &mut Spool<SimDisk>, ledger: &Ledger, delivered: u64) -> Result<Seen, String> {
     let (next, durable) = (spool.next(), spool.durable());
     let text = |error: SpoolError| error.to_string();

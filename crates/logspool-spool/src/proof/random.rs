@@ -1,4 +1,4 @@
-//! Random runs, on all processors, until so many crash states were looked at.
+//! Random runs on all processors, until enough crash states are checked.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Mutex;
@@ -9,12 +9,12 @@ use super::heap;
 use super::life::{Violation, run};
 use super::trial::Count;
 
-/// States of the ordinary test.
+/// Crash states of the ordinary test.
 const STATES: u64 = 100_000;
-/// Between two lines of a long run.
+/// Time between two progress lines of a long run.
 const PROGRESS: Duration = Duration::from_secs(10);
 
-/// Runs a seed; a panic is a violation like others.
+/// Runs a seed; a panic counts as a violation.
 pub fn run_seed(seed: u64) -> Result<Count, Violation> {
     std::panic::catch_unwind(AssertUnwindSafe(|| run(seed))).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
@@ -23,14 +23,14 @@ pub fn run_seed(seed: u64) -> Result<Count, Violation> {
     })
 }
 
-/// Runs seeds from `first` on until `wanted` states were looked at. Returns states and runs.
+/// Runs seeds from `first` until `wanted` crash states are checked. Returns the states and the runs.
 fn explore(first: u64, wanted: u64) -> Result<(Count, u64), Violation> {
     let (states, different) = (AtomicU64::new(0), AtomicU64::new(0));
     let (next, stop) = (AtomicU64::new(first), AtomicBool::new(false));
     let (found, shown) = (Mutex::new(None), Mutex::new(Instant::now()));
     let began = Instant::now();
     let work = || {
-        // The ordinary size has the system's memory, which sanitizers watch.
+        // The ordinary size uses the system allocator, which sanitizers watch.
         if wanted > STATES {
             heap::use_lists();
         }
@@ -67,10 +67,10 @@ fn explore(first: u64, wanted: u64) -> Result<(Count, u64), Violation> {
     }
 }
 
-/// Runs that broke a promise once. 1753317566549487: a batch that was refused lay across the one that took its numbers.
-/// 10983: a crash came between two segments that were to take over from the same files. 120271500: a segment was given
-/// back whose frames had a copy, which no sync had made durable. 1520262000: the second of two segments that took over
-/// from the same files made the first one unbelievable, once another was begun.
+/// Seeds that broke a promise once. 1753317566549487: a refused batch overlapped the batch that got its numbers. 10983:
+/// a crash came between two segments that were to take over from the same files. 120271500: a segment was freed whose
+/// frames had been copied but not made durable. 1520262000: of two segments that took over from the same files, the
+/// second made the first one unbelievable once another segment was begun.
 const ONCE_BROKEN: [u64; 5] = [1_753_317_566_549_487, 10_983, 120_271_500, 5_001_773, 1_520_262_000];
 
 #[test]

@@ -1,5 +1,5 @@
-//! The disk that the spool is given: every call goes to a world, may fail, and leaves the state behind it to be
-//! crashed from.
+//! The spool's disk in the proof: every call goes to a world and may fail. The state after each call is kept for
+//! crashes.
 
 use std::cell::RefCell;
 use std::io;
@@ -10,12 +10,12 @@ use super::model::Claims;
 use super::world::World;
 use crate::disk::{Disk, DiskError, Operation};
 
-/// How a disk fails, in a thousand calls.
+/// Failures of a disk, as rates per thousand calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Faults {
     /// A write that ends with an error, with any part of it done.
     pub write: u64,
-    /// A sync that fails and forgets.
+    /// A sync that fails and drops the pending writes.
     pub sync: u64,
     /// A sync of a folder that fails and does nothing.
     pub sync_folder: u64,
@@ -23,11 +23,11 @@ pub struct Faults {
     pub read: u64,
     /// An operation on a name that fails.
     pub name: u64,
-    /// Bytes that fit on the disk; 0: any number.
+    /// Bytes that fit on the disk; 0: no limit.
     pub capacity: u64,
-    /// The first folder takes nothing at all.
+    /// The first folder refuses every call that changes it.
     pub first_is_dead: bool,
-    /// After a failed sync reads still see what was written.
+    /// After a failed sync reads still return the written bytes.
     pub reads_see_failed: bool,
 }
 
@@ -38,17 +38,17 @@ impl Faults {
     }
 }
 
-/// A world, how it fails, and its states so far.
+/// A world, its faults and its states so far.
 #[derive(Debug)]
 pub struct Scene {
     pub world: World,
     pub faults: Faults,
     pub dice: Dice,
-    /// What has been promised.
+    /// The promises so far.
     pub claims: Claims,
-    /// The states behind every call, with what had been promised by then.
+    /// The state after every call, with the promises of that moment.
     pub states: Option<Vec<(World, Claims)>>,
-    /// How many changes had been made behind each call, where the world notes them.
+    /// The number of changes after each call, if the world records its changes.
     pub calls: Vec<usize>,
     /// The next call of this kind fails.
     pub fails_next: Option<Operation>,
@@ -70,7 +70,7 @@ impl Scene {
         }))
     }
 
-    /// Keeps the state as it is now.
+    /// Keeps the current state.
     pub fn keep(&mut self) {
         if let Some(states) = &mut self.states {
             states.push((self.world.clone(), self.claims));
@@ -99,7 +99,7 @@ impl SimDisk {
         DiskError { operation, path: (&*self.path).into(), source: io::Error::from_raw_os_error(number) }
     }
 
-    /// Fails by the rate of an operation.
+    /// Fails with the operation's rate.
     fn may_fail(&self, operation: Operation) -> Result<(), DiskError> {
         let scene = &mut *self.scene.borrow_mut();
         let faults = scene.faults;

@@ -1,9 +1,8 @@
-//! Crashes from the states of one life, and what an opening makes of what they leave.
+//! Makes crashes from the states of one life, and opens the spool on the images they leave.
 //!
-//! Many crashes leave the same bytes, of which an opening makes the same: the draws tell apart only what is to fail and
-//! the ids of what it makes. So an image is opened once for each of the cursors that its service may have, and what was
-//! seen then is judged for each crash that leaves it, by what had been promised before this one. Images are the same
-//! when all their bytes are.
+//! Many crashes leave the same image, and an opening of it has the same result: the draws decide only the faults and
+//! the new ids. So an image is opened once for each cursor that its service may have. The result is judged for each
+//! crash that leaves the image, by the promises before that crash. Two images are the same if all their bytes are.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -16,43 +15,43 @@ use super::sim_disk::{Faults, Scene, SimDisk};
 use super::world::{Change, World};
 use crate::options::WhenFull;
 
-/// Draws for the ids of what openings make, the first one and the one behind it: no id comes twice on a disk.
+/// Seeds for the ids made by the first and by the second opening: no id occurs twice on a disk.
 const FIRST_IDS: u64 = 11;
 const LAST_IDS: u64 = 7;
 
-/// Crash states, all and those that differ within a life: in an image or in what had been promised.
+/// Number of crash states: all, and those that differ within a life by image or promises.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Count {
     pub states: u64,
     pub different: u64,
 }
 
-/// What an opening made of an image.
+/// The result of opening an image.
 struct Opened {
     seen: Rc<Seen>,
     image: World,
-    /// What it changed, and how much of that was done behind each of its calls.
+    /// The opening's changes, and the number of them done after each of its calls.
     changes: Vec<Change>,
     calls: Vec<usize>,
     world: World,
-    /// What another opening makes of that.
+    /// The result of another opening after it.
     again: OnceCell<Seen>,
 }
 
-/// An image, and how far its service has come.
+/// An image and the position of its service.
 struct Case<T> {
     image: World,
     delivered: u64,
-    /// What had been promised before the crashes that left it, and what of it was settled.
+    /// Promises before each crash that left the image, each with its settled number.
     promised: Vec<(Claims, u64)>,
     outcome: OnceCell<Rc<T>>,
 }
 
-/// The cases so far, by the marks of their images.
+/// The cases so far, by the hash of their images.
 struct Cases<T>(HashMap<u64, Vec<Case<T>>>);
 
 impl<T> Cases<T> {
-    /// What is known of an image.
+    /// The known result for an image.
     fn known(&self, image: &World, delivered: u64) -> Option<&T> {
         let mut cases = self.0.get(&image.mark())?.iter();
         let case = cases.find(|case| case.delivered == delivered && case.image.is_same(image))?;
@@ -70,7 +69,7 @@ impl<T> Cases<T> {
     }
 }
 
-/// What an outcome is, made where it is asked for the first time.
+/// The value of `cell`, made at the first call.
 fn once<T>(cell: &OnceCell<T>, make: impl FnOnce() -> Result<T, String>) -> Result<&T, String> {
     if cell.get().is_none() {
         let made = make()?;
@@ -94,9 +93,9 @@ impl<'a> Trials<'a> {
         Self { plan, ledger, first, second, count: Count::default() }
     }
 
-    /// Crashes from a state in one way or another.
+    /// Crashes from a state, by a kill or a power cut.
     pub fn look_at(&mut self, world: &World, claims: &Claims, dice: &mut Dice) -> Result<(), String> {
-        // After a failed sync, what was read from the cache may be gone with the process.
+        // After a failed sync, bytes that reads returned from the cache may be gone with the process.
         let forgets = self.plan.faults.sync > 0 && !self.plan.faults.reads_see_failed;
         if dice.below(5) == 0 {
             let settled = if forgets { claims.durable } else { claims.accepted };
@@ -107,7 +106,7 @@ impl<'a> Trials<'a> {
         }
     }
 
-    /// Opens on what a crash left; `settled`: what was accepted below must be there.
+    /// Opens the spool on a crash image. Every batch accepted below `settled` must be there.
     pub fn open_on(&mut self, image: World, claims: &Claims, settled: u64, dice: &mut Dice) -> Result<(), String> {
         let (kind, draws) = (dice.below(8), dice.next());
         self.count.states += 1;
@@ -118,7 +117,7 @@ impl<'a> Trials<'a> {
             self.count.different += 1;
         }
         let opened = if kind == 0 && !plan.faults.are_none() {
-            // What fails is drawn anew each time.
+            // The faults are drawn again each time.
             Rc::new(open_first(plan, ledger, case.image.clone(), claims.delivered, plan.faults, Dice::new(draws))?)
         } else {
             let image = || case.image.clone();
@@ -142,7 +141,7 @@ impl<'a> Trials<'a> {
         }
     }
 
-    /// Crashes from a state inside the opening, and from the one behind it with what was promised by then.
+    /// Crashes from a state inside the opening, and from the state after it, with the promises of that moment.
     fn crash_again(&mut self, opened: &Opened, claims: &Claims, settled: u64, dice: &mut Dice) -> Result<(), String> {
         let Opened { seen, image, changes, calls, world, .. } = opened;
         let ledger = self.ledger;
@@ -151,7 +150,7 @@ impl<'a> Trials<'a> {
             let mut world = image.clone();
             changes[..call].iter().for_each(|change| world.apply(change));
             let again = self.open_again(world.crash(dice), claims.delivered)?;
-            // A power cut after a kill takes what was never durable.
+            // A power cut after a kill removes everything that was not durable.
             let expected = Expected { ledger, settled: settled.min(claims.durable), present: None };
             expected.judge(&again, claims).map_err(|what| format!("I6: {what}"))?;
         }
@@ -172,7 +171,7 @@ impl<'a> Trials<'a> {
     }
 }
 
-/// Opens on an image that is to be crashed again.
+/// Opens an image that is to be crashed again.
 fn open_first(
     plan: &Plan,
     ledger: &Ledger,
@@ -182,7 +181,7 @@ fn open_first(
     dice: Dice,
 ) -> Result<Opened, String> {
     let scene = Scene::new(World { changes: Some(Vec::new()), ..image.clone() }, dice);
-    // Without faults whoever looks sees what an opening finds.
+    // Without faults a `View` shows the records that an opening finds.
     let is_looked_at = faults.are_none() && plan.folders == 1;
     let shown = is_looked_at.then(|| look(SimDisk::new(&scene, "first"), ledger, delivered));
     {
@@ -200,7 +199,7 @@ fn open_first(
     Ok(Opened { seen, image, changes, calls, world, again: OnceCell::new() })
 }
 
-/// Opens on an image for the last time.
+/// Opens an image for the last time.
 fn open_last(plan: &Plan, ledger: &Ledger, mut image: World, delivered: u64, dice: Dice) -> Result<Seen, String> {
     image.is_last = true;
     let scene = Scene::new(image, dice);
@@ -208,7 +207,7 @@ fn open_last(plan: &Plan, ledger: &Ledger, mut image: World, delivered: u64, dic
     observe(&mut spool, ledger, delivered)
 }
 
-/// Whether a look showed the records that the service was given; what was given up may still be shown.
+/// Whether a `View` showed the records that the service read. It may also show dropped records.
 fn agrees(plan: &Plan, shown: &[usize], seen: &Seen) -> Result<(), String> {
     let given: Vec<usize> = seen.steps[0].iter().filter_map(Step::index).collect();
     let is_same = match plan.options.when_full {

@@ -1,8 +1,8 @@
-//! What a disk holds, what of it is durable, and what a crash makes of it.
+//! The contents of a simulated disk, their durable part, and the contents after a crash.
 //!
-//! A file has its durable bytes and the writes since its last sync, in order. A folder has its durable names and the
-//! operations on names since its last sync. A crash keeps any beginning of the latter, and of each write keeps it,
-//! drops it, cuts it at a sector, or leaves zeros in its place.
+//! A file has durable bytes and the writes since its last sync, in order. A folder has durable names and the operations
+//! on names since its last sync. A crash keeps the first operations of a folder, any number of them. It keeps each
+//! write, drops it, cuts it at a sector, or replaces it by zeros.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -23,11 +23,11 @@ pub struct Write {
 /// A file, with or without a name. Clones share their bytes.
 #[derive(Debug, Clone, Default)]
 pub struct Inode {
-    /// What reads see.
+    /// The bytes that reads return.
     pub cache: Rc<Content>,
     durable: Rc<Content>,
     pending: Vec<Rc<Write>>,
-    /// Reads see what a failed sync has dropped.
+    /// Reads return bytes that a failed sync has dropped.
     is_parted: bool,
 }
 
@@ -71,7 +71,7 @@ pub enum Naming {
     Rename(Rc<str>, Rc<str>),
 }
 
-/// What a call to the disk did.
+/// The effect of a call to the disk.
 #[derive(Debug, Clone)]
 pub enum Change {
     Folder(Rc<str>),
@@ -79,9 +79,9 @@ pub enum Change {
     SyncFolder(usize),
     Write(usize, Rc<Write>),
     Sync(usize),
-    /// A sync failed; reads still see what was written.
+    /// A sync failed; reads still return the written bytes.
     FailSync(usize),
-    /// A sync failed, and reads see what is durable.
+    /// A sync failed; reads return the durable bytes.
     Forget(usize),
 }
 
@@ -101,9 +101,9 @@ pub struct Folder {
 pub struct World {
     pub inodes: Vec<Rc<Inode>>,
     pub folders: Vec<Folder>,
-    /// No crash is to come: what is durable is not told apart.
+    /// No crash follows, so pending and durable bytes need not be kept apart.
     pub is_last: bool,
-    /// What was done, where somebody wants to know.
+    /// The changes so far, if a caller records them.
     pub changes: Option<Vec<Change>>,
 }
 
@@ -124,12 +124,12 @@ fn apply(names: &mut Names, naming: &Naming) {
 }
 
 impl World {
-    /// A durable file of these bytes.
+    /// A file with these bytes, all durable.
     pub fn file(bytes: Vec<u8>) -> Rc<Inode> {
         Inode::settled(Rc::new(Content::new(bytes)))
     }
 
-    /// The folder of this path, made where it is missing.
+    /// The folder at this path, made if it is missing.
     pub fn folder(&mut self, path: &str) -> usize {
         if let Some(index) = self.folders.iter().position(|folder| &*folder.path == path) {
             return index;
@@ -170,7 +170,7 @@ impl World {
         self.change(Change::Sync(inode));
     }
 
-    /// A sync that fails: what was to be written is dropped and counts as written. Reads may still see it.
+    /// Fails a sync: the pending writes are dropped and no longer pending. Reads may still return them.
     pub fn fail_sync(&mut self, inode: usize, reads_see_it: bool) {
         self.change(if reads_see_it { Change::FailSync(inode) } else { Change::Forget(inode) });
     }
@@ -182,7 +182,7 @@ impl World {
         }
     }
 
-    /// Makes a change that was made in another world.
+    /// Applies a change recorded in another world.
     pub fn apply(&mut self, change: &Change) {
         match change {
             Change::Folder(path) => self.folders.push(Folder { path: path.clone(), ..Folder::default() }),
@@ -223,7 +223,7 @@ impl World {
         names.map(|inode| self.inodes[*inode].cache.len() as u64).sum()
     }
 
-    /// What is left when the power goes, with fates drawn from the dice.
+    /// The contents after a power cut, with the fate of each change drawn from the dice.
     pub fn crash(&self, dice: &mut Dice) -> Self {
         let temper = dice.below(4);
         let folders = self.folders.iter().map(|folder| {
@@ -271,7 +271,8 @@ impl World {
         (0..is_named.len()).filter(move |inode| is_named[*inode])
     }
 
-    /// What is left with so many operations on the names of each folder, and these fates of the pending writes.
+    /// The contents after a crash that keeps `kept_names` operations of each folder and applies `fate` to each pending
+    /// write.
     pub fn crash_with(&self, kept_names: &[u64], mut fate: impl FnMut(&Write, usize) -> Fate) -> Self {
         let mut left = Self::default();
         let mut places = vec![usize::MAX; self.inodes.len()];
@@ -288,7 +289,7 @@ impl World {
                 let fate = fate(write, index);
                 index += 1;
                 let place = write.offset..write.offset + write.bytes.len();
-                // Sectors that are written as they are do not change, whatever becomes of the write.
+                // A write of the same bytes changes nothing, whatever its fate.
                 if fate == Fate::Dropped || bytes.get(place) == Some(&write.bytes[..]) {
                     continue;
                 }
@@ -315,7 +316,7 @@ impl World {
         left
     }
 
-    /// Equal for equal worlds, mostly different for others.
+    /// A hash: equal for equal worlds, mostly different for others.
     pub fn mark(&self) -> u64 {
         let mut mark = 0_u64;
         let mut mix = |word: u64| mark = (mark ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
@@ -333,7 +334,7 @@ impl World {
         mark
     }
 
-    /// Whether nothing tells the two apart, neither a reader nor a crash.
+    /// Whether neither a reader nor a crash can distinguish the two worlds.
     pub fn is_same(&self, other: &Self) -> bool {
         let is_same_file = |one: usize, two: usize| {
             let (one, two) = (&self.inodes[one], &other.inodes[two]);
@@ -342,7 +343,7 @@ impl World {
         let are_same = |one: &Names, two: &Names| {
             one.len() == two.len() && one.iter().zip(two).all(|(a, b)| a.0 == b.0 && is_same_file(*a.1, *b.1))
         };
-        // Pending operations name files by their places, also such as have no name now.
+        // Pending operations name files by index, also files without a name now.
         let is_same_to_come = |naming: &Naming| match naming {
             Naming::Link(_, inode) => is_same_file(*inode, *inode),
             _ => true,
@@ -359,13 +360,13 @@ impl World {
     }
 }
 
-/// What becomes of a write in a crash.
+/// The fate of a write in a crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     Kept,
     Dropped,
-    /// Only so many bytes of it.
+    /// Only its first bytes, this number of them.
     Cut(usize),
-    /// The file is as long as with it, and holds zeros in its place.
+    /// The file is as long as after the write, but has zeros in its place.
     Zeroed,
 }

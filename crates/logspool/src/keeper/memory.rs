@@ -38,7 +38,7 @@ const LOOK_MS: i32 = 100;
 ///
 /// # Errors
 ///
-/// What the system said about the descriptors. Then there is no keeper.
+/// When a system call fails about the descriptors. Then there is no keeper.
 pub fn keep_memory(program: u32) -> io::Result<()> {
     become_independent(WATCHED, Some(HANDOVER))?;
     allow_many_files();

@@ -25,7 +25,7 @@ const PAUSE_MS: libc::c_int = 100;
 ///
 /// # Errors
 ///
-/// What the system said about the descriptor.
+/// When a system call fails about the descriptor.
 pub(super) fn await_end(pidfd: RawFd, folder: &Path) -> io::Result<()> {
     let mut queue = Queue::of(pidfd);
     while !has_ended(pidfd, if queue.is_some() { PAUSE_MS } else { -1 })? {

@@ -14,9 +14,11 @@ use logspool_sys::clock::monotonic_ns;
 use logspool_sys::generation;
 use logspool_sys::nap::nap;
 
-use super::Pipeline;
+use super::beginning::current;
 use super::door::wait_for_death;
-use super::life::{current, existing, options};
+use super::settings::options;
+use super::slot::existing;
+use super::state::Pipeline;
 use crate::copies;
 use crate::durable::PendingSync;
 use crate::writer::NONE;

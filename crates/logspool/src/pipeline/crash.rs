@@ -19,10 +19,10 @@ use std::time::Duration;
 use logspool_sys::clock::monotonic_ns;
 use logspool_sys::nap::nap;
 
-use super::Pipeline;
 use super::door;
-use super::life::existing;
-use super::signals::{SIGNAL_PATIENCE, unlink_in_handler};
+use super::in_handler::{SIGNAL_PATIENCE, unlink_in_handler};
+use super::slot::existing;
+use super::state::Pipeline;
 
 /// What ends a program by its own fault: the signals that Python's faulthandler watches, and [`OF_TOOLS`].
 pub(super) const SIGNALS: [libc::c_int; 7] =

@@ -15,8 +15,8 @@ use logspool_sys::clock::monotonic_ns;
 use logspool_sys::generation;
 use logspool_sys::nap::nap;
 
-use super::Pipeline;
-use super::life::{drain, existing};
+use super::slot::existing;
+use super::state::Pipeline;
 
 /// How long a push that passed its look at the turn may take to publish. Chosen: it takes nanoseconds, or as long as
 /// its thread is kept from the processor, which is tens of milliseconds on a busy machine.
@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_micros(50);
 
 /// Lets every push take its slow way once, and waits for those that are under way. Async-signal-safe.
-pub(super) fn shut(pipeline: &Pipeline, patience: Duration) {
+fn shut(pipeline: &Pipeline, patience: Duration) {
     generation::advance();
     barrier::heavy();
     let end = monotonic_ns() + patience.as_nanos() as u64;
@@ -51,24 +51,6 @@ pub fn settle() {
     }
 }
 
-/// [`drain`] at the very end of the process: the calls of all other threads wait for the end from here on.
-///
-/// So no record is accepted behind the back of the drain, which no later start would find. The calling thread may
-/// still log; [`go_on`] lets all go on where the end does not come.
-pub fn end(timeout: Duration) -> u64 {
-    let Some(pipeline) = existing() else { return 0 };
-    shut_until(pipeline, 0, thread_id(), PATIENCE);
-    drain(timeout)
-}
-
-/// Takes [`end`] back. Ids must be defined again after it, see [`super::generation`].
-pub fn go_on() {
-    if let Some(pipeline) = existing() {
-        pipeline.put_aside();
-    }
-    DYING.store(0, Ordering::Release);
-}
-
 /// The process that is about to end, in the upper half, and the thread that ends it: other callers wait for that.
 static DYING: AtomicU64 = AtomicU64::new(0);
 
@@ -81,6 +63,16 @@ const NOBODY: u32 = 0;
 fn thread_id() -> u32 {
     // SAFETY: gettid has no preconditions.
     unsafe { libc::syscall(libc::SYS_gettid) as u32 }
+}
+
+/// Every push but this thread's waits on its slow way for good.
+pub(super) fn shut_for_good(pipeline: &Pipeline) {
+    shut_until(pipeline, 0, thread_id(), PATIENCE);
+}
+
+/// Takes [`shut_for_good`] back.
+pub(super) fn open() {
+    DYING.store(0, Ordering::Release);
 }
 
 /// Every push waits on its slow way until then, this thread's too. Async-signal-safe.

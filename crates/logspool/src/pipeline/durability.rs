@@ -8,28 +8,13 @@ use std::time::{Duration, Instant};
 
 use logspool_lanes::queue::producer::wake_collector;
 
-use super::life::{deadline, existing, options};
-use super::options::{Durability, Options};
-use super::{Pipeline, admission};
-use crate::durable::{PendingSync, Wait};
-use crate::writer::{Outlet, SyncRule, Syncs};
-
-/// The waiting calls and the rule for the sinks that the options ask for.
-pub(super) fn syncs(options: &Options) -> Syncs {
-    let wait = match options.durability {
-        Durability::Memory | Durability::Process | Durability::Interval => Wait::Levels,
-        Durability::Checkpoint => Wait::Checkpoint(options.checkpoint_every),
-        Durability::Sync => Wait::Every,
-    };
-    let rule = match options.durability {
-        Durability::Memory | Durability::Process => SyncRule::Asked,
-        Durability::Interval | Durability::Checkpoint => SyncRule::Every(options.sync_interval),
-        Durability::Sync => SyncRule::Always,
-    };
-    let waits = wait != Wait::Levels || !options.durable_levels.is_empty();
-    let pending_sync = waits.then(|| Arc::new(PendingSync::new(wait, options.durable_levels.clone())));
-    Syncs { rule, pending_sync }
-}
+use super::admission;
+use super::settings::options;
+use super::slot::existing;
+use super::state::Pipeline;
+use super::waiting::deadline;
+use crate::durable::PendingSync;
+use crate::writer::Outlet;
 
 /// Waits as [`super::Push::Undurable`] asks, at most for `durability_timeout`.
 ///

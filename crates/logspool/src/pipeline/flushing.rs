@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use logspool_lanes::queue::reader::LaneReader;
 
-use super::Pipeline;
-use super::life::{deadline, existing};
+use super::slot::existing;
+use super::state::Pipeline;
+use super::waiting::deadline;
 use crate::writer::{NONE, Outlet};
 
 /// What a flush waits for.
@@ -89,16 +90,6 @@ impl Flush {
 }
 
 impl Pipeline {
-    /// Whether it is this process's still: who forks between two shares has nothing of its parent's to wait for.
-    pub(super) fn is_current(&self) -> bool {
-        existing().is_some_and(|pipeline| std::ptr::eq(pipeline, self))
-    }
-
-    /// Whether it is that of the process that this one was forked from.
-    pub(super) fn is_parents(&self) -> bool {
-        self.process != std::process::id()
-    }
-
     /// Asks for a flush. `None`: everything queued before is written already.
     pub(super) fn begin_flush(&'static self, awaited: Awaited) -> Option<Flush> {
         if self.is_written(&awaited) {
@@ -121,4 +112,23 @@ impl Pipeline {
                 }
             }
     }
+}
+
+/// Waits until everything queued before is written: to one sink, or with `None` to all.
+///
+/// Returns whether that came true within `timeout` (`None` waits for ever). Call without an interpreter lock.
+pub fn flush(sink: Option<u32>, timeout: Option<Duration>) -> bool {
+    let Some(flush) = Flush::begin(sink) else { return true };
+    let done = flush.wait_until(deadline(timeout));
+    if let Some(timeout) = timeout.filter(|_| !done) {
+        flush.note_late(timeout);
+    }
+    done
+}
+
+/// Waits until everything queued before is written to everything but services: for what must not wait for a network.
+///
+/// Returns whether that came true within `timeout`. Call without an interpreter lock.
+pub fn flush_local(timeout: Duration) -> bool {
+    Flush::begin_local().is_none_or(|flush| flush.wait(timeout))
 }

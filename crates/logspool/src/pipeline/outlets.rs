@@ -1,23 +1,23 @@
-//! Definitions, sinks and snapshots of the process's pipeline.
+//! Definitions and sinks of the process's pipeline.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use logspool_lanes::queue::reader::LaneReader;
-use logspool_lanes::segment::layout::{MAX_SINKS, Table, level_class};
+use logspool_lanes::segment::layout::{MAX_SINKS, Table};
 use logspool_record::definition::{RouteDefinition, SinkDefinition, SiteDefinition};
 use logspool_record::format::{Format, FormatSpec};
-use logspool_sys::clock;
 
+use super::beginning::current;
+use super::door;
 use super::flushing::Awaited;
-use super::life::{current, existing};
-use super::{Pipeline, Refusal, door};
+use super::slot::existing;
+use super::state::Pipeline;
 use crate::copies;
 use crate::fallback;
 use crate::sidecar::Origin;
 use crate::sinks::{self, Place};
-use crate::stats::{self, DropReason, PerLevel, SinkSnapshot, Snapshot};
+use crate::stats::DropReason;
 use crate::writer::Outlet;
 
 /// Defines a call site. `None`: the table is full, send [`logspool_record::tag::SITE`] with each record.
@@ -196,81 +196,4 @@ pub fn retire_sink(sink: u32) {
         return;
     }
     pipeline.close_when_written(&outlet);
-}
-
-/// Everything that is counted, at one moment. `None`: nothing was logged yet.
-pub fn snapshot() -> Option<Snapshot> {
-    existing().map(snapshot_of).or_else(snapshot_without_queue)
-}
-
-/// What a copy of the library has counted that may have no queue in this process.
-fn snapshot_without_queue() -> Option<Snapshot> {
-    let offered = copies::refused();
-    let mut snapshot = Snapshot { offered, ..Snapshot::default() };
-    snapshot.refused[Refusal::NoLane as usize] = offered;
-    (offered != PerLevel::default()).then_some(snapshot)
-}
-
-pub(super) fn snapshot_of(pipeline: &Pipeline) -> Snapshot {
-    let segment = &pipeline.segment;
-    let header = segment.header();
-    let outlets = pipeline.outlets();
-    let _guard = pipeline.batching();
-    let batched = stats::read(&header.batched);
-    let mut refused = [PerLevel::default(); stats::REFUSAL_REASONS.len()];
-    for (total, counters) in refused.iter_mut().zip(header.refused.iter().chain([&header.stale_ids])) {
-        *total = stats::read(counters);
-    }
-    let mut in_lanes = PerLevel::default();
-    let lanes = header.lanes.load(Ordering::Acquire);
-    for index in 0..lanes as usize {
-        for (total, counters) in refused.iter_mut().zip(&segment.lane(index).refused) {
-            stats::add(total, stats::read(counters));
-        }
-        let Some(mut reader) = LaneReader::new(segment, index) else { continue };
-        while let Some(lying) = reader.peek() {
-            in_lanes[level_class(lying.head.level)] += 1;
-            reader.pass(lying.head);
-        }
-    }
-    let mut accepted = batched;
-    stats::add(&mut accepted, in_lanes);
-    let mut offered = accepted;
-    refused.iter().for_each(|per_level| stats::add(&mut offered, *per_level));
-    let now = clock::monotonic_ns();
-    let sinks = outlets
-        .iter()
-        .flatten()
-        .map(|outlet| SinkSnapshot {
-            id: outlet.id as usize,
-            definition: outlet.definition.clone(),
-            counts: outlet.counts(),
-            error: outlet.error().unwrap_or_default(),
-            sync_error: outlet.sync_error().unwrap_or_default(),
-            stuck: outlet.is_stuck(now),
-            closed: outlet.is_closed(),
-            reading: outlet.reading(),
-        })
-        .collect();
-    Snapshot {
-        offered,
-        accepted,
-        refused,
-        in_lanes,
-        not_durable: pipeline.pending_sync().map_or_else(Default::default, |pending_sync| pending_sync.not_durable()),
-        late_records: header.late_records.load(Ordering::Relaxed),
-        batches: header.batch.load(Ordering::Relaxed),
-        lanes,
-        ring_bytes: segment.ring_bytes(),
-        ring_limit_bytes: segment.ring_limit(),
-        overflow_bytes: pipeline.budget.taken(),
-        overflow_limit_bytes: pipeline.budget.limit(),
-        blocked_calls: pipeline.waits.calls.load(Ordering::Relaxed),
-        blocked_seconds: pipeline.waits.nanoseconds.load(Ordering::Relaxed) as f64 / 1e9,
-        collector_runs: pipeline.collector_runs.load(Ordering::Relaxed),
-        survives: segment.survives() && segment.is_linked(),
-        place: pipeline.place.place,
-        place_reason: pipeline.place.reason.clone(),
-        sinks,
-    }
 }

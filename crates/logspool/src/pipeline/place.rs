@@ -14,6 +14,8 @@ use logspool_sys::held::Held;
 use logspool_sys::kernel;
 
 use super::options::{Durability, Options};
+use super::relief;
+use super::state::Chosen;
 use crate::copies;
 use crate::keeper;
 use crate::stats::QueuePlace;
@@ -23,15 +25,6 @@ use crate::stats::QueuePlace;
 /// Chosen: what a process takes at its beginning, one lane that has grown, and a little overflow. A queue in half of it
 /// would soon refuse records that one in memory takes.
 pub const LEAST_FREE_BYTES: u64 = 1024 * 1024;
-
-/// Where it is, and why not at a better place.
-#[derive(Debug)]
-pub struct Chosen {
-    /// Where it is.
-    pub place: QueuePlace,
-    /// Why; empty for the best place, and where the user chose.
-    pub reason: String,
-}
 
 /// Makes the segment of this process. `None`: another copy of this library has one, or there is not even plain memory
 /// for it.
@@ -44,7 +37,7 @@ pub(super) fn begin(options: &Options, path: &Path) -> Option<(Segment, Chosen)>
     if options.durability == Durability::Memory {
         return in_memory(String::new());
     }
-    super::relief::relieve(path);
+    relief::relieve(path);
     let in_folder = match in_folder(path, options.queue_dir.is_some(), ring_limit) {
         Ok((segment, place)) => return Some((segment, Chosen { place, reason: String::new() })),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {

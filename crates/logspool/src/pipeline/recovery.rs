@@ -1,83 +1,16 @@
 //! When a process delivers what dead ones left: at its start, and before its first line in a file.
-//!
-//! Atomics outside `queue` and `stats`: counters of what was recovered by this process, whatever its pipeline.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-use logspool_sys::clock;
-use logspool_sys::folder::Folder;
-
-use super::life::queue_folder;
+use super::opened_anew::deliver_to;
+use super::relatives::count;
+use super::relief;
+use super::settings::{options, queue_folder};
+use super::slot::existing;
 use crate::copies;
-use crate::recover::{self, Deliver, Options, Orphan, Report, Retention, Undeliverable, Want};
+use crate::recover::{self, Options, Orphan, Report, Retention, Undeliverable, Want};
 use crate::sidecar;
-
-static RECORDS: AtomicU64 = AtomicU64::new(0);
-static DISCARDED: AtomicU64 = AtomicU64::new(0);
-
-/// What this process recovered so far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RecoveryCounts {
-    /// Records of dead processes appended to their files.
-    pub records: u64,
-    /// Records for terminals and pipes of dead processes, and for files that were opened anew, given up.
-    pub discarded: u64,
-}
-
-/// What this process recovered so far.
-pub fn recovery_counts() -> RecoveryCounts {
-    RecoveryCounts { records: RECORDS.load(Ordering::Relaxed), discarded: DISCARDED.load(Ordering::Relaxed) }
-}
-
-/// Files that this program opened anew (`mode="w"`): a list that only grows, because a lock could be held by a thread
-/// that a forked child does not have.
-static OPENED_ANEW: AtomicPtr<Anew> = AtomicPtr::new(std::ptr::null_mut());
-/// When this program began.
-static BEGUN_NS: OnceLock<i64> = OnceLock::new();
-
-/// Notes when this program begins. Forked children are of the same program.
-pub fn program_begins() {
-    BEGUN_NS.get_or_init(clock::wall_ns);
-}
-
-/// Notes that this program has opened a file anew: what earlier programs left for it belongs in front of that, and
-/// has gone with what the file held. What its own forked children leave is appended.
-pub fn opened_anew(path: PathBuf) {
-    if was_opened_anew(&path) {
-        return;
-    }
-    let anew = Box::leak(Box::new(Anew { path, before: None }));
-    let mut newest = OPENED_ANEW.load(Ordering::Acquire);
-    loop {
-        // SAFETY: entries are stored below and never freed.
-        anew.before = unsafe { newest.as_ref() };
-        // Release pairs with the Acquire of the loads: who finds an entry finds it whole.
-        match OPENED_ANEW.compare_exchange(newest, anew, Ordering::Release, Ordering::Acquire) {
-            Ok(_) => return,
-            Err(other) => newest = other,
-        }
-    }
-}
-
-struct Anew {
-    path: PathBuf,
-    before: Option<&'static Anew>,
-}
-
-fn was_opened_anew(path: &Path) -> bool {
-    // SAFETY: entries are never freed.
-    let newest = unsafe { OPENED_ANEW.load(Ordering::Acquire).as_ref() };
-    std::iter::successors(newest, |anew| anew.before).any(|anew| anew.path == path)
-}
-
-/// What becomes of what a dead process left for a wanted file.
-fn deliver_to(path: &Path) -> Want {
-    let begun = BEGUN_NS.get().copied().unwrap_or(i64::MIN);
-    if was_opened_anew(path) { Want::DoneAway(begun) } else { Want::Append }
-}
 
 fn run(folder: &Path, want: impl Fn(&Path) -> bool, undeliverable: Undeliverable) -> io::Result<Report> {
     // To close a file that another copy has locked would drop its lock.
@@ -92,37 +25,12 @@ fn run(folder: &Path, want: impl Fn(&Path) -> bool, undeliverable: Undeliverable
         done => done?,
     };
     // Where the memory is gone the spools are all there is.
-    let own = super::life::existing().and_then(|pipeline| pipeline.spooler.as_ref()).map(|spooler| &*spooler.home.name);
-    for spools in [super::life::options().spool_dir.as_deref(), by_hand].into_iter().flatten() {
+    let own = existing().and_then(|pipeline| pipeline.spooler.as_ref()).map(|spooler| &*spooler.home.name);
+    for spools in [options().spool_dir.as_deref(), by_hand].into_iter().flatten() {
         report.add(recover::recover_spools(spools, own, |path| want(path) == Want::Append)?);
     }
     count(&report);
     Ok(report)
-}
-
-/// Counts what a recovery did, and says what it gave up.
-fn count(report: &Report) {
-    DISCARDED.fetch_add(report.done_away, Ordering::Relaxed);
-    RECORDS.fetch_add(report.records(), Ordering::Relaxed);
-    let discarded: u64 = report.removed.iter().map(|removed| removed.discarded).sum();
-    if discarded > 0 {
-        DISCARDED.fetch_add(discarded, Ordering::Relaxed);
-        crate::fallback::tell(&format!(
-            "logspool: {discarded} records that a killed process had queued for its terminal or pipe are given up\n"
-        ));
-    }
-}
-
-/// Delivers what dead processes of this pid namespace left in the folder, for any file, until `stop`. Returns whether
-/// others are there from whom more may come.
-///
-/// # Errors
-///
-/// When the folder cannot be read.
-pub(super) fn deliver_relatives(folder: &Folder, which: Deliver, stop: impl Fn() -> bool) -> io::Result<bool> {
-    let found = recover::deliver_relatives(folder, which, deliver_to, stop)?;
-    count(&found.report);
-    Ok(found.has_others)
 }
 
 /// Delivers what dead processes left in `folder` for any file. `None` is this process's queue folder.
@@ -147,7 +55,7 @@ pub fn recover(folder: Option<&Path>) -> io::Result<Report> {
 ///
 /// When the folder cannot be read or is not ours alone; when another copy of this library has the queue of the process.
 pub fn recover_targets(paths: &[PathBuf]) -> io::Result<Report> {
-    super::relief::relieve(&queue_folder());
+    relief::relieve(&queue_folder());
     run_capped(&queue_folder(), |path| paths.iter().any(|wanted| wanted == path))
 }
 

@@ -10,9 +10,10 @@ use logspool_lanes::queue::reader::Lying;
 use logspool_record::Head;
 use logspool_sys::clock;
 
-use super::Pipeline;
-use super::life::existing;
 use super::options::Fallback;
+use super::settings::options;
+use super::slot::existing;
+use super::state::Pipeline;
 use crate::chunk::Chunk;
 use crate::collector::Source;
 use crate::fallback;
@@ -24,7 +25,7 @@ use crate::writer::Outlet;
 /// `values` is called only where the record is shown; what it returns is what `fill` of the push would have written.
 pub fn show_refused(head: Head, values: impl FnOnce() -> Vec<u8>) {
     let Some(pipeline) = existing() else { return };
-    if head.level < ERROR || super::life::options().fallback != Fallback::Stderr || !fallback::has_room() {
+    if head.level < ERROR || options().fallback != Fallback::Stderr || !fallback::has_room() {
         return;
     }
     let values = values();

@@ -12,7 +12,7 @@ use logspool_sys::folder::Folder;
 use logspool_sys::nap::nap;
 use logspool_sys::threads::spawn;
 
-use super::recovery;
+use super::relatives;
 use crate::recover::Deliver;
 
 /// Tmpfs is short when less than this share of it is free, within these bounds in bytes.
@@ -41,7 +41,7 @@ pub(super) fn relieve(path: &Path) {
     let is_done = done.clone();
     let deliver = move || {
         // What goes wrong stays, and `orphans` tells about it.
-        let _ = recovery::deliver_relatives(&folder, Deliver::All, || Instant::now() >= end);
+        let _ = relatives::deliver_relatives(&folder, Deliver::All, || Instant::now() >= end);
         // Release pairs with the Acquire below: the room is there.
         is_done.store(true, Ordering::Release);
     };

@@ -4,94 +4,28 @@
 //! a lane, so that whoever recovers finds the right definition for each.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::PoisonError;
-use std::sync::atomic::Ordering;
 
 use logspool_lanes::segment::Segment;
-use logspool_lanes::segment::layout::Table;
-use logspool_record::definition::{RouteDefinition, Target};
 
-use super::Pipeline;
-
-/// See the file head.
+/// See the module documentation.
 #[derive(Debug, Default)]
-pub struct Routes {
-    by_sink: HashMap<u32, Vec<u32>>,
-    retired: VecDeque<Retired>,
+pub(super) struct Routes {
+    pub(super) by_sink: HashMap<u32, Vec<u32>>,
+    pub(super) retired: VecDeque<Retired>,
 }
 
 /// Routes that no call takes any more.
 #[derive(Debug)]
-struct Retired {
-    ids: Vec<u32>,
+pub(super) struct Retired {
+    pub(super) ids: Vec<u32>,
     /// How far each lane was written when they were taken last.
-    heads: Vec<u64>,
+    pub(super) heads: Vec<u64>,
 }
 
 impl Retired {
     /// Whether no record that names them is left.
-    fn are_passed(&self, segment: &Segment) -> bool {
+    pub(super) fn are_passed(&self, segment: &Segment) -> bool {
         let passed = |(lane, head): (usize, &u64)| segment.lane(lane).consumer.released() >= *head;
         self.heads.iter().enumerate().all(passed)
-    }
-}
-
-impl Pipeline {
-    pub(super) fn define_route(&self, route: &RouteDefinition) -> Option<u32> {
-        // Ids that a forked child has from its parent lead nowhere.
-        let is_known = |target: &Target| {
-            let format = || self.segment.definition(Table::Formats, target.format);
-            self.outlet(target.sink).is_some() && format().is_some()
-        };
-        if !route.targets.iter().all(is_known) {
-            return None;
-        }
-        let new = self.segment.define(Table::Routes, |encoder| route.encode(encoder));
-        let id = new.or_else(|| {
-            // No batch reads definitions meanwhile. Taken before the lock on the routes.
-            let _guard = self.batching();
-            let old = self.passed_route()?;
-            let id = self.segment.redefine(Table::Routes, old, || (), |encoder| route.encode(encoder));
-            if id.is_none() {
-                self.keep_route(old);
-            }
-            id
-        })?;
-        let mut routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
-        for target in &route.targets {
-            let ids = routes.by_sink.entry(target.sink).or_default();
-            if ids.last() != Some(&id) {
-                ids.push(id);
-            }
-        }
-        Some(id)
-    }
-
-    /// Takes a route whose place can be used again.
-    fn passed_route(&self) -> Option<u32> {
-        let mut routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
-        let oldest = routes.retired.front_mut().filter(|retired| retired.are_passed(&self.segment))?;
-        let id = oldest.ids.pop();
-        if oldest.ids.is_empty() {
-            routes.retired.pop_front();
-        }
-        id
-    }
-
-    fn keep_route(&self, id: u32) {
-        let mut routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
-        routes.retired.push_front(Retired { ids: vec![id], heads: Vec::new() });
-    }
-
-    /// Retires the routes to a sink that was closed: every call that could take them is over.
-    pub(super) fn retire_routes(&self, sink: u32) {
-        let lanes = self.segment.header().lanes.load(Ordering::Acquire) as usize;
-        let heads = (0..lanes).map(|lane| self.segment.lane(lane).producer.published()).collect();
-        let mut routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(ids) = routes.by_sink.remove(&sink) else { return };
-        // A route to several sinks is retired with the first of them that is closed, and once.
-        routes.by_sink.values_mut().for_each(|others| others.retain(|id| !ids.contains(id)));
-        routes.by_sink.retain(|_, others| !others.is_empty());
-        routes.retired.push_back(Retired { ids, heads });
     }
 }

@@ -16,16 +16,10 @@ use logspool_lanes::segment::layout::LEVEL_CLASSES;
 use logspool_sys::clock::monotonic_ns;
 use logspool_sys::nap::nap;
 
-use super::life::existing;
-use super::spooling::Spooler;
-use super::{Pipeline, crash, door};
-use crate::sidecar;
-
-/// How long the handler waits for pushes: the one that it interrupted itself does not end.
-///
-/// Chosen: a thread that does not get to run for so long is rare even on a busy machine, and nobody notices the time
-/// at the end of a process.
-pub(super) const SIGNAL_PATIENCE: Duration = Duration::from_millis(50);
+use super::in_handler::{SIGNAL_PATIENCE, unlink_in_handler};
+use super::slot::existing;
+use super::state::Pipeline;
+use super::{crash, door};
 
 /// How long the first wait takes, and the moment after it; each further one takes twice as long.
 ///
@@ -207,14 +201,4 @@ fn holds_nothing(pipeline: &Pipeline) -> bool {
             let accepted: u64 = sum(&head.accepted);
             accepted == sum(&head.written) + head.dropped.iter().map(sum).sum::<u64>()
         })
-}
-
-/// Removes sidecars, segment and lock; their paths were made when the handler was installed or the child began.
-pub(super) fn unlink_in_handler(pipeline: &Pipeline) {
-    if pipeline.spooler.as_ref().is_some_and(Spooler::has_files) {
-        // The next start removes them, and learns from the segment that nothing in them is wanted.
-        return;
-    }
-    sidecar::unlink_async_signal_safe();
-    pipeline.segment.unlink_async_signal_safe();
 }

@@ -1,55 +1,18 @@
 //! The thread that owns the spools of this process: begun when a sink has left chunks in overflow files for too long,
 //! gone when no spool holds anything.
-//!
-//! Atomics outside `queue` and `stats`: whether it runs, which callers of `before_fork` and the collector look at.
 
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use logspool_lanes::segment::Segment;
 use logspool_spool::pointer;
 use logspool_sys::nap::nap;
 use logspool_sys::threads::spawn;
 
-use super::Pipeline;
-use crate::writer::{Bell, SpoolHome, SpoolTurn};
+use super::state::Pipeline;
+use crate::writer::SpoolTurn;
 
 /// How long the thread waits for the bell while spools hold something: acks of the last second are made durable then.
 const TURN: Duration = Duration::from_millis(100);
-
-/// What a pipeline has of its spools.
-#[derive(Debug)]
-pub(super) struct Spooler {
-    pub(super) home: SpoolHome,
-    pub(super) bell: Arc<Bell>,
-    runs: AtomicBool,
-    /// Asks the thread to leave at the end; for a fork the pipeline does.
-    leave: AtomicBool,
-    /// Set once there are files.
-    has_files: AtomicBool,
-}
-
-impl Spooler {
-    /// For spools in `folder`. `None`: without a segment that outlives the process nobody could tell what they hold.
-    pub(super) fn new(folder: PathBuf, max_bytes: u64, segment: &Arc<Segment>) -> Option<Self> {
-        let name = segment.home()?.1.to_owned();
-        let home = SpoolHome { folder, name, max_bytes, segment: segment.clone() };
-        let no = || AtomicBool::new(false);
-        Some(Self { home, bell: Arc::default(), runs: no(), leave: no(), has_files: no() })
-    }
-
-    /// Whether its thread runs.
-    pub(super) fn runs(&self) -> bool {
-        self.runs.load(Ordering::Acquire)
-    }
-
-    /// Whether spools were begun: then the segment stays until they are removed.
-    pub(super) fn has_files(&self) -> bool {
-        self.has_files.load(Ordering::Acquire)
-    }
-}
 
 impl Pipeline {
     /// Starts the thread of the spools if it does not run.

@@ -9,23 +9,20 @@
 //!
 //! It leaves for a fork as the other native threads do, and is back after it even where the process logs no more: the
 //! child may be the one that is killed. An end of the process waits for it 50 ms at most.
-//!
-//! Atomics outside `queue` and `stats`: whether it runs or looks, which forks and the end of the process wait for.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use logspool_sys::clock::{monotonic_ns, wall_ns};
+use logspool_sys::clock::wall_ns;
 use logspool_sys::folder::{CLOCK_TICK_NS, Folder};
-use logspool_sys::nap::nap;
 use logspool_sys::threads::spawn;
 
-use super::life::{options, queue_folder};
 use super::options::Durability;
-use super::{Pipeline, recovery};
+use super::relatives;
+use super::settings::{options, queue_folder};
+use super::state::Pipeline;
 use crate::recover::Deliver;
-use crate::writer::Bell;
 
 /// Time between two looks of one process.
 ///
@@ -36,45 +33,6 @@ pub(super) const TURN: Duration = Duration::from_millis(500);
 /// A look of another process within this time counts, in nanoseconds. Less than a turn: else two processes that wake by
 /// turns would both pass over every second one.
 const LOOKED_NS: i64 = 450_000_000;
-
-/// How long it looks no more after a drain: the process ends in that time, or goes on.
-const REST_NS: u64 = 2_000_000_000;
-
-/// What a pipeline has of its watcher.
-#[derive(Debug, Default)]
-pub(super) struct Watcher {
-    bell: Bell,
-    runs: AtomicBool,
-    /// It is at work in the folder.
-    looks: AtomicBool,
-    rests_until_ns: AtomicU64,
-}
-
-impl Watcher {
-    /// Whether its thread runs.
-    pub(super) fn runs(&self) -> bool {
-        self.runs.load(Ordering::Acquire)
-    }
-
-    /// Wakes it, to see that it is to leave.
-    pub(super) fn wake(&self) {
-        self.bell.ring();
-    }
-
-    /// At the end of the process: no look from here on, so that no sidecar is opened after the last. A look that is under
-    /// way is waited for until `deadline`; what it has not done is done by others.
-    pub(super) fn rest(&self, deadline: Instant) {
-        // SeqCst, as in `look`: either the look sees this, or it is seen here.
-        self.rests_until_ns.store(monotonic_ns() + REST_NS, Ordering::SeqCst);
-        while self.looks.load(Ordering::SeqCst) && Instant::now() < deadline {
-            nap(Duration::from_micros(100));
-        }
-    }
-
-    fn rests(&self) -> bool {
-        monotonic_ns() < self.rests_until_ns.load(Ordering::SeqCst)
-    }
-}
 
 /// What the last look found.
 #[derive(Default)]
@@ -140,7 +98,7 @@ impl Pipeline {
             return Ok(());
         }
         folder.touch()?;
-        let has_others = recovery::deliver_relatives(&folder, Deliver::Due, stop)?;
+        let has_others = relatives::deliver_relatives(&folder, Deliver::Due, stop)?;
         *seen = Seen { looked_ns: now, modified_ns: times.modified, has_others };
         Ok(())
     }

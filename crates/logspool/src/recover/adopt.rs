@@ -1,8 +1,11 @@
-//! Adoption: a service takes what dead processes left for it, without a connection, and delivers the rest for them.
+//! Adoption: a service takes over the records that dead processes left for it, without a connection. It also delivers
+//! their other records for them.
 //!
-//! It is a recovery with three differences. Records for the service are handed to it in this process. It may look into
-//! folders of other users, as root: no path or address that stands in such a segment is opened, the service takes
-//! everything itself. And it looks again and again, so it says which orphans it has seen and has to leave.
+//! Adoption is a recovery with three differences:
+//! - Records for the service are passed to it inside this process.
+//! - As root it may read the folders of other users. It opens no path and no address that such a segment names; the
+//!   service takes all records itself.
+//! - It runs repeatedly, so the adopter decides which orphans it has already seen and skips.
 
 use std::io;
 use std::path::Path;
@@ -13,41 +16,41 @@ use super::Report;
 use super::run::{self, Options, Undeliverable, Want};
 use crate::sink::{Mark, Stream};
 
-/// A service that adopts.
+/// A service that adopts orphans.
 pub trait Adopter {
-    /// Whether to look at the process whose files have this name, see [`Kept::name`](super::Kept::name).
+    /// Whether to process the orphan with this name, see [`Kept::name`](super::Kept::name).
     fn looks_at(&self, name: &str) -> bool;
 
-    /// What becomes of records for a file or a service, of this user's processes. What other users' processes left is
+    /// What to do with records for a file or service, for orphans of this user. Records of other users' orphans are
     /// always taken.
     fn want(&self, place: &Path) -> Want;
 
-    /// Takes records, and returns when they are safe. The same ones come again, under the same numbers, where this
-    /// process or the next one dies before that was noted.
+    /// Takes records, and returns when they are safe. The same records come again, under the same numbers, if this
+    /// process or the next one dies before their arrival is noted.
     ///
     /// # Errors
     ///
-    /// They are not safe: they come again with another adoption.
+    /// When the records are not safe. They come again with a later adoption.
     fn take(&self, taken: &Taken<'_>) -> io::Result<()>;
 }
 
-/// Records of one sink, for a service.
+/// Records of one sink, passed to the service.
 #[derive(Debug, Clone, Copy)]
 pub struct Taken<'a> {
-    /// Where they were meant to go: the path of a file, the address of a service.
+    /// Destination that the dead process configured: the path of a file, or the address of a service.
     pub place: &'a Path,
-    /// What tells them from others, with their numbers.
+    /// Stream of the records. Stream and number together identify a record.
     pub stream: Stream,
-    /// Number of the first.
+    /// Number of the first record.
     pub first: u64,
-    /// Entries of Forward, where `place` is a service; lines, where it is a file.
+    /// Forward entries if `place` is a service, lines if it is a file.
     pub bytes: &'a [u8],
-    /// Where each ends in `bytes`; never none.
+    /// End of each record in `bytes`. Never empty.
     pub marks: &'a [Mark],
 }
 
 impl<'a> Taken<'a> {
-    /// The records one by one, each with its mark.
+    /// Iterates over the records, each with its mark.
     pub fn records(&self) -> impl Iterator<Item = (&'a [u8], &'a Mark)> {
         let Self { bytes, marks, .. } = *self;
         let starts = std::iter::once(0).chain(marks.iter().map(|mark| mark.end as usize));
@@ -55,14 +58,15 @@ impl<'a> Taken<'a> {
     }
 }
 
-/// Delivers what dead processes left in `folder`, and removes what holds nothing any more. Records for terminals and
-/// pipes are given up, and counted in the report.
+/// Delivers the records that dead processes left in `folder`, and removes files that hold nothing undelivered. Records
+/// for terminals and pipes are dropped, and counted in the report.
 ///
-/// Blocks for as long as files and services take; passes over what another process recovers.
+/// Blocks while files and services accept the records. Skips orphans that another process is recovering.
 ///
 /// # Errors
 ///
-/// When the folder is missing, cannot be read, is open to others, or of a user whom this process does not serve.
+/// When the folder is missing, cannot be read, is accessible to others, or belongs to a user whom this process does not
+/// serve.
 pub fn adopt(folder: &Path, adopter: &dyn Adopter) -> io::Result<Report> {
     let folder = Folder::open_of_any_user(folder)?;
     let options = Options { undeliverable: Undeliverable::Discard };
@@ -71,7 +75,7 @@ pub fn adopt(folder: &Path, adopter: &dyn Adopter) -> io::Result<Report> {
     run::run(&folder, want, options, Some(adopter))
 }
 
-/// Looks whether a folder can be adopted, as [`adopt`] does.
+/// Checks that a folder can be adopted, with the same rules as [`adopt`].
 ///
 /// # Errors
 ///

@@ -1,8 +1,8 @@
-//! An orphan in this process's hands: its lock, its generation, and the notes that say what is delivered.
+//! An orphan that this process has claimed: its lock, its generation, and the notes on delivered records.
 //!
-//! The lock keeps other processes away; other threads of this one share it (`work.rs`). It is lost when anything in this
-//! process closes another descriptor of the lock file, so each delivering step also compares the segment's generation:
-//! who claims an orphan after us has changed it, and we stop.
+//! The lock excludes other processes; the threads of this process share it (`work.rs`). POSIX drops the lock when any
+//! code in this process closes another descriptor of the lock file. Therefore each delivering step also compares the
+//! segment's generation: a later claimer has changed it, and we stop.
 
 use std::fs::File;
 use std::io;
@@ -16,11 +16,11 @@ use logspool_sys::folder::Folder;
 use super::leftover::Leftover;
 use super::work::Work;
 
-/// See the file head.
+/// See the module documentation.
 #[derive(Debug)]
 pub struct Claim<'a> {
     folder: &'a Folder,
-    /// Its files, as they are under the lock.
+    /// Files of the orphan, listed while the lock is held.
     pub leftover: Leftover,
     segment: Option<File>,
     generation: u64,
@@ -28,15 +28,15 @@ pub struct Claim<'a> {
 }
 
 impl<'a> Claim<'a> {
-    /// Takes the lock of a dead process, or a share in it. `None`: another process has it, or a thread of this one removes
-    /// its files.
+    /// Takes the lock of a dead process, or a share in it. Returns `None` if another process holds the lock, or if a
+    /// thread of this process is removing the files.
     ///
     /// # Errors
     ///
-    /// What the system said about the lock or the segment.
+    /// When the lock cannot be taken or the segment cannot be opened.
     pub fn take(folder: &'a Folder, leftover: &Leftover) -> io::Result<Option<Self>> {
         let Some(work) = Work::join(folder, &leftover.name, Some(&leftover.lock_name()))? else { return Ok(None) };
-        // Another recoverer may have been at work since the files were listed.
+        // Another recoverer may have changed the files since they were listed.
         let leftover = Leftover::find(folder, &leftover.name)?;
         let segment = if leftover.segment { Some(folder.open_file(&leftover.segment_name())?) } else { None };
         Ok(Some(Self { folder, leftover, segment, generation: 0, work }))
@@ -61,11 +61,11 @@ impl<'a> Claim<'a> {
         }
     }
 
-    /// Sets the word at an offset of the segment, where it is lower.
+    /// Raises the word at `offset` of the segment to `word`, if it is lower.
     ///
     /// # Errors
     ///
-    /// What the system said.
+    /// When a system call fails.
     pub fn raise(&self, offset: u64, word: u64) -> io::Result<()> {
         if self.word(offset as usize)? < word { self.set_word(offset, word) } else { Ok(()) }
     }
@@ -75,17 +75,18 @@ impl<'a> Claim<'a> {
         self.work.alone(work)
     }
 
-    /// Begins a generation of its own, one for all who share it. Call before anything is read that is delivered later.
+    /// Begins a new generation, shared by all threads of this process that work on the orphan. Call it before reading
+    /// anything that is delivered later.
     ///
     /// # Errors
     ///
-    /// What the system said.
+    /// When a system call fails.
     pub fn begin(&mut self) -> io::Result<()> {
         self.generation = self.work.generation(|| {
             let mut random = [0_u8; 8];
-            // SAFETY: a valid place for eight bytes; so few are never cut short.
+            // SAFETY: the buffer is valid for eight bytes, and `getrandom` never shortens requests this small.
             unsafe { libc::getrandom(random.as_mut_ptr().cast(), random.len(), 0) };
-            // Never the one that is there, also where the kernel has no random bytes yet.
+            // Differs from the stored generation, even if the kernel has no random bytes yet.
             let before = self.word(offset_of!(Header, recoverer))?;
             let generation = (u64::from_ne_bytes(random) ^ before.wrapping_add(1)).max(1);
             self.set_word(offset_of!(Header, recoverer) as u64, generation)?;
@@ -104,7 +105,7 @@ impl<'a> Claim<'a> {
         self.work.is_taken_by_another(sink)
     }
 
-    /// See [`Work::close`]. To be asked before the files are removed.
+    /// See [`Work::close`]. Call it before the files are removed.
     pub fn close_to_others(self) -> Option<Self> {
         self.with_work(Work::close)
     }
@@ -119,11 +120,11 @@ impl<'a> Claim<'a> {
         end(work).map(|work| Self { folder, leftover, segment, generation, work })
     }
 
-    /// Whether this is still the newest generation. Also shows those who wait for a sink that it comes further.
+    /// Checks that this is still the newest generation. Also signals progress to threads that wait for a sink.
     ///
     /// # Errors
     ///
-    /// `ResourceBusy` when it is not; what the system said.
+    /// `ResourceBusy` if a newer generation has begun; also when a system call fails.
     pub fn check(&self) -> io::Result<()> {
         self.work.step();
         // Before `begin` nothing is delivered, and there may not even be a header.
@@ -137,7 +138,7 @@ impl<'a> Claim<'a> {
     ///
     /// # Errors
     ///
-    /// What the system said.
+    /// When a system call fails.
     pub fn uuid(&self) -> io::Result<[u8; 16]> {
         let mut uuid = [0; 16];
         if let Some(segment) = &self.segment {
@@ -146,40 +147,42 @@ impl<'a> Claim<'a> {
         Ok(uuid)
     }
 
-    /// Notes that a batch of a sink begins: nothing of it is out. Between the words, as between all that follow, no
-    /// kill makes them claim more or less than what is out.
+    /// Notes that delivery of a batch to a sink begins, with no byte written. A kill between these two stores leaves a
+    /// valid checkpoint: it claims neither more nor less than was written. The same holds for the other `note_`
+    /// methods.
     ///
     /// # Errors
     ///
-    /// What the system said.
+    /// When a system call fails.
     pub fn note_begin(&self, sink: usize, batch: u64) -> io::Result<()> {
         self.set_word(sink_offset(sink) + offset_of!(SinkHead, offset) as u64, 0)?;
         self.set_word(sink_offset(sink) + offset_of!(SinkHead, writing) as u64, batch)
     }
 
-    /// Notes that `offset` bytes of the batch that was begun last are out.
+    /// Notes that `offset` bytes of the batch begun last are written.
     ///
     /// # Errors
     ///
-    /// What the system said.
+    /// When a system call fails.
     pub fn note_offset(&self, sink: usize, offset: u64) -> io::Result<()> {
         self.set_word(sink_offset(sink) + offset_of!(SinkHead, offset) as u64, offset)
     }
 
-    /// Notes that a batch is wholly out.
+    /// Notes that a batch is completely written.
     ///
     /// # Errors
     ///
-    /// What the system said.
+    /// When a system call fails.
     pub fn note_batch(&self, sink: usize, batch: u64) -> io::Result<()> {
         self.set_word(sink_offset(sink) + offset_of!(SinkHead, batch) as u64, batch)
     }
 
-    /// Notes that a batch is wholly out, the last record up to there under `number`: as [`SinkHead::note_arrival`].
+    /// Notes that a batch is completely written and that its last record has `number`. Stores the words in the order of
+    /// [`SinkHead::note_arrival`].
     ///
     /// # Errors
     ///
-    /// What the system said.
+    /// When a system call fails.
     pub fn note_arrival(&self, sink: usize, batch: u64, number: u64) -> io::Result<()> {
         let head = sink_offset(sink);
         let pair = |index: usize| offset_of!(SinkHead, numbered) + index * size_of::<Numbered>();
@@ -192,30 +195,30 @@ impl<'a> Claim<'a> {
         self.note_batch(sink, batch)
     }
 
-    /// Notes that nothing of a sink is left.
+    /// Notes that a sink has no undelivered records.
     ///
     /// # Errors
     ///
-    /// What the system said.
+    /// When a system call fails.
     pub fn close(&self, sink: usize) -> io::Result<()> {
         self.set_word(sink_offset(sink) + offset_of!(SinkHead, closed) as u64, 1)
     }
 
-    /// Notes records that could not be read, so that the segment is kept by the next recovery too.
+    /// Adds to the count of unreadable records, so that the next recovery keeps the segment too.
     ///
     /// # Errors
     ///
-    /// What the system said.
+    /// When a system call fails.
     pub fn note_unreadable(&self, records: u64) -> io::Result<()> {
         let offset = offset_of!(Header, unreadable);
         self.set_word(offset as u64, self.word(offset)?.saturating_add(records))
     }
 
-    /// Removes all files, the lock last, and lets go of it.
+    /// Removes all files, the lock file last, and releases the lock.
     ///
     /// # Errors
     ///
-    /// What the system said; what is left can be removed by another call.
+    /// When a system call fails. Another call can remove the remaining files.
     pub fn remove(self) -> io::Result<()> {
         let leftover = &self.leftover;
         for (sink, number) in &leftover.overflow {

@@ -1,4 +1,4 @@
-//! Everything that is known of an orphan's segment and overflow files, read once.
+//! All that is known of an orphan's segment and overflow files, read once.
 
 use std::fs::File;
 use std::io;
@@ -14,21 +14,21 @@ use super::spilled::Spilled;
 use super::survey::{self, Survey};
 use super::walk::Plan;
 
-/// Name of the sink that keeps nothing.
+/// Name of the sink that discards its records.
 const NULL_SINK: &str = "null";
 
-/// See the file head.
+/// See the module documentation.
 #[derive(Debug)]
 pub struct Decoded {
-    /// The segment.
+    /// Copy of the segment.
     pub image: Image,
-    /// Its batches, and what was never batched.
+    /// Batches of the segment, and its records that were never batched.
     pub plan: Plan,
-    /// The overflow files.
+    /// Index of the overflow files and spools.
     pub spilled: Spilled,
-    /// How far each sink came.
+    /// Checkpoint of each sink.
     pub progress: Progress,
-    /// What is undelivered, and what cannot be read.
+    /// Counts of undelivered and of unreadable records.
     pub survey: Survey,
 }
 
@@ -48,19 +48,19 @@ impl Decoded {
         Ok(Self { image, plan, spilled, progress, survey })
     }
 
-    /// Reads again how far each sink came.
+    /// Reads the checkpoints of all sinks again.
     ///
     /// # Errors
     ///
-    /// What the system said.
+    /// When a system call fails.
     pub fn refresh(&mut self, segment: &File) -> io::Result<()> {
         self.image.refresh_sinks(segment)?;
-        // What is wrong with them was counted at the first look.
+        // The first read counted the damage of the checkpoints.
         (self.progress, _) = Progress::of(&self.image, &self.plan, &self.spilled);
         Ok(())
     }
 
-    /// The undelivered records by where they go. A null sink wants none.
+    /// Undelivered records by destination. A null sink has none.
     pub fn pending(&self) -> Vec<Pending> {
         let entries = self.survey.pending.iter().filter_map(|(&sink, &records)| {
             let place = match self.image.sink(sink) {

@@ -1,9 +1,11 @@
-//! The undelivered lines of one orphan on their way to the files they were meant for.
+//! Delivers the undelivered records of one orphan to their sinks.
 //!
-//! Each wanted sink gets, in this order: its overflow entries and the batches of the manifests by number, then
-//! what was never batched. How far it came is noted in the segment after every append, for a log file before the
-//! sidecar is left. The records for a service are numbered on from the last one that is noted as arrived: those that the
-//! dead process had sent get the numbers that they had (`writer/delivery.rs` says why).
+//! Each wanted sink gets its overflow entries and the batches of the manifests in order of batch number, then the
+//! records that were never batched. After every append the segment notes the progress; for a log file, before the
+//! sidecar's lock is released.
+//!
+//! Records for a service continue the numbers of its stream, after the last record noted as arrived. So records that
+//! the dead process had sent already get the same numbers again (`writer/delivery.rs` says why).
 
 use std::io;
 use std::ops::ControlFlow;
@@ -19,7 +21,7 @@ use logspool_sys::folder::Folder;
 use super::adopt::{Adopter, Taken};
 use super::claim::Claim;
 use super::decoded::Decoded;
-use super::image::{Image, Numbering, SinkPlace};
+use super::image::{Image, Numbering, SinkSlot};
 use super::progress::Progress;
 use super::source::Source;
 use super::spilled::Spilled;
@@ -30,56 +32,56 @@ use crate::render::{self, Chunks, Renderer};
 use crate::sidecar::Origin;
 use crate::sink::{Mark, Stream};
 
-/// Lines of one sink that are held in memory.
+/// Bytes of rendered lines of one sink that are held in memory.
 ///
 /// Chosen: ten batches of short records; half makes more appends and marks, double more memory.
 const PIECE_BYTES: usize = 1024 * 1024;
 
-/// The same for the first batch of a sink, which goes out in one piece: where there was no sidecar, the kill may have
-/// torn any line of it, and only lines in hand can be compared with the end of the file.
+/// The same for the first batch of a sink, which is appended in one piece. Without a sidecar, the kill may have torn
+/// any line of this batch, and only lines in memory can be compared with the end of the file.
 ///
-/// Chosen: as long as the longest record; a batch of more than that may leave the beginning of a line behind.
+/// Chosen: as long as the longest record. In a larger batch a torn line may remain in the file.
 const FIRST_PIECE_BYTES: usize = MAX_BLOB_BYTES;
 
-/// The same for what was never batched, of which there may be much: where there is no sidecar, a kill between an append
-/// and its note repeats one piece.
+/// The same for records that were never batched, which can be many. Without a sidecar, a kill between an append and its
+/// note repeats one piece.
 ///
-/// Chosen: about the lines of a batch of short records, so that no kill repeats more than one of a writer would.
+/// Chosen: about the lines of a batch of short records, so that a kill repeats no more than a kill of a writer does.
 const REST_PIECE_BYTES: usize = 16 * 1024;
 
-/// Bytes that all lines of one record may take; more is damage. A hostile segment could show a large record thousands of
-/// times.
+/// Most bytes that all lines of one record may take; more counts as damage. A hostile segment could refer to one large
+/// record thousands of times.
 ///
 /// Chosen: the longest record for four files; double is more memory than a small machine has.
 const RECORD_BYTES: usize = 4 * MAX_BLOB_BYTES;
 
-/// One wanted sink.
+/// A sink whose records are delivered.
 #[derive(Debug)]
 pub struct Output {
-    /// Place in the segment's table.
+    /// Index in the segment's sink table.
     pub sink: usize,
     /// Id of the sink.
     pub id: u32,
-    /// Where it wrote.
+    /// Destination of the sink: a path or an address.
     pub path: PathBuf,
     /// Records appended.
     pub records: u64,
     /// Bytes appended.
     pub bytes: u64,
-    /// What stopped it.
+    /// Error that stopped the delivery.
     pub error: Option<io::Error>,
-    /// How its records are numbered: by now the number of the last one before `chunk`.
+    /// Stream of the sink, with the number of the last record before `chunk`.
     numbering: Option<Numbering>,
-    /// Whether the adopter takes its records, instead of its target.
+    /// Whether the adopter takes the records instead of `target`.
     pub is_taken: bool,
     target: Option<Target>,
     chunk: Chunk,
-    /// Bytes of the batch's chunk that were rendered before `chunk`.
+    /// Bytes of the current batch that were rendered before `chunk`.
     base: u64,
 }
 
 impl Output {
-    /// An output that has not begun.
+    /// An output with nothing delivered yet.
     pub fn new(id: u32, path: PathBuf, numbering: Option<Numbering>) -> Self {
         let (records, bytes, base) = (0, 0, 0);
         let sink = Table::Sinks.slot(id);
@@ -87,32 +89,32 @@ impl Output {
         Self { sink, id, path, records, bytes, error: None, numbering, is_taken: false, target: None, chunk, base }
     }
 
-    /// One whose records the adopter takes.
+    /// An output whose records the adopter takes.
     pub fn taken(id: u32, path: PathBuf) -> Self {
         Self { is_taken: true, ..Self::new(id, path, None) }
     }
 
-    /// Passes over so many records that are not there.
+    /// Skips the numbers of `records` that cannot be read.
     fn leave_out(&mut self, records: u32) {
         if let Some(numbering) = &mut self.numbering {
             numbering.number += u64::from(records);
-            // A service takes numbers with a gap before them only where a connection begins.
+            // A service accepts a gap in the numbers only at the start of a connection.
             self.target = None;
         }
     }
 
-    /// Lets it be: what it lacks cannot be read now, and comes with the next recovery.
+    /// Stops the delivery to this sink. Its remaining records cannot be read now; the next recovery delivers them.
     fn stop(&mut self, error: &io::Error) {
         self.chunk = Chunk::default();
         self.error = Some(io::Error::new(error.kind(), format!("they cannot be read now: {error}")));
     }
 
-    /// Opens its target, once, and waits until nobody else is at work there: from then on only the newest recoverer of
-    /// this orphan appends what it holds.
+    /// Opens the target if it is closed, and waits until no other process writes to it. From then on only the newest
+    /// recoverer of this orphan appends its records.
     ///
     /// # Errors
     ///
-    /// As for [`Target::open`]; when a writer stays at work.
+    /// As for [`Target::open`]; also when another writer does not finish in time.
     pub fn open(&mut self, folder: &Folder, claim: &Claim<'_>) -> io::Result<()> {
         if self.is_taken {
             return Ok(());
@@ -131,7 +133,7 @@ impl Output {
     }
 }
 
-/// Everything that a delivery reads and writes.
+/// State of one delivery.
 pub struct Delivery<'a> {
     folder: &'a Folder,
     claim: &'a Claim<'a>,
@@ -145,12 +147,12 @@ pub struct Delivery<'a> {
     damage: Damage,
 }
 
-/// What came of a delivery.
+/// Result of a delivery.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The wanted sinks.
+    /// The outputs, with the counts of their delivered records.
     pub outputs: Vec<Output>,
-    /// What turned out to be unreadable.
+    /// Records and bytes that turned out to be unreadable.
     pub damage: Damage,
 }
 
@@ -163,7 +165,7 @@ impl<'a> Delivery<'a> {
         mut outputs: Vec<Output>,
         adopter: Option<&'a dyn Adopter>,
     ) -> Self {
-        // They were opened before it was read again how far each came.
+        // The checkpoints were read again after the outputs were made.
         for output in &mut outputs {
             let told = decoded.progress.numbering(output.sink);
             output.numbering = match output.is_taken {
@@ -185,9 +187,9 @@ impl<'a> Delivery<'a> {
         }
     }
 
-    /// Delivers everything and notes it.
+    /// Delivers all records and notes the progress.
     pub fn run(mut self) -> Outcome {
-        // What makes no records was counted by the survey.
+        // The survey has already counted the unreadable bytes.
         self.decoded.plan.walk(&self.decoded.image, &mut self);
         for at in 0..self.outputs.len() {
             self.deliver_spilled(at, u64::MAX);
@@ -200,7 +202,7 @@ impl<'a> Delivery<'a> {
         Outcome { outputs: self.outputs, damage: self.damage }
     }
 
-    /// Delivers the overflow entries of an output up to batch `up_to`.
+    /// Delivers the overflow entries of an output up to and including batch `up_to`.
     fn deliver_spilled(&mut self, at: usize, up_to: u64) {
         let sink = self.outputs[at].sink;
         let spilled = &self.decoded.spilled;
@@ -226,7 +228,7 @@ impl<'a> Delivery<'a> {
         }
     }
 
-    /// Appends what an output holds of a batch, and notes it.
+    /// Appends the held lines of a batch to an output, and notes the progress.
     fn append(&mut self, at: usize, batch: u64) {
         let Self { folder, claim, adopter, progress, outputs, .. } = self;
         let output = &mut outputs[at];
@@ -266,15 +268,15 @@ impl<'a> Delivery<'a> {
         output.base = base + length;
     }
 
-    /// Stops all outputs that lack the current batch: any of them may be one that the record goes to.
+    /// Stops all outputs that lack the current batch, since the unreadable record may belong to any of them.
     fn stop(&mut self, error: &io::Error) {
         let Self { outputs, progress, decoded, batch, .. } = self;
         let lacks = |output: &&mut Output| progress.lacks(output.sink, *batch, &decoded.spilled);
         outputs.iter_mut().filter(lacks).for_each(|output| output.stop(error));
     }
 
-    /// Adds what the dead process had to tell behind the current batch, if it may have sent it. How many records it told
-    /// of went with the process.
+    /// Adds the message on dropped records after the current batch, if the dead process may have sent one there. The
+    /// number of dropped records was lost with the process.
     fn tell_again(&mut self, at: usize) {
         let Self { outputs, progress, decoded, claim, batch, .. } = self;
         let output = &mut outputs[at];
@@ -285,8 +287,8 @@ impl<'a> Delivery<'a> {
         }
     }
 
-    /// Notes that a batch is wholly out, unless its output was stopped. A note that cannot be written stops the output:
-    /// going on would deliver twice.
+    /// Notes that a batch is completely written, unless its output was stopped. A failed note stops the output, since
+    /// continuing would deliver records twice.
     fn pass(&mut self, at: usize, batch: u64) {
         let output = &mut self.outputs[at];
         let held = std::mem::replace(&mut output.base, 0) > 0;
@@ -326,7 +328,7 @@ impl Visit for Delivery<'_> {
         for at in 0..self.outputs.len() {
             let output = &self.outputs[at];
             let piece_bytes = match (self.batch, &output.target) {
-                // Never handed to a writer, so no kill tore it.
+                // No writer was given these records, so no kill tore their lines.
                 (REST, _) => REST_PIECE_BYTES,
                 _ if output.is_taken => PIECE_BYTES,
                 (_, Some(target)) if target.has_begun() => PIECE_BYTES,
@@ -351,7 +353,7 @@ impl Visit for Delivery<'_> {
     }
 }
 
-/// Hands what is left of a piece to the adopter, record by whole record.
+/// Passes the remaining records of a piece to the adopter. A partly written record is passed again as a whole.
 fn hand_over(adopter: &dyn Adopter, place: &Path, stream: Stream, piece: &Piece<'_>) -> io::Result<()> {
     let Piece { chunk, written, .. } = *piece;
     let index = chunk.marks.partition_point(|mark| mark.end as usize <= written);
@@ -376,7 +378,7 @@ struct Open<'a> {
 
 impl Chunks for Open<'_> {
     fn chunk(&mut self, sink: u32) -> Option<&mut Chunk> {
-        let SinkPlace::Own(sink) = self.image.place_of(sink) else { return None };
+        let SinkSlot::Own(sink) = self.image.place_of(sink) else { return None };
         let output = self.outputs.iter_mut().find(|output| output.sink == sink && output.error.is_none())?;
         self.progress.lacks(sink, self.batch, self.spilled).then_some(&mut output.chunk)
     }

@@ -1,7 +1,7 @@
-//! A copy of a dead process's segment, and bounds for everything that is read from it.
+//! A copy of a dead process's segment, with bounds checks on all that is read from it.
 //!
-//! Of the fixed part everything is copied that has memory (of 2.6 MB mostly some 50 KB); of the rings, those that hold
-//! something undelivered.
+//! Of the fixed part, the allocated pages are copied (usually some 50 KB of 2.6 MB); of the rings, those with
+//! undelivered records.
 
 use std::fs::File;
 use std::io;
@@ -22,56 +22,56 @@ use super::lane::{Lane, RingCopier};
 use super::walk::Damage;
 use crate::sink::Stream;
 
-/// Why a segment cannot be read at all.
+/// Why no part of a segment can be read.
 #[derive(Debug)]
 pub enum Illegible {
-    /// Its maker died before it was finished: there was never a record in it.
+    /// The process died before the segment was finished, so it never held a record.
     Unfinished,
-    /// Another major version of the layout.
+    /// The segment has another major version of the layout.
     OtherVersion(u32),
-    /// Anything else, in words.
+    /// Any other reason, in words.
     Broken(String),
 }
 
-/// Checkpoint of a sink, as its last writer left it.
+/// Checkpoint of a sink, stored by its last writer or recoverer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Checkpoint {
-    /// Last batch that is wholly written.
+    /// Last batch that is completely written.
     pub batch: u64,
     /// Bytes written of the chunk of batch `writing`.
     pub offset: u64,
-    /// See `offset`.
+    /// Batch to which `offset` refers.
     pub writing: u64,
-    /// Last batch whose chunk lies in an overflow file.
+    /// Last batch whose chunk is in an overflow file.
     pub overflowed: u64,
-    /// Whether nothing of the sink is left to deliver.
+    /// Whether the sink has no undelivered records.
     pub closed: bool,
-    /// How the service knows the records of the sink, where the process told it.
+    /// Numbering of the sink's records at a service, if the process stored it.
     pub numbering: Option<Numbering>,
 }
 
-/// How the records of a sink are numbered on their way to a service.
+/// Numbering of the records that a sink sends to a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Numbering {
-    /// Their stream.
+    /// Stream of the records.
     pub stream: Stream,
-    /// Number of the last record up to the last batch that has arrived.
+    /// Number of the last record of the last batch that has arrived.
     pub number: u64,
     /// See [`SinkHead::told`].
     pub told: u64,
 }
 
-/// Numbers beyond are nobody's: they leave no room to count on.
+/// Larger numbers are treated as damage, since counting on from them could overflow.
 const MAX_NUMBER: u64 = u64::MAX / 2;
 
-/// See the file head.
+/// See the module documentation.
 #[derive(Debug)]
 pub struct Image {
     fixed: Vec<u8>,
     points: Vec<Point>,
-    /// Lanes that hold something, by index.
+    /// Lanes with undelivered records, by index.
     pub lanes: Vec<Lane>,
-    /// What could not be read so far.
+    /// Bytes and records that could not be read until now.
     pub damage: Damage,
 }
 
@@ -107,48 +107,48 @@ impl Image {
             return Err(Illegible::Broken("it is cut short".to_owned()));
         }
         image.read_points()?;
-        // Rings are allocated when they are made; a copy of a segment may have holes instead.
+        // Rings are allocated when they are created, but a copied segment file may have holes in their place.
         let limit = (status.blocks() * 512).saturating_add(MAX_RING_TOTAL).min(status.len());
         image.copy_lanes(&mut RingCopier::new(file, status.len(), limit)).map_err(broken)?;
         image.damage.records += image.header(offset_of!(Header, unreadable));
         Ok(image)
     }
 
-    /// Copies the checkpoints of all sinks again.
+    /// Reads the checkpoints of all sinks from the segment again.
     ///
     /// # Errors
     ///
-    /// What the system said.
+    /// When a system call fails.
     pub fn refresh_sinks(&mut self, file: &File) -> io::Result<()> {
         let sinks = SINKS as usize..INDEXES as usize;
         file.read_exact_at(&mut self.fixed[sinks], SINKS)
     }
 
-    /// The word at an offset of the fixed part.
+    /// The 64-bit word at an offset of the fixed part.
     pub fn word(&self, offset: u64) -> u64 {
         let at = offset as usize;
         u64::from_ne_bytes(self.fixed[at..at + 8].try_into().expect("eight bytes"))
     }
 
-    /// The half word at an offset of the fixed part.
+    /// The 32-bit word at an offset of the fixed part.
     pub fn word32(&self, offset: u64) -> u32 {
         let at = offset as usize;
         u32::from_ne_bytes(self.fixed[at..at + 4].try_into().expect("four bytes"))
     }
 
-    /// A word of the header, by its offset there.
+    /// The 64-bit word at an offset of the header.
     pub fn header(&self, offset: usize) -> u64 {
         self.word(offset as u64)
     }
 
-    /// When the segment was made, nanoseconds since the epoch.
+    /// Creation time of the segment, in nanoseconds since the epoch.
     pub fn created_ns(&self) -> i64 {
         self.header(offset_of!(Header, created_ns)) as i64
     }
 
     fn read_points(&mut self) -> Result<(), Illegible> {
         let count = self.word32(offset_of!(Header, points) as u64);
-        // When the list is full, its oldest slot may be half replaced.
+        // When the list is full, its oldest slot may be half overwritten.
         let kept = if count as usize >= MAX_POINTS { MAX_POINTS as u32 - 1 } else { count };
         for index in count - kept..count {
             let at = POINTS + (index as usize % MAX_POINTS * size_of::<Point>()) as u64;
@@ -167,13 +167,13 @@ impl Image {
         Ok(())
     }
 
-    /// Wall time of a stamp, nanoseconds since the epoch: the same that the collector made of it.
+    /// Wall time of a stamp, in nanoseconds since the epoch. The collector computes the same value.
     pub fn wall_ns(&self, ticks: u64) -> i64 {
         self.points[point_index(&self.points, ticks)].wall_ns_at(ticks)
     }
 
     fn copy_lanes(&mut self, copier: &mut RingCopier<'_>) -> io::Result<()> {
-        // All of them, whatever the count in the header says: a lane that was never made is zero.
+        // Reads all lanes and ignores the count in the header; a lane that was never made is zero.
         for index in 0..MAX_LANES as u32 {
             let at = lane_offset(index as usize);
             let (lane, unreadable) = Lane::copy(index, |offset| self.word(at + offset as u64), copier)?;
@@ -188,12 +188,12 @@ impl Image {
         self.word(lane_offset(index as usize) + offset_of!(LaneHead, producer.head) as u64)
     }
 
-    /// Position of lane `index`, below [`MAX_LANES`], before which every record is written or spilled everywhere.
+    /// Position in lane `index`, below [`MAX_LANES`]: all records before it are written or spilled for every sink.
     pub fn released(&self, index: u32) -> u64 {
         self.word(lane_offset(index as usize) + offset_of!(LaneHead, consumer.tail) as u64)
     }
 
-    /// Checkpoint of the sink in a place, below `MAX_SINKS`.
+    /// Checkpoint of the sink in slot `id`, below `MAX_SINKS`.
     pub fn checkpoint(&self, id: usize) -> Checkpoint {
         let field = |offset: usize| self.word(sink_offset(id) + offset as u64);
         Checkpoint {
@@ -214,8 +214,8 @@ impl Image {
         Some(Numbering { stream, number, told: field(offset_of!(SinkHead, told)) })
     }
 
-    /// How an adopter knows the records of a sink that told no stream: by the segment's identity and its own, from the
-    /// first that is left.
+    /// Numbering for an adopter if the process stored no stream. The stream is made of the identities of segment and
+    /// sink, and numbers start after the last record noted as arrived.
     pub fn numbering_by_adoption(&self, id: usize) -> Numbering {
         let at = offset_of!(Header, uuid);
         let uuid = u128::from_ne_bytes(self.fixed[at..at + 16].try_into().expect("sixteen bytes"));
@@ -223,7 +223,7 @@ impl Image {
         Numbering { stream, number: self.number(id).unwrap_or(0), told: 0 }
     }
 
-    /// Number of the last record that is noted as arrived.
+    /// Number of the last record noted as arrived.
     fn number(&self, id: usize) -> Option<u64> {
         let field = |offset: usize| self.word(sink_offset(id) + offset as u64);
         let batch = field(offset_of!(SinkHead, batch));
@@ -234,7 +234,7 @@ impl Image {
             .filter(|number| *number <= MAX_NUMBER)
     }
 
-    /// The items of a definition's tuple. `None`: no such id, or it points out of its place.
+    /// The items of a definition's tuple. `None` if the id is unknown, or if its offset points outside the definitions.
     pub fn definition(&self, table: Table, id: u32) -> Option<Values<'_>> {
         let word = self.index_word(table, id);
         if word >> 32 != table.generation(id) {
@@ -263,24 +263,24 @@ impl Image {
         }
     }
 
-    /// Who has the place of a sink now.
-    pub fn place_of(&self, sink: u32) -> SinkPlace {
+    /// The slot of a sink, if it still has one.
+    pub fn place_of(&self, sink: u32) -> SinkSlot {
         let now = self.index_word(Table::Sinks, sink) >> 32;
         match Table::Sinks.generation(sink) {
-            generation if generation == now => SinkPlace::Own(Table::Sinks.slot(sink)),
-            generation if generation < now => SinkPlace::Another,
-            _ => SinkPlace::Unknown,
+            generation if generation == now => SinkSlot::Own(Table::Sinks.slot(sink)),
+            generation if generation < now => SinkSlot::Another,
+            _ => SinkSlot::Unknown,
         }
     }
 
-    /// Id of the sink that has a place, below `MAX_SINKS`, now.
+    /// Id of the sink that now has slot `place`, below `MAX_SINKS`.
     pub fn sink_id(&self, place: usize) -> u32 {
         let generation = self.word(Table::Sinks.index_offset() + 8 * place as u64) >> 32;
         (generation as u32).wrapping_mul(Table::Sinks.capacity() as u32).wrapping_add(place as u32)
     }
 
-    /// Path (if it has one) and name of the sink in a place, below `MAX_SINKS`. `None`: there was never one, or it
-    /// cannot be read.
+    /// Path (if any) and name of the sink in slot `place`, below `MAX_SINKS`. `None` if the slot was never used, or if
+    /// the definition cannot be read.
     pub fn sink(&self, place: usize) -> Option<(Option<String>, String)> {
         let mut items = self.definition_at(u64::from(self.word32(Table::Sinks.index_offset() + 8 * place as u64)))?;
         let path = SinkDefinition::decode_path(items)?;
@@ -292,10 +292,10 @@ impl Image {
     }
 }
 
-/// Copies the beginning of a file into a buffer of zeros, without its holes.
+/// Copies the beginning of a file into a zeroed buffer, skipping holes.
 fn copy_sparse(file: &File, copy: &mut [u8]) -> io::Result<()> {
     let seek = |from: usize, whence| {
-        // SAFETY: a plain system call on an open descriptor, whose position nobody uses.
+        // SAFETY: a plain system call on an open descriptor; no code depends on its file position.
         match unsafe { libc::lseek(file.as_raw_fd(), from as i64, whence) } {
             found @ 0.. => Ok(found as usize),
             _ => Err(io::Error::last_os_error().raw_os_error()),
@@ -306,9 +306,9 @@ fn copy_sparse(file: &File, copy: &mut [u8]) -> io::Result<()> {
     while end < bytes {
         let start = match seek(end, libc::SEEK_DATA) {
             Ok(start) => start.min(bytes),
-            // Nothing but a hole is left.
+            // The rest of the file is a hole.
             Err(Some(libc::ENXIO)) => return Ok(()),
-            // A file system that does not know holes.
+            // The file system does not support SEEK_DATA.
             Err(_) => end,
         };
         end = seek(start, libc::SEEK_HOLE).unwrap_or(bytes).min(bytes);
@@ -317,14 +317,14 @@ fn copy_sparse(file: &File, copy: &mut [u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Where the records of a sink go.
+/// Destination of records that name a sink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SinkPlace {
-    /// It has this place.
+pub enum SinkSlot {
+    /// The sink still has this slot.
     Own(usize),
-    /// Nowhere: it was closed with nothing left to write, and another one has its place.
+    /// No destination: the sink was closed with nothing left to write, and another sink has its slot.
     Another,
-    /// There never was such a sink.
+    /// No sink ever had this id.
     Unknown,
 }
 

@@ -1,7 +1,7 @@
-//! The lanes of an image: their rings copied, their positions checked.
+//! The lanes of an image: copies their rings and checks their positions.
 //!
-//! A ring must be a power of two inside the file and may not overlap another, so the copies are never larger
-//! than the file.
+//! The size of a ring must be a power of two; the ring must be inside the file and not overlap another one. So the
+//! copies are never larger than the file.
 
 use std::fs::File;
 use std::io;
@@ -13,20 +13,20 @@ use logspool_lanes::segment::layout::{LaneHead, RINGS};
 
 use crate::pipeline::QUEUE_BYTES;
 
-/// Rings and positions of one lane that holds something.
+/// Rings and positions of one lane with undelivered records.
 #[derive(Debug)]
 pub struct Lane {
-    /// Index in the segment.
+    /// Index of the lane in the segment.
     pub index: u32,
     /// Incarnation of the last owner.
     pub incarnation: u32,
-    /// Position before which the collector has given the space back.
+    /// Position up to which the collector released the space.
     pub released: u64,
     /// Position up to which the collector noted records as batched.
     pub batched: u64,
-    /// First position that can be read.
+    /// First readable position.
     pub from: u64,
-    /// Position after the last published record that can be read.
+    /// Position after the last readable published record.
     pub to: u64,
     switch: u64,
     first: Vec<u8>,
@@ -34,12 +34,12 @@ pub struct Lane {
 }
 
 impl Lane {
-    /// Copies lane `index`, whose head's words are read by `word`. Returns it if it holds something readable, and
-    /// the bytes that it holds and that cannot be read.
+    /// Copies lane `index`; `word` reads the words of its head. Returns the lane if a part of it is readable, and the
+    /// number of bytes that are not.
     ///
     /// # Errors
     ///
-    /// What the system said.
+    /// When a system call fails.
     pub fn copy(
         index: u32,
         word: impl Fn(usize) -> u64,
@@ -51,7 +51,7 @@ impl Lane {
             return Ok((None, 0));
         }
         let switch = word(offset_of!(LaneHead, producer.switch));
-        // Two half words: who has the lane, and how many had it.
+        // Two 32-bit words: the owner of the lane, and the number of owners before it.
         let state = word(offset_of!(LaneHead, state)).to_ne_bytes();
         let incarnation = u32::from_ne_bytes([state[4], state[5], state[6], state[7]]);
         let mut ring = |offset, bytes| copier.copy(word(offset), word(bytes)).map(Option::unwrap_or_default);
@@ -72,7 +72,7 @@ impl Lane {
         if head > switch {
             lane.second = ring(offset_of!(LaneHead, second_offset), offset_of!(LaneHead, second_bytes))?;
         }
-        // A ring that cannot be read takes its part of the lane with it, not the other ring's.
+        // If one ring cannot be read, the lane keeps the part that is in the other ring.
         if lane.first.is_empty() && released < switch {
             lane.from = switch.min(head);
         }
@@ -85,14 +85,14 @@ impl Lane {
         Ok((fits.then_some(lane), held.saturating_sub(readable)))
     }
 
-    /// A reader of `[from, to)`, as far as that can be read. `None`: nothing of it can.
+    /// A reader of the readable part of `[from, to)`. `None` if no part is readable.
     pub fn reader(&self, from: u64, to: u64) -> Option<LaneReader<'_>> {
         let rings = Rings { first: &self.first, second: &self.second, switch: self.switch };
         LaneReader::over(rings, from.max(self.from), to.min(self.to))
     }
 }
 
-/// Copies rings and sees to it that they lie apart.
+/// Copies rings and checks that they do not overlap.
 #[derive(Debug)]
 pub struct RingCopier<'a> {
     file: &'a File,
@@ -107,7 +107,7 @@ impl<'a> RingCopier<'a> {
         Self { file, file_bytes, left: limit, taken: Vec::new() }
     }
 
-    /// `None`: there can be no ring.
+    /// Copies one ring. `None` if there cannot be a ring at this place.
     fn copy(&mut self, offset: u64, bytes: u64) -> io::Result<Option<Vec<u8>>> {
         let Some(end) = offset.checked_add(bytes) else { return Ok(None) };
         let sensible = bytes.is_power_of_two() && (64..=*QUEUE_BYTES.end() as u64).contains(&bytes);

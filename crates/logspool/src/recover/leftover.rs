@@ -1,4 +1,4 @@
-//! The files in a folder, grouped by the process that made them, and whether that process is still there.
+//! The files in a folder, grouped by the process that created them, and whether that process still runs.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -8,7 +8,7 @@ use logspool_lanes::segment::layout::MAX_SINKS;
 use logspool_sys::folder::{Folder, is_locked};
 use logspool_sys::identity::ProcessIdentity;
 
-/// Files of one NAME.
+/// Files of one process, which share the beginning of their names.
 #[derive(Debug, Clone, Default)]
 pub struct Leftover {
     /// See [`ProcessIdentity`].
@@ -17,34 +17,34 @@ pub struct Leftover {
     pub segment: bool,
     /// Whether there is a lock file.
     pub lock: bool,
-    /// Sink and number of each overflow file, in order.
+    /// Sink and number of each overflow file, sorted.
     pub overflow: Vec<(usize, u32)>,
     /// Numbers of the blob files.
     pub blobs: Vec<u64>,
-    /// Whether a file says where its spools are.
+    /// Whether there is a file that names the folder of its spools.
     pub spool: bool,
-    /// Bytes of memory that the segment takes.
+    /// Bytes of memory that the segment occupies.
     pub segment_bytes: u64,
-    /// Bytes of memory that the overflow files take.
+    /// Bytes of memory that the overflow files occupy.
     pub overflow_bytes: u64,
-    /// Bytes of memory that the blob files take.
+    /// Bytes of memory that the blob files occupy.
     pub blob_bytes: u64,
-    /// When the newest of them was written; mapped writes do not count.
+    /// Latest modification time of all files. Writes through a mapping do not change it.
     pub modified: Option<SystemTime>,
 }
 
-/// What is known about the process that made some files.
+/// State of the process that created the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
-    /// Its lock is free.
+    /// The lock is free.
     Dead,
-    /// Its lock is held, by itself or by a recoverer.
+    /// The lock is held, by the process itself or by a recoverer.
     Alive,
-    /// The lock file is gone, and the process may still be there.
+    /// The lock file is gone, and the process may still run.
     Unknown,
 }
 
-/// What a file name in the folder means.
+/// Kind of a file, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Segment,
@@ -70,8 +70,9 @@ fn kind(suffix: &str) -> Option<Kind> {
     }
 }
 
-/// Everything in the folder that other processes made, oldest first. Files that are not ours stay unseen, and so do those
-/// of this process: the kernel shows no process its own locks, and to close its lock file would drop the lock.
+/// Lists the files of all other processes in the folder, oldest first. Skips files that are not logspool's, and the
+/// files of this process. The kernel does not show a process its own locks, and closing its own lock file would drop
+/// the lock.
 ///
 /// # Errors
 ///
@@ -80,14 +81,14 @@ pub fn list(folder: &Folder) -> io::Result<Vec<Leftover>> {
     Ok(list_of(folder, &folder.names()?))
 }
 
-/// As [`list`], of these sorted names.
+/// As [`list`], from the sorted `names`.
 pub fn list_of(folder: &Folder, names: &[String]) -> Vec<Leftover> {
     list_where(folder, names, |_| true)
 }
 
 fn list_where(folder: &Folder, names: &[String], which: impl Fn(&str) -> bool) -> Vec<Leftover> {
     let mut found: Vec<Leftover> = Vec::new();
-    // Sorted, so the files of one process stand together.
+    // The names are sorted, so the files of one process are adjacent.
     for file_name in names {
         let Some((name, suffix)) = file_name.split_once('.') else { continue };
         if !which(name) || ProcessIdentity::parse(name).is_none_or(|identity| identity.is_this()) {
@@ -109,7 +110,7 @@ fn list_where(folder: &Folder, names: &[String], which: impl Fn(&str) -> bool) -
 }
 
 impl Leftover {
-    /// The files of one process as they are now.
+    /// Lists the current files of one process.
     ///
     /// # Errors
     ///
@@ -142,17 +143,17 @@ impl Leftover {
         self.modified = self.modified.max(Some(modified));
     }
 
-    /// Whether there is a file of it.
+    /// Whether any file exists.
     pub fn is_there(&self) -> bool {
         self.segment || self.lock || self.modified.is_some()
     }
 
-    /// Bytes of memory that all of it takes.
+    /// Bytes of memory that all files occupy.
     pub fn bytes(&self) -> u64 {
         self.segment_bytes + self.overflow_bytes + self.blob_bytes
     }
 
-    /// The same at this moment: some of it may have been given back.
+    /// The same, measured now: a part may have been released since the listing.
     pub fn bytes_now(&self, folder: &Folder) -> u64 {
         let overflow = self.overflow.iter().map(|(sink, number)| self.overflow_name(*sink, *number));
         let blobs = self.blobs.iter().map(|number| self.blob_name(*number));
@@ -160,7 +161,7 @@ impl Leftover {
         names.filter_map(|name| folder.status(&name).ok()).map(|status| status.st_blocks as u64 * 512).sum()
     }
 
-    /// Process id, in the pid namespace of its process.
+    /// Process id, in the pid namespace of that process.
     pub fn pid(&self) -> u32 {
         ProcessIdentity::parse(&self.name).map_or(0, |identity| identity.pid)
     }
@@ -185,21 +186,21 @@ impl Leftover {
         format!("{}.blob-{number}", self.name)
     }
 
-    /// Whether its process was in this pid namespace. Paths mean the same there, as far as one can tell.
+    /// Whether the process was in this pid namespace. If so, a path most likely means the same file for both.
     pub fn is_of_this_namespace(&self) -> bool {
         ProcessIdentity::parse(&self.name)
             .is_some_and(|identity| identity.namespace == ProcessIdentity::of_this().namespace)
     }
 
-    /// Whether the process is there and has the segment mapped. A program that closes all descriptors loses its lock; one
-    /// that has executed another program has lost its mappings too.
+    /// Whether the process runs and has the segment mapped. A program that closes all its descriptors loses its lock
+    /// but not its mappings; `exec` drops both.
     fn is_mapped_by_owner(&self) -> bool {
         let maps = || std::fs::read(format!("/proc/{}/maps", self.pid()));
         self.is_of_this_namespace()
             && maps().is_ok_and(|maps| String::from_utf8_lossy(&maps).contains(&self.segment_name()))
     }
 
-    /// Whether the process is there. Nothing is changed by asking.
+    /// State of the owner, found without changing anything.
     pub fn owner(&self, folder: &Folder) -> Owner {
         if self.lock {
             return match folder.open_file(&self.lock_name()).and_then(|lock| is_locked(lock.as_raw_fd())) {
@@ -209,7 +210,7 @@ impl Leftover {
                 Err(_) => Owner::Unknown,
             };
         }
-        // Its maker may have removed the lock and gone on. The process id tells, in our own pid namespace.
+        // The owner may have removed the lock and continued. In our own pid namespace the process id shows it.
         match ProcessIdentity::parse(&self.name) {
             Some(identity) if identity.namespace == ProcessIdentity::of_this().namespace => {
                 if identity.is_there() {

@@ -1,35 +1,36 @@
-//! The smallest recovery: what dead processes left on tmpfs goes where it was meant to go.
+//! Recovery: delivers the records that dead processes left on tmpfs and on disk.
 //!
-//! Stop on the line: beside *collector* and *writer*, for processes that are not there any more. A start (or
-//! `doctor`) looks with [`scan`] and delivers with [`recover`]; both read copies made by `pread` and take every
-//! byte for hostile.
+//! Stop on the line: beside *collector* and *writer*, for processes that no longer run. A start (or `doctor`) lists
+//! orphans with [`scan`] and delivers their records with [`recover`]. Both work on copies made by `pread` and treat
+//! every byte as hostile.
 //!
 //! ```text
 //! folder -> leftovers (files by NAME) -> claim (lock, generation) -> image (copy, bounds)
-//!        -> sidecars (what it was about to append is finished) -> walk (batches of the manifests, then what was never
-//!        batched) -> survey (counts) or delivery (lines) -> target (appended under the sidecar's lock, noted in the
-//!        sink heads) -> files removed, or memory given back that holds nothing undelivered
+//!        -> sidecars (appends that the process had begun are finished) -> walk (batches of the manifests, then
+//!        records never batched) -> survey (counts) or delivery (lines) -> target (appended under the sidecar's lock,
+//!        noted in the sink heads) -> files removed, or memory without undelivered records released
 //! ```
 //!
-//! Promised: **every accepted record of a wanted file gets into it once, on a line of its own, the lines of a thread in
-//! order**, whatever step of a write or of a recovery a kill ends, and however many processes append to the file or
-//! recover (`sidecar.rs` says how). Where a program that knows nothing of sidecars appends to the same file too, nothing
-//! is lost, and a kill leaves one torn line at most, which is ended and counted. Where there was no sidecar (no room for
-//! one, a pipe instead of a file), the chunk of one batch for each kill may stand twice.
+//! Promise: **every accepted record of a wanted file is in the file once, on a line of its own, and the lines of a
+//! thread are in order**. This holds whichever step of a write or recovery a kill interrupts, and for any number of
+//! processes that append or recover (`sidecar.rs` says how). It is weaker in two cases:
+//! - A program without sidecars appends to the same file: no record is lost. A kill leaves at most one torn line, which
+//!   is ended and counted.
+//! - There was no sidecar (no room for one, or a pipe instead of a file): each kill may repeat the chunk of one batch.
 //!
 //! Invariants:
-//! - Nothing is removed that holds something undelivered or unread, unless the caller said so
-//!   ([`Undeliverable::Discard`]); whatever stays is in the report with its reasons.
-//! - A segment is touched only under its owner's lock, and every step that delivers checks the generation.
-//! - Lock files of this process are never opened: closing one would drop the lock. Those of dead processes are opened
-//!   once for all threads of this one (`work.rs`).
+//! - No file with undelivered or unread records is removed, unless the caller chose [`Undeliverable::Discard`]. The
+//!   report lists all remaining files with the reasons.
+//! - A segment is touched only under its owner's lock, and every delivering step checks the generation.
+//! - Lock files of this process are never opened, since closing one would drop the lock. The lock file of a dead
+//!   process is opened once for all threads of this process (`work.rs`).
 //!
-//! What a dead process had for a service goes on in its stream, from the oldest batch that the process did not know to
-//! have arrived, each record under the number that it had or would have had: the service has it once. Where the segment
-//! tells no stream (an older core made it), the rest is sent in a stream of its own: at least once.
+//! Records for a service continue the stream of the dead process, from the oldest batch that it did not know to have
+//! arrived. Each record gets the number that it had or would have had, so the service stores it once. If the segment
+//! stores no stream (an older core made it), the remaining records are sent in a new stream: at least once.
 //!
-//! Spools on disk are part of what a dead process left; after a reboot they are all of it (`spools.rs`).
-//! Times are shown in this process's time zone, not in that of the dead one.
+//! Spools on disk belong to the files of a dead process; after a reboot they are all that is left (`spools.rs`).
+//! Timestamps are rendered in the time zone of this process, not of the dead one.
 
 mod adopt;
 mod claim;

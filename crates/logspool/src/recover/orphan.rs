@@ -1,4 +1,4 @@
-//! A look at what dead processes left, without changing anything.
+//! Lists the files that dead processes left, without changing anything.
 
 use std::io::{self, ErrorKind};
 use std::mem::offset_of;
@@ -14,97 +14,97 @@ use super::leftover::{self, Leftover, Owner};
 use super::walk::Damage;
 use super::work;
 
-/// Most bytes of orphans that a folder should hold; never more than an eighth of its file system.
+/// Most bytes that the orphans of a folder should occupy; never more than an eighth of its file system.
 ///
-/// Chosen: a quarter of the default overflow of four processes; half would evict what one frozen sink left,
-/// double takes memory that the programs of a small container need.
+/// Chosen: a quarter of the default overflow of four processes. Half would evict what one frozen sink left; double
+/// takes memory that the programs of a small container need.
 pub const MAX_ORPHAN_BYTES: u64 = 256 * 1024 * 1024;
 
-/// What one dead process left.
+/// Files of one dead process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Orphan {
-    /// `<pid namespace>-<pid>-<process start>-<exec>`, the beginning of its files' names.
+    /// `<pid namespace>-<pid>-<process start>-<exec>`, the beginning of the file names.
     pub name: String,
     /// Process id, in the pid namespace of the process.
     pub pid: u32,
-    /// When its segment was made, or its newest file written where there is no readable segment.
+    /// Creation time of the segment, or modification time of the newest file if no segment is readable.
     pub created: SystemTime,
-    /// Time since then.
+    /// Time since `created`.
     pub age: Duration,
-    /// Bytes of memory of its segment.
+    /// Bytes of memory that the segment occupies.
     pub segment_bytes: u64,
-    /// Bytes of memory of its overflow files.
+    /// Bytes of memory that the overflow files occupy.
     pub overflow_bytes: u64,
-    /// Bytes of memory of its large records.
+    /// Bytes of memory that the files of large records occupy.
     pub blob_bytes: u64,
     /// Sinks with undelivered records.
     pub pending: Vec<Pending>,
-    /// Whether it can be read.
+    /// How much of it is readable.
     pub condition: Condition,
-    /// Whether the folder's cap leaves room for it.
+    /// Whether the cap of the folder leaves room for it.
     pub retention: Retention,
 }
 
 /// Undelivered records of one sink.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pending {
-    /// Where they go.
+    /// Destination of the records.
     pub place: Place,
-    /// How many; the first few of them may be out already.
+    /// Number of records. The first few may be written already.
     pub records: u64,
     pub(super) sink: usize,
 }
 
-/// Where a sink of a dead process wrote.
+/// Destination of a sink of a dead process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// A file, by the path that the process configured; a service, by its address.
+    /// The path of a file, as the process configured it, or the address of a service.
     File(PathBuf),
-    /// Something that ended with the process, by the name of the sink.
+    /// A destination that ended with the process, by the name of the sink.
     Gone(String),
     /// The sink's definition cannot be read.
     Unknown,
 }
 
-/// Whether an orphan can be read.
+/// How much of an orphan is readable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition {
-    /// All of it.
+    /// All of it is readable.
     Whole,
-    /// But for some parts.
+    /// Some parts are not readable.
     Damaged(Damage),
-    /// Its segment has another major version of the layout.
+    /// The segment has another major version of the layout.
     OtherVersion {
-        /// That version.
+        /// Major version of the segment.
         major: u32,
     },
-    /// Its segment cannot be read at all.
+    /// No part of the segment is readable.
     Unreadable {
         /// What was wrong.
         why: String,
     },
-    /// There are overflow, blob or lock files, and no finished segment.
+    /// There are overflow, blob or lock files, but no finished segment.
     NoSegment,
-    /// The lock file is gone, and the process may be there.
+    /// The lock file is gone, and the process may still run.
     OwnerUnknown,
 }
 
-/// Whether there is room for an orphan.
+/// Whether an orphan fits into the cap of its folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retention {
-    /// Yes.
+    /// The orphan fits.
     Stay,
-    /// No: all that are newer fill the cap. Nothing evicts it yet; `doctor` says so.
+    /// Newer orphans fill the cap. `doctor` reports it; living processes drop its records for terminals and pipes.
     ToBeEvicted,
 }
 
-/// Lists what dead processes of this user left in `folder`, oldest first.
+/// Lists the orphans of this user in `folder`, oldest first.
 ///
-/// Nothing is changed, no lock is taken and nobody is waited for.
+/// Changes nothing, takes no lock and does not wait.
 ///
 /// # Errors
 ///
-/// When the folder cannot be read or is not ours alone. One that is missing holds nothing.
+/// When the folder cannot be read or is accessible to others. A missing folder counts as empty.
 pub fn scan(folder: &Path) -> io::Result<Vec<Orphan>> {
     let folder = match Folder::open_existing(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -116,7 +116,7 @@ pub fn scan(folder: &Path) -> io::Result<Vec<Orphan>> {
             Owner::Alive => continue,
             Owner::Unknown => Orphan::of(&leftover, Condition::OwnerUnknown),
             Owner::Dead => match Orphan::look(&folder, &leftover) {
-                // A recoverer may have given memory back between two reads.
+                // A recoverer may have released memory between two reads.
                 Orphan { condition: Condition::Damaged(_), .. } => Orphan::look(&folder, &leftover),
                 orphan => orphan,
             },
@@ -135,24 +135,24 @@ pub fn scan(folder: &Path) -> io::Result<Vec<Orphan>> {
     Ok(orphans)
 }
 
-/// Whether somebody removes the files just now, or has: what lacks of them then says nothing.
+/// Whether another process or thread is removing the files or has removed them. Missing files are then no damage.
 fn is_passing(folder: &Folder, leftover: &Leftover) -> io::Result<bool> {
     let now = Leftover::find(folder, &leftover.name)?;
     Ok(!now.is_there() || work::owner(folder, &now) == Owner::Alive)
 }
 
-/// Bytes that the orphans of a folder may take.
+/// Most bytes that the orphans of a folder may occupy.
 pub(super) fn cap(folder: &Folder) -> u64 {
     folder.total_bytes().map_or(MAX_ORPHAN_BYTES, |bytes| (bytes / 8).min(MAX_ORPHAN_BYTES))
 }
 
-/// What happens to the orphan with which the bytes of it and all newer ones come to `taken`.
+/// Retention of an orphan, where `taken` is the bytes of it and all newer ones.
 pub(super) fn retention(taken: u64, cap: u64) -> Retention {
     if taken <= cap { Retention::Stay } else { Retention::ToBeEvicted }
 }
 
 impl Orphan {
-    /// Bytes of memory of all its files.
+    /// Bytes of memory that all files occupy.
     pub fn bytes(&self) -> u64 {
         self.segment_bytes + self.overflow_bytes + self.blob_bytes
     }

@@ -1,4 +1,4 @@
-//! How far each sink of a dead process has come: its checkpoint, moved on by what is delivered.
+//! Progress of each sink of a dead process: its checkpoint, advanced by the delivery.
 
 use logspool_lanes::segment::layout::MAX_SINKS;
 
@@ -13,13 +13,14 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// The checkpoints as the dead process left them, and what is wrong with them.
+    /// Reads the checkpoints that the dead process left, and counts their damage.
     pub fn of(image: &Image, plan: &Plan, spilled: &Spilled) -> (Self, Damage) {
         let mut damage = Damage::default();
         let checkpoints = (0..MAX_SINKS).map(|id| {
             let mut checkpoint = image.checkpoint(id);
             if checkpoint.batch > plan.last_batch() {
-                // Not what a writer wrote. Nothing is known to be out: rather twice than not at all.
+                // No writer stored this value, so nothing counts as written: records twice are better than records
+                // lost.
                 damage.bytes += size_of::<u64>() as u64;
                 checkpoint.batch = 0;
                 checkpoint.writing = 0;
@@ -33,46 +34,46 @@ impl Progress {
         (Self { checkpoints: checkpoints.collect() }, damage)
     }
 
-    /// Whether nothing of a sink is left to deliver.
+    /// Whether a sink has no undelivered records.
     pub fn is_closed(&self, sink: usize) -> bool {
         self.checkpoints[sink].closed
     }
 
-    /// Whether a sink lacks the records of a batch that lie in the lanes.
+    /// Whether a sink lacks the records of a batch and must get them from the lanes.
     pub fn lacks(&self, sink: usize, batch: u64, spilled: &Spilled) -> bool {
         let checkpoint = &self.checkpoints[sink];
         !checkpoint.closed && batch > checkpoint.batch && (batch == REST || !spilled.holds(sink, batch))
     }
 
-    /// Whether a sink lacks the chunk of a batch that lies in its overflow file.
+    /// Whether a sink lacks a batch whose chunk is in its overflow file or spool.
     pub fn lacks_spilled(&self, sink: usize, batch: u64) -> bool {
         !self.checkpoints[sink].closed && batch > self.checkpoints[sink].batch
     }
 
-    /// Bytes of a batch's chunk that are out.
+    /// Bytes of a batch's chunk that are written.
     pub fn written(&self, sink: usize, batch: u64) -> u64 {
         let checkpoint = &self.checkpoints[sink];
         if checkpoint.writing == batch { checkpoint.offset } else { 0 }
     }
 
-    /// Whether a batch of a sink was begun.
+    /// Whether delivery of a batch to a sink has begun.
     pub fn is_begun(&self, sink: usize, batch: u64) -> bool {
         self.checkpoints[sink].writing == batch
     }
 
-    /// How the records of a sink are numbered, and the number of the last one that has arrived.
+    /// Numbering of a sink's records, with the number of the last one that has arrived.
     pub fn numbering(&self, sink: usize) -> Option<Numbering> {
         self.checkpoints[sink].numbering
     }
 
-    /// Notes that `offset` bytes of a batch's chunk are out.
+    /// Notes that `offset` bytes of a batch's chunk are written.
     pub fn note_offset(&mut self, sink: usize, batch: u64, offset: u64) {
         let checkpoint = &mut self.checkpoints[sink];
         checkpoint.writing = batch;
         checkpoint.offset = offset;
     }
 
-    /// Notes that a batch is wholly out.
+    /// Notes that a batch is completely written.
     pub fn note_batch(&mut self, sink: usize, batch: u64) {
         let checkpoint = &mut self.checkpoints[sink];
         checkpoint.batch = batch;

@@ -1,11 +1,11 @@
-//! What a process that lives does for dead ones of its user: deliver what they left, for any file.
+//! A living process delivers the records that dead processes of its user left, for any file.
 //!
-//! Every process with a pipeline looks, each half a second (`pipeline/watch.rs`), so a look must cost little, and what
-//! cannot be delivered must not be tried by each of them each time. So the time of the next try is in the folder: in the
-//! times of the lock file of the dead process, which mean nothing else.
+//! Every process with a pipeline looks for them each half a second (`pipeline/watch.rs`). A look must therefore be
+//! cheap, and the processes must not all retry the same failed delivery. The time of the next try is kept in the
+//! folder: in the timestamps of the dead process's lock file, which mean nothing else.
 //!
-//! Only processes of the same pid namespace count. Another container may share the folder, and a path means another file
-//! there: what it leaves is for its own next start, for the same file.
+//! Only processes of the same pid namespace count. Another container may share the folder, but there a path means
+//! another file. Its records wait for its own next start with the same file.
 
 use std::cell::RefCell;
 use std::io;
@@ -22,44 +22,44 @@ use super::run::{Options, Undeliverable, Want, recover_one};
 use super::work;
 use crate::sidecar;
 
-/// The first pause before the next try, and the longest, in nanoseconds.
+/// The first and the longest pause before the next try, in nanoseconds.
 ///
-/// Chosen: a disk that has room again gets what waits within a minute, and a segment that stays for good costs its
-/// reading once a minute.
+/// Chosen: when a full disk has room again, waiting records are delivered within a minute. A segment that can never be
+/// delivered is read once a minute.
 const PAUSES_NS: RangeInclusive<i64> = 1_000_000_000..=60_000_000_000;
 
-/// A lock file without a segment is looked at when it is so old, in nanoseconds.
+/// Age at which a lock file without a segment is examined, in nanoseconds.
 ///
-/// Chosen: a process that starts makes its segment within milliseconds, and must not find its new lock taken; the file
+/// Chosen: a starting process makes its segment within milliseconds, and must not find its new lock taken. The file
 /// holds nothing and takes no memory.
 const LOCK_ALONE_NS: i64 = 10_000_000_000;
 
-/// Which of the dead processes are dealt with.
+/// Selects the dead processes to recover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deliver {
-    /// Those whose last try, if there was one, is long enough ago.
+    /// Processes that were never tried or whose next try is due.
     Due,
-    /// All.
+    /// All of them.
     All,
 }
 
-/// What a look came to.
+/// Result of a look.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// What was done.
+    /// Report of the recoveries.
     pub report: Report,
     /// Whether another process of this pid namespace has files in the folder.
     pub has_others: bool,
 }
 
-/// Delivers what dead processes of this pid namespace left in `folder`, and removes what holds nothing any more.
+/// Recovers dead processes of this pid namespace in `folder`, and removes files without undelivered records.
 ///
-/// `want` is asked for each file, until `stop` says that no further process is to be dealt with. Records for terminals
-/// and pipes stay while the folder's cap has room for them.
+/// `want` is asked for each file. When `stop` returns true, no further process is recovered. Records for terminals and
+/// pipes stay while the folder's cap has room for them.
 ///
 /// # Errors
 ///
-/// When the folder cannot be read. What goes wrong with one process is in the report.
+/// When the folder cannot be read. The report lists failures on single processes.
 pub fn deliver_relatives(
     folder: &Folder,
     which: Deliver,
@@ -68,7 +68,7 @@ pub fn deliver_relatives(
 ) -> io::Result<Found> {
     let mut found = Found::default();
     let mut kept = Vec::new();
-    // What does not take the records of one process does not take those of the next either.
+    // A file that rejects the records of one process would reject those of the next process too.
     let failed: RefCell<Vec<PathBuf>> = RefCell::default();
     let want = |path: &Path| if failed.borrow().iter().any(|each| each == path) { Want::Leave } else { want(path) };
     let dead = dead(folder, &mut found.has_others)?;
@@ -83,7 +83,7 @@ pub fn deliver_relatives(
                 _ => None,
             };
             failed.borrow_mut().extend(each.reasons.iter().filter_map(unwritable));
-            // Who has it in work says what becomes of it.
+            // The recoverer at work on it decides about the next try.
             if !each.reasons.contains(&Reason::InWork) {
                 put_off(folder, leftover);
                 kept.push(leftover.name.clone());
@@ -100,7 +100,7 @@ pub fn deliver_relatives(
     Ok(found)
 }
 
-/// The dead processes, oldest first.
+/// Lists the dead processes, oldest first.
 fn dead(folder: &Folder, has_others: &mut bool) -> io::Result<Vec<Leftover>> {
     let now = clock::wall_ns();
     let mut found = leftover::list(folder)?;
@@ -114,7 +114,7 @@ fn dead(folder: &Folder, has_others: &mut bool) -> io::Result<Vec<Leftover>> {
     Ok(found)
 }
 
-/// Of those that stay, gives up what can go nowhere where the folder's cap has no room for it.
+/// Drops undeliverable records of the orphans in `kept` for which the folder's cap has no room.
 fn evict(folder: &Folder, kept: &[String], want: impl Fn(&Path) -> Want, found: &mut Found) -> io::Result<()> {
     let cap = cap(folder);
     let mut taken = 0_u64;
@@ -132,18 +132,18 @@ fn status_times(folder: &Folder, leftover: &Leftover) -> Option<Times> {
     folder.status(&leftover.lock_name()).ok().map(|status| Times::of(&status))
 }
 
-/// Whether it may be tried: the lock file was never put off, or the time in it has come, or the clock was set back.
+/// Whether a try is due: the lock file was never postponed, its stored time has passed, or the clock was set back.
 fn is_due(folder: &Folder, leftover: &Leftover) -> bool {
     let now = clock::wall_ns();
     status_times(folder, leftover).is_none_or(|times| now >= times.accessed || now < times.modified)
 }
 
-/// Notes a try that failed: it was now, and the next one comes after twice the pause of before.
+/// Records a failed try: it was now, and the next one is due after twice the previous pause.
 fn put_off(folder: &Folder, leftover: &Leftover) {
     let Some(times) = status_times(folder, leftover) else { return };
     let pause = times.accessed.saturating_sub(times.modified).saturating_mul(2);
     let pause = pause.clamp(*PAUSES_NS.start(), *PAUSES_NS.end());
     let now = clock::wall_ns();
-    // Where that fails, the next look tries it.
+    // If this fails, the next look tries again.
     let _ = folder.set_times(&leftover.lock_name(), Times { modified: now, accessed: now.saturating_add(pause) });
 }

@@ -1,4 +1,4 @@
-//! What a recovery did, and why it left what it left.
+//! What a recovery delivered and removed, and why it kept the rest.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,22 +6,22 @@ use std::path::PathBuf;
 use super::orphan::Retention;
 use super::walk::Damage;
 
-/// Everything that [`recover`](super::recover()) met, in the order in which it was dealt with.
+/// Result of [`recover`](super::recover()), in the order in which orphans were processed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Report {
-    /// What was appended, one entry for each path.
+    /// Records appended, one entry for each path.
     pub delivered: Vec<Delivered>,
-    /// What stays in the folder.
+    /// Orphans whose files stay in the folder.
     pub kept: Vec<Kept>,
-    /// Whose files are gone.
+    /// Orphans whose files were removed.
     pub removed: Vec<Removed>,
-    /// Records for files that were opened anew since, and done away with what these held.
+    /// Dropped records for files that were truncated by a later open, see [`Want::DoneAway`](super::Want::DoneAway).
     pub done_away: u64,
-    /// Lines that kills had torn, whose rest could not be told: they were ended.
+    /// Lines torn by kills whose rest is unknown: they were ended with a line feed.
     pub torn_lines: u64,
 }
 
-/// Lines appended to one file.
+/// Records appended to one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivered {
     /// The file.
@@ -30,22 +30,22 @@ pub struct Delivered {
     pub records: u64,
     /// Bytes appended.
     pub bytes: u64,
-    /// Whether an [`Adopter`](super::Adopter) took them instead.
+    /// Whether an [`Adopter`](super::Adopter) took the records instead.
     pub taken: bool,
 }
 
 /// Files of one dead process that stay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
-    /// `<pid namespace>-<pid>-<process start>-<exec>`, the beginning of their names.
+    /// `<pid namespace>-<pid>-<process start>-<exec>`, the beginning of the file names.
     pub name: String,
-    /// Its process id, in its pid namespace.
+    /// Process id, in the pid namespace of that process.
     pub pid: u32,
-    /// Bytes of memory that they take.
+    /// Bytes of memory that the files occupy.
     pub bytes: u64,
-    /// Why; never empty.
+    /// Reasons for keeping the files. Never empty.
     pub reasons: Vec<Reason>,
-    /// Whether the folder's cap leaves room for them.
+    /// Whether the folder's cap leaves room for the files.
     pub retention: Retention,
 }
 
@@ -56,62 +56,62 @@ pub struct Removed {
     pub name: String,
     /// As [`Kept::pid`].
     pub pid: u32,
-    /// Bytes of memory that they took.
+    /// Bytes of memory that the files occupied.
     pub bytes: u64,
-    /// Records for sinks without a file that were given up with them, as the caller chose.
+    /// Records for terminals and pipes that were dropped with the files, as the caller chose.
     pub discarded: u64,
 }
 
 /// Why files stay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reason {
-    /// Records for a file that the caller does not want.
+    /// There are records for a file that the caller does not want.
     Unwanted {
         /// The file.
         path: PathBuf,
-        /// How many.
+        /// Number of records.
         records: u64,
     },
-    /// Records for a sink that ended with its process: a terminal, a pipe.
+    /// There are records for a terminal or pipe, which ended with the process.
     Undeliverable {
         /// Name of the sink.
         sink: String,
-        /// How many.
+        /// Number of records.
         records: u64,
     },
-    /// Records for a wanted file that could not be written.
+    /// Records for a wanted file could not be written.
     Unwritable {
         /// The file.
         path: PathBuf,
-        /// What was wrong.
+        /// The error.
         error: String,
-        /// How many there were before the attempt.
+        /// Number of records that remain.
         records: u64,
     },
-    /// Parts that make no sense; everything else is delivered.
+    /// Some parts are damaged; all other records are delivered.
     Damaged(Damage),
-    /// A segment of another major version of the layout.
+    /// The segment has another major version of the layout.
     OtherVersion {
-        /// That version.
+        /// Major version of the segment.
         major: u32,
     },
-    /// A segment that cannot be read at all.
+    /// No part of the segment is readable.
     Unreadable {
         /// What was wrong.
         why: String,
     },
-    /// Overflow or blob files without their segment: where they belong is not known.
+    /// There are overflow or blob files without their segment, so their destination is unknown.
     NoSegment,
-    /// The lock file is gone and the process may be there, perhaps in another pid namespace.
+    /// The lock file is gone, and the process may still run, perhaps in another pid namespace.
     OwnerUnknown,
-    /// Another process, or a thread of this one, recovers it at the moment.
+    /// Another process, or another thread of this process, is recovering it.
     InWork,
-    /// Recovery itself failed on it, which is a bug.
+    /// Recovery panicked on it, which is a bug.
     Failed,
 }
 
 impl Report {
-    /// Adds what another recovery did.
+    /// Adds the report of another recovery.
     pub fn add(&mut self, other: Self) {
         for Delivered { path, records, bytes, taken } in other.delivered {
             self.add_delivered(path, records, bytes, taken);
@@ -122,7 +122,7 @@ impl Report {
         self.torn_lines += other.torn_lines;
     }
 
-    /// Records delivered in all.
+    /// Number of records delivered to all files.
     pub fn records(&self) -> u64 {
         self.delivered.iter().map(|delivered| delivered.records).sum()
     }

@@ -1,4 +1,4 @@
-//! One recovery: claim each orphan, deliver what is wanted, remove what is empty, report the rest.
+//! One recovery: claims each orphan, delivers the wanted records, removes empty orphans and reports the rest.
 
 use std::io::{self, ErrorKind};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,7 +10,7 @@ use super::adopt::Adopter;
 use super::claim::Claim;
 use super::decoded::Decoded;
 use super::delivery::{Delivery, Output};
-use super::image::{Illegible, SinkPlace};
+use super::image::{Illegible, SinkSlot};
 use super::leftover::{self, Leftover, Owner};
 use super::orphan::{Pending, Place, Retention, cap, retention};
 use super::report::{Kept, Reason, Removed, Report};
@@ -22,50 +22,50 @@ use crate::sidecar::{self, Verdict};
 /// Options of [`recover`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Options {
-    /// What happens to records that can go nowhere.
+    /// What to do with undeliverable records.
     pub undeliverable: Undeliverable,
 }
 
-/// What happens to what is left for a file.
+/// What to do with the records for one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Want {
-    /// It stays.
+    /// Leave them in the segment.
     Leave,
-    /// It is appended.
+    /// Append them to the file.
     Append,
-    /// The [`Adopter`] takes it; where there is none it stays.
+    /// Pass them to the [`Adopter`]; without an adopter, leave them.
     Take,
-    /// A segment made before this time (nanoseconds since the epoch) loses it, as the file lost what it held: it was
-    /// opened anew. Of a later segment it is appended.
+    /// Drop them if the segment was created before this time (nanoseconds since the epoch): the file was truncated
+    /// then, so older records would be gone. Append the records of a later segment.
     DoneAway(i64),
 }
 
-/// What to do with records for terminals and pipes of a dead process, once all others are delivered.
+/// What to do with records for terminals and pipes of a dead process, after all other records are delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Undeliverable {
-    /// Keep the segment, and say so in the report.
+    /// Keep the segment, and report it.
     #[default]
     Keep,
-    /// Give them up, and count them in the report.
+    /// Drop them, and count them in the report.
     Discard,
 }
 
-/// Delivers what dead processes of this user left in `folder` to the files that `want` accepts, and removes
-/// what holds nothing any more.
+/// Delivers the records that dead processes of this user left in `folder` to the files that `want` accepts. Removes
+/// files that hold no undelivered records.
 ///
-/// `want` gets each path as the dead process configured it. The promise is at the head of this module's page.
-/// Blocks for as long as the files take. What another thread of this process delivers is waited for as long as that
-/// comes further; what another process recovers is passed over.
+/// `want` gets each path as the dead process configured it. The module documentation states the guarantees. Blocks
+/// while the files accept records. Waits for another thread of this process that delivers the same records, while that
+/// thread makes progress; skips orphans that another process is recovering.
 ///
 /// # Errors
 ///
-/// When the folder cannot be read or is not ours alone. One that is missing holds nothing. What goes wrong with
-/// one orphan is in the report.
+/// When the folder cannot be read or is accessible to others. A missing folder counts as empty. The report lists
+/// failures on single orphans.
 pub fn recover(folder: &Path, want: impl Fn(&Path) -> bool, options: Options) -> io::Result<Report> {
     recover_as(folder, |path| if want(path) { Want::Append } else { Want::Leave }, options)
 }
 
-/// As [`recover`], with more to say about each file.
+/// As [`recover`], with a finer choice for each file.
 ///
 /// # Errors
 ///
@@ -77,7 +77,7 @@ pub fn recover_as(folder: &Path, want: impl Fn(&Path) -> Want, options: Options)
     }
 }
 
-/// Delivers everything that dead processes left in an open folder of this user.
+/// Delivers all records that dead processes left in an open folder of this user.
 ///
 /// # Errors
 ///
@@ -86,7 +86,7 @@ pub(crate) fn recover_in(folder: &Folder, options: Options) -> io::Result<Report
     run(folder, |_| Want::Append, options, None)
 }
 
-/// A recovery of an open folder.
+/// Recovers an open folder.
 pub(super) fn run(
     folder: &Folder,
     want: impl Fn(&Path) -> Want,
@@ -122,7 +122,7 @@ pub(super) fn run(
     Ok(report)
 }
 
-/// As [`recover_as`] for one dead process. What is kept is not counted against the folder's cap.
+/// As [`recover_as`] for one dead process. The kept files are not compared with the folder's cap.
 pub(super) fn recover_one(
     folder: &Folder,
     leftover: &Leftover,
@@ -137,14 +137,14 @@ pub(super) fn recover_one(
     Ok(report)
 }
 
-/// What came of the files of one dead process.
+/// Result for the files of one dead process.
 #[derive(Default)]
 struct Outcome {
-    /// Why they stay; empty when they may go.
+    /// Why the files stay; empty if they may be removed.
     reasons: Vec<Reason>,
-    /// Records that go with them.
+    /// Records that are dropped when the files are removed.
     given_up: u64,
-    /// What was read of them, where nothing of it is damaged.
+    /// The decoded files, if no part is damaged.
     decoded: Option<Decoded>,
 }
 
@@ -163,16 +163,16 @@ struct Recovery<'a, W> {
 }
 
 impl<W: Fn(&Path) -> Want> Recovery<'_, W> {
-    /// Deals with the files of one process, if it is dead, and notes why they stay.
+    /// Recovers one process if it is dead, and reports why its files stay.
     fn attend(&mut self, leftover: &Leftover) -> io::Result<()> {
         let reasons = match work::owner(self.folder, leftover) {
             Owner::Alive => return Ok(()),
-            // Somebody else was quicker.
+            // Another recoverer has removed the files.
             Owner::Unknown if !Leftover::find(self.folder, &leftover.name)?.is_there() => return Ok(()),
-            // A lock that is made here would be in the way of its user.
+            // Creating a lock file here would disturb the user who owns the folder.
             _ if !leftover.lock && !self.folder.is_own() => vec![Reason::OwnerUnknown],
             Owner::Unknown => vec![Reason::OwnerUnknown],
-            // A start is never refused because of what an earlier run left, whatever that is.
+            // Files of an earlier run must never make a start fail, whatever they contain.
             Owner::Dead => match catch_unwind(AssertUnwindSafe(|| self.settle(leftover))) {
                 Ok(Ok(reasons)) => reasons,
                 Ok(Err(error)) => vec![Reason::Unreadable { why: error.to_string() }],
@@ -185,37 +185,37 @@ impl<W: Fn(&Path) -> Want> Recovery<'_, W> {
         Ok(())
     }
 
-    /// Deals with the files of one dead process. Returns why they stay; empty when they are gone.
+    /// Recovers one dead process. Returns why its files stay; empty if they are gone.
     fn settle(&mut self, leftover: &Leftover) -> io::Result<Vec<Reason>> {
         let Some(mut claim) = Claim::take(self.folder, leftover)? else { return Ok(vec![Reason::InWork]) };
         let Outcome { mut reasons, given_up, mut decoded } = self.deliver(&mut claim)?;
         while !reasons.is_empty() {
             if let Some(decoded) = &mut decoded {
-                // A failure costs memory only, and the next recovery tries again.
+                // A failure only leaves memory allocated, and the next recovery tries again.
                 let _ = shrink::give_back(self.folder, &claim, decoded);
             }
             let Some(last) = claim.leave() else { return Ok(reasons) };
             claim = last;
-            // Other threads may have delivered the rest meanwhile.
+            // Other threads may have delivered the remaining records in the meantime.
             if self.is_empty(&claim) {
                 reasons.clear();
             }
         }
         match claim.close_to_others() {
             Some(claim) => self.remove(claim, given_up),
-            // Whoever leaves last removes it.
+            // The last thread that leaves removes the files.
             None => Ok(vec![Reason::InWork]),
         }
     }
 
-    /// Whether nothing is left of a dead process but its files.
+    /// Whether a dead process has no undelivered records and no damage.
     fn is_empty(&self, claim: &Claim<'_>) -> bool {
         let Some(segment) = claim.segment() else { return false };
         let decoded = Decoded::read(self.folder, &claim.leftover, segment);
         decoded.is_ok_and(|decoded| decoded.pending().is_empty() && !decoded.survey.damage.is_any())
     }
 
-    /// Delivers what is wanted of it.
+    /// Delivers the wanted records of one orphan.
     fn deliver(&mut self, claim: &mut Claim<'_>) -> io::Result<Outcome> {
         let Some(segment) = claim.segment() else { return self.without_segment(claim) };
         let mut decoded = match Decoded::read(self.folder, &claim.leftover, segment) {
@@ -271,11 +271,11 @@ impl<W: Fn(&Path) -> Want> Recovery<'_, W> {
                 decoded.refresh(segment)?;
             }
             let outcome = Delivery::new(self.folder, claim, &decoded, outputs, self.adopter).run();
-            // The survey has seen some of the same records.
+            // The survey has counted some of these records already.
             let more = outcome.damage.records.saturating_sub(decoded.survey.damage.records);
             damage.records = damage.records.saturating_add(more);
             claim.check()?;
-            // Before the sinks are closed: a closed sink without this note would let the segment go.
+            // Store this note before the sinks are closed: a closed sink without it would let the segment be removed.
             claim.note_unreadable(more)?;
             self.close(claim, &decoded, outcome.outputs, &mut reasons)?;
         }
@@ -291,12 +291,12 @@ impl<W: Fn(&Path) -> Want> Recovery<'_, W> {
         Ok(Outcome { reasons, given_up, decoded: is_whole.then_some(decoded) })
     }
 
-    /// What becomes of what the dead process was about to append for a sink.
+    /// Decides about an append that the dead process had begun for a sink.
     fn judge(&self, decoded: &Decoded, claim: &Claim<'_>, id: u32) -> Verdict {
         let place = match decoded.image.place_of(id) {
-            SinkPlace::Own(place) if claim.is_taken_by_another(place) => return Verdict::Leave,
-            SinkPlace::Own(place) => decoded.image.sink(place),
-            SinkPlace::Another | SinkPlace::Unknown => None,
+            SinkSlot::Own(place) if claim.is_taken_by_another(place) => return Verdict::Leave,
+            SinkSlot::Own(place) => decoded.image.sink(place),
+            SinkSlot::Another | SinkSlot::Unknown => None,
         };
         let Some((Some(path), _)) = place else { return Verdict::Finish };
         match (self.want)(Path::new(&path)) {
@@ -306,14 +306,15 @@ impl<W: Fn(&Path) -> Want> Recovery<'_, W> {
         }
     }
 
-    /// Files without a finished segment: a lock alone goes, anything else holds what nobody can place.
+    /// Files without a finished segment: a lock file alone is removed. Overflow and blob files stay, since their
+    /// destination is unknown.
     fn without_segment(&self, claim: &Claim<'_>) -> io::Result<Outcome> {
         let spilled = Spilled::index(self.folder, &claim.leftover)?;
         let is_empty = spilled.is_empty() && claim.leftover.blobs.is_empty();
         Ok(if is_empty { Outcome::default() } else { Outcome::stays(Reason::NoSegment) })
     }
 
-    /// Marks delivered sinks and reports them.
+    /// Closes delivered sinks in the segment and adds them to the report.
     fn close(
         &mut self,
         claim: &Claim<'_>,

@@ -1,14 +1,15 @@
-//! Frees the memory of a dead process in which nothing undelivered lies.
+//! Releases the memory of a dead process that holds nothing undelivered.
 //!
-//! A dead process is kept while one of its files cannot be written, or while nobody wants what it has. Then it should
-//! take about as much tmpfs as it has queued, not as much as its rings had room for. What goes, in this order:
+//! A dead process is kept while one of its files cannot be written, or while its records are not wanted. It should then
+//! take about as much tmpfs as its undelivered records, not the full size of its rings. Three steps, in this order:
 //!
-//! 1. batches that every sink has passed leave their lanes, as the collector of the dead process would have had it;
-//! 2. pages of the segment without anything undelivered become holes;
-//! 3. overflow files of sinks that lack nothing, and files of large records that no record left refers to, are removed.
+//! 1. Batches that every sink has written are removed from their lanes, as the collector of the process would have
+//!    done.
+//! 2. Pages of the segment without undelivered data become holes.
+//! 3. Overflow files of sinks with no undelivered records, and blob files without a remaining reference, are removed.
 //!
-//! What is left reads as before, also after a kill between any two steps: space is given back only after it was noted
-//! that nobody needs it. Where anything of the dead process is damaged, `run.rs` keeps all of it: a person may look at it.
+//! The rest reads as before, even after a kill between two steps: the segment first notes that data is no longer
+//! needed, then the space is released. If any part of the orphan is damaged, `run.rs` keeps all of it for inspection.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -28,16 +29,16 @@ use super::image::Image;
 use super::walk::{Passed, Visit};
 use crate::render::blob_number;
 
-/// Bytes for which it is not worth while to make holes.
+/// Fewer releasable bytes than this are not worth making holes.
 ///
 /// Chosen: more than the tables of a small program; every start looks at every dead process.
 const SLACK: u64 = 64 * 1024;
 
-/// See the file head. Nothing is done while other threads of this process are at work on the same dead process.
+/// See the module documentation. Does nothing while other threads of this process work on the same orphan.
 ///
 /// # Errors
 ///
-/// What the system said; `ResourceBusy` when another recoverer has begun.
+/// When a system call fails; `ResourceBusy` if another recoverer has begun.
 pub fn give_back(folder: &Folder, claim: &Claim<'_>, decoded: &mut Decoded) -> io::Result<()> {
     let Some(segment) = claim.segment() else { return Ok(()) };
     claim.check()?;
@@ -51,25 +52,25 @@ pub fn give_back(folder: &Folder, claim: &Claim<'_>, decoded: &mut Decoded) -> i
     done.unwrap_or(Ok(()))
 }
 
-/// What no sink lacks any more.
+/// The batches that no sink needs any more.
 fn passed(decoded: &Decoded) -> Passed {
     let Decoded { plan, survey, progress, spilled, .. } = decoded;
     let sinks: Vec<usize> = decoded.pending().iter().map(|pending| pending.sink).collect();
     plan.passed(|batch| {
         let lacking = survey.lacking.get(&batch).copied().unwrap_or_default();
-        // A message of the line's own comes after this batch, and has a number in the stream.
+        // The message on dropped records comes after this batch, and has a number in the stream.
         let is_told = |sink: usize| progress.numbering(sink).is_some_and(|numbering| numbering.told == batch);
         let wants = |sink: usize| lacking & 1 << sink != 0 || is_told(sink);
         sinks.iter().any(|sink| wants(*sink) && progress.lacks(*sink, batch, spilled))
     })
 }
 
-/// The words that move lanes and manifests on to what some sink still lacks, in the order in which they are stored.
+/// Offsets and values of the words that advance lanes and manifests past data that no sink needs, in store order.
 fn notes(passed: &Passed) -> Vec<(u64, u64)> {
     let mut notes = Vec::new();
     for (lane, position) in &passed.lanes {
         let word = |offset: usize| lane_offset(*lane as usize) + offset as u64;
-        // `batched` first: at no moment is it before what was given back.
+        // Store `batched` first, so that it is never before the released position.
         notes.push((word(offset_of!(LaneHead, consumer.batched)), *position));
         notes.push((word(offset_of!(LaneHead, consumer.tail)), *position));
     }
@@ -77,7 +78,7 @@ fn notes(passed: &Passed) -> Vec<(u64, u64)> {
     notes
 }
 
-/// Makes holes of all pages that hold nothing needed.
+/// Punches holes into all pages without needed data.
 fn make_holes(segment: &File, image: &Image, passed: &Passed) -> io::Result<()> {
     let status = segment.metadata()?;
     let needed = needed(image, passed);
@@ -85,7 +86,7 @@ fn make_holes(segment: &File, image: &Image, passed: &Passed) -> io::Result<()> 
     if status.blocks() * 512 <= bytes + SLACK {
         return Ok(());
     }
-    // The tables before have memory for the entries that they hold.
+    // The tables before the manifests are allocated only for the entries that they hold.
     let mut from = MANIFESTS;
     for range in needed {
         if from < range.start {
@@ -99,7 +100,7 @@ fn make_holes(segment: &File, image: &Image, passed: &Passed) -> io::Result<()> 
     Ok(())
 }
 
-/// The parts of manifests, definitions and rings that hold something needed, in whole pages, in order and apart.
+/// The needed parts of manifests, definitions and rings: whole pages, sorted, without overlap.
 fn needed(image: &Image, passed: &Passed) -> Vec<Range<u64>> {
     let definitions = image.header(offset_of!(Header, definition_bytes)).min(RINGS - DEFINITIONS);
     let mut needed = Vec::new();
@@ -131,7 +132,7 @@ fn needed(image: &Image, passed: &Passed) -> Vec<Range<u64>> {
     needed
 }
 
-/// Adds where the positions `positions` lie in a ring of `bytes` at `offset`.
+/// Adds the file ranges of `positions` in a ring of `bytes` at `offset`.
 fn push_in_ring(needed: &mut Vec<Range<u64>>, offset: u64, bytes: u64, positions: Range<u64>) {
     if positions.start >= positions.end {
         return;
@@ -145,7 +146,7 @@ fn push_in_ring(needed: &mut Vec<Range<u64>>, offset: u64, bytes: u64, positions
     needed.push(offset..offset + length - to_end);
 }
 
-/// Removes the files beside the segment that nothing left refers to.
+/// Removes overflow and blob files that are no longer referenced.
 fn remove_files(folder: &Folder, claim: &Claim<'_>, decoded: &Decoded, passed: &Passed) -> io::Result<()> {
     let leftover = &claim.leftover;
     for (sink, number) in leftover.overflow.iter().filter(|(sink, _)| decoded.progress.is_closed(*sink)) {
@@ -162,7 +163,7 @@ fn remove_files(folder: &Folder, claim: &Claim<'_>, decoded: &Decoded, passed: &
     Ok(())
 }
 
-/// Collects the large records of the batches after `passed`.
+/// Collects the blob numbers of the batches after `passed`.
 struct Blobs {
     passed: u64,
     is_passed: bool,

@@ -1,4 +1,4 @@
-//! Definitions and large records of an orphan, for whoever renders its records.
+//! Definitions and large records of an orphan, read for the renderer.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -15,33 +15,33 @@ use super::image::Image;
 use super::walk::Damage;
 use crate::render::Definitions;
 
-/// Bytes of definitions that are read: whoever renders keeps each of them.
+/// Most bytes of definitions that are read, since the renderer keeps each of them.
 ///
-/// Chosen: twice what a segment holds, since an id may be met again after another one had its place; in a hostile one
+/// Chosen: twice the capacity of a segment, since an id can recur after another id had its slot. In a hostile segment
 /// thousands of ids may share a definition.
 const MAX_DEFINITION_BYTES: u64 = 2 * DEFINITION_BYTES;
 
-/// See the file head.
+/// See the module documentation.
 pub struct Source<'a> {
     folder: &'a Folder,
     claim: &'a Claim<'a>,
     image: &'a Image,
-    /// Bytes of definitions that were read.
+    /// Bytes of definitions read until now.
     definition_bytes: Cell<u64>,
-    /// Blobs that were read: each belongs to one record.
+    /// Blobs read until now: each belongs to one record.
     read: RefCell<HashSet<u64>>,
-    /// Why the last record cannot be read now, though it may be there.
+    /// Transient error that kept the last record from being read.
     error: RefCell<Option<io::Error>>,
 }
 
 impl<'a> Source<'a> {
-    /// Of the orphan that `claim` has, whose segment is `image`.
+    /// A source for the orphan of `claim`, whose segment is `image`.
     pub fn new(folder: &'a Folder, claim: &'a Claim<'a>, image: &'a Image) -> Self {
         let definition_bytes = Cell::new(0);
         Self { folder, claim, image, definition_bytes, read: RefCell::default(), error: RefCell::default() }
     }
 
-    /// What kept a record from being read since this was asked last. Damage does not count.
+    /// Returns and clears the error that kept a record from being read. Damage does not count.
     pub fn take_error(&self) -> Option<io::Error> {
         self.error.take()
     }

@@ -1,8 +1,9 @@
-//! What the overflow files and the spools of a dead process hold: finished chunks of sinks that did not take them.
+//! The overflow files and spools of a dead process: finished chunks that their sinks had not accepted.
 //!
-//! Entries of a sink are in batch order, over all its files. The last one of an overflow file may be cut by the kill, or
-//! be the remains of an entry that found no room: the sink's head says up to which batch entries were completed, and
-//! only what is missing up to there is damage. A chunk may lie in both: it goes to disk before its place is freed.
+//! The entries of a sink are in batch order across all its files. The last entry of an overflow file may be cut by the
+//! kill, or by a lack of room. The sink's head stores the last completed batch; only entries missing up to that batch
+//! are damage. A chunk may be in both an overflow file and a spool, since it is written to disk before its overflow
+//! entry is freed.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -23,19 +24,19 @@ use crate::sink::Mark;
 /// One finished chunk.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry {
-    /// Its batch.
+    /// Number of the batch.
     pub batch: u64,
-    /// Records in it.
+    /// Number of records.
     pub marks: u32,
     source: Source,
 }
 
-/// Where it lies.
+/// Location of an entry.
 #[derive(Debug, Clone, Copy)]
 enum Source {
-    /// In an overflow file: which, where, and bytes of its lines.
+    /// In an overflow file: its index, the offset in it, and the bytes of the lines.
     File { file: u32, offset: u64, bytes: u32 },
-    /// In a spool: which, its first frame, and how many frames it has.
+    /// In a spool: its index, the first frame, and the number of frames.
     Spool { spool: u32, frame: u32, frames: u32 },
 }
 
@@ -46,16 +47,16 @@ struct Spool {
     frames: Vec<ViewedFrame>,
 }
 
-/// See the file head.
+/// See the module documentation.
 #[derive(Debug, Default)]
 pub struct Spilled {
-    /// Per sink, in batch order.
+    /// Entries per sink, in batch order.
     entries: BTreeMap<usize, Vec<Entry>>,
-    /// Per sink, bytes behind the last whole entry of its last file.
+    /// Bytes after the last whole entry in the last file of each sink.
     behind: BTreeMap<usize, u64>,
     names: Vec<String>,
     spools: Vec<Spool>,
-    /// The overflow file that was read last: entries are read in the order in which they lie.
+    /// The overflow file that was read last. Entries are read in file order, so it is usually the next one too.
     open: RefCell<Option<(u32, File)>>,
     damage: Damage,
 }
@@ -73,7 +74,7 @@ impl Spilled {
             let name = leftover.overflow_name(*sink, *number);
             let file = folder.open_file(&name)?;
             let status = file.metadata()?;
-            // Of a file with holes, what has memory: nothing longer is read into ours.
+            // Of a sparse file only the allocated bytes count, so that no hole is read into memory.
             let file_bytes = status.len().min(status.blocks() * 512);
             spilled.names.push(name);
             let end = spilled.index_file(&file, file_bytes, *sink)?;
@@ -85,7 +86,7 @@ impl Spilled {
             }
         }
         if leftover.spool && !folder.is_own() {
-            // Nothing that another user's files name is opened.
+            // No path that comes from another user's file is opened.
             let why = format!("records of it lie in a spool of user {}: recover them as that user", folder.owner());
             return Err(io::Error::new(ErrorKind::PermissionDenied, why));
         }
@@ -93,7 +94,7 @@ impl Spilled {
             && let Some(path) = pointer::read(folder, &leftover.name)?
         {
             match Folder::open_existing(&path) {
-                // It goes while nothing waits in it.
+                // The owner removes the folder when its spools are empty.
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 opened => spilled.index_spools(&opened?)?,
             }
@@ -141,7 +142,7 @@ impl Spilled {
         Ok(())
     }
 
-    /// Returns the offset behind the last whole entry.
+    /// Indexes one overflow file. Returns the offset after its last whole entry.
     fn index_file(&mut self, file: &File, file_bytes: u64, sink: usize) -> io::Result<u64> {
         let entries = self.entries.entry(sink).or_default();
         let file_number = self.names.len() as u32 - 1;
@@ -161,22 +162,22 @@ impl Spilled {
         self.entries.values().all(Vec::is_empty)
     }
 
-    /// Entries of a sink, in batch order.
+    /// The entries of a sink, in batch order.
     pub fn of(&self, sink: usize) -> &[Entry] {
         self.entries.get(&sink).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether the chunk of a batch for a sink is here.
+    /// Whether there is an entry for a batch of a sink.
     pub fn holds(&self, sink: usize, batch: u64) -> bool {
         self.of(sink).binary_search_by_key(&batch, |entry| entry.batch).is_ok()
     }
 
-    /// What makes no entry and lies in front of other entries.
+    /// Unreadable bytes that are followed by other entries.
     pub fn damage(&self) -> Damage {
         self.damage
     }
 
-    /// What is missing of a sink whose entries were completed up to batch `completed` and written up to `written`.
+    /// Missing entries of a sink whose entries were completed up to batch `completed` and written up to `written`.
     pub fn missing(&self, sink: usize, written: u64, completed: u64) -> Damage {
         let last = self.of(sink).last().map_or(0, |entry| entry.batch);
         let bytes =
@@ -184,11 +185,11 @@ impl Spilled {
         Damage { bytes, records: 0 }
     }
 
-    /// Reads a chunk back.
+    /// Reads a chunk.
     ///
     /// # Errors
     ///
-    /// What the system said; `InvalidData` where a part of it is damaged.
+    /// When a system call fails; `InvalidData` if a part of the chunk is damaged.
     pub fn read(&self, folder: &Folder, entry: &Entry) -> io::Result<Chunk> {
         match entry.source {
             Source::File { file, offset, bytes } => {
@@ -219,7 +220,7 @@ impl Spilled {
     }
 }
 
-/// A chunk whose marks fit its text; else it goes out as one record.
+/// Checks that the marks of a chunk fit its text. If they do not, the whole text becomes one record.
 fn sound(mut chunk: Chunk) -> Chunk {
     let ascending = chunk.marks.is_sorted_by_key(|mark| mark.end);
     if !ascending || chunk.marks.last().is_none_or(|mark| mark.end as usize != chunk.bytes.len()) {
@@ -228,7 +229,8 @@ fn sound(mut chunk: Chunk) -> Chunk {
     chunk
 }
 
-/// The head of the entry at `offset` and the offset behind it. `None`: there is no whole entry.
+/// Reads the head of the entry at `offset`, and returns it with the offset after the entry. `None` if no whole entry is
+/// there.
 fn read_head(file: &File, file_bytes: u64, offset: u64) -> io::Result<Option<(EntryHead, u64)>> {
     let mut bytes = [0; ENTRY_HEAD_BYTES];
     if !read_whole(file, &mut bytes, offset)? {
@@ -241,7 +243,7 @@ fn read_head(file: &File, file_bytes: u64, offset: u64) -> io::Result<Option<(En
     Ok(is_whole.then_some((head, end)))
 }
 
-/// Fills `bytes` from `offset` on. `false`: the file ends before.
+/// Fills `bytes` from `offset`. Returns `false` if the file ends before that.
 fn read_whole(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<bool> {
     match file.read_exact_at(bytes, offset) {
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),

@@ -1,10 +1,10 @@
-//! Spools whose segment is gone: what lies on disk after the machine was started anew, after the end of a container
-//! whose memory went with it, or where a user's shared memory was cleared.
+//! Recovers spools whose segment is gone: after a reboot, after the end of a container that had its own shared memory,
+//! or after a user's shared memory was cleared.
 //!
-//! Each is opened as its process would have, under its lock, and read to its end; what is delivered is acked and made
-//! durable piece by piece. How far the process had come since its last checkpoint nobody knows any more, so the records
-//! of its last second may be delivered twice. What is in use, or has its segment, is left to its owner and to the
-//! recovery of that segment.
+//! Each spool is opened under its lock, as its process would have opened it, and read to its end. Delivered records are
+//! acked and made durable piece by piece. The progress after the last checkpoint is lost, so the records of the last
+//! second may be delivered twice. Spools in use are left to their owner; spools with a segment are left to the recovery
+//! of that segment.
 
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -20,18 +20,20 @@ use super::target::Target;
 use super::work::Work;
 use crate::writer::{Next, SinkSpool};
 
-/// Bytes that are delivered before they are acked.
+/// Bytes that are delivered before an ack.
 ///
-/// Chosen: a sync of the file for each; half costs twice as many, double repeats more after a kill in between.
+/// Chosen: each piece needs a sync of the file; half costs twice as many, double repeats more after a kill in between.
 const PIECE_BYTES: usize = 4 * 1024 * 1024;
 
-/// Delivers what dead processes whose segment is gone left in spools below `folder` to the places that `want` accepts,
-/// and removes what holds nothing any more. `own` names the folder of this process's spools, which is passed
-/// over: a record lock keeps only other processes out, and goes when its file is closed a second time.
+/// Delivers the records of spools below `folder` whose segment is gone, if `want` accepts their destination. Removes
+/// spools without undelivered records.
+///
+/// `own` names the folder of this process's spools, which is skipped: a record lock excludes only other processes, and
+/// is dropped when the file is closed a second time.
 ///
 /// # Errors
 ///
-/// When the folder cannot be read. One that is missing holds nothing. What goes wrong with one spool is in the report.
+/// When the folder cannot be read. A missing folder counts as empty. The report lists failures on single spools.
 pub fn recover_spools(folder: &Path, own: Option<&str>, want: impl Fn(&Path) -> bool) -> io::Result<Report> {
     let mut report = Report::default();
     let entries = match std::fs::read_dir(folder) {
@@ -43,9 +45,9 @@ pub fn recover_spools(folder: &Path, own: Option<&str>, want: impl Fn(&Path) -> 
         if own == Some(&name) {
             continue;
         }
-        // What is not ours alone is nobody's spool.
+        // A folder that is accessible to others holds no spools of ours.
         let Ok(folder) = Folder::open_existing(&entry.path()) else { continue };
-        // It has no lock, each spool in it has one.
+        // The folder has no lock; each spool in it has one.
         if let Some(work) = Work::join(&folder, "", None)? {
             Process { folder, work, name, report: &mut report }.settle(&want);
         }
@@ -53,7 +55,7 @@ pub fn recover_spools(folder: &Path, own: Option<&str>, want: impl Fn(&Path) -> 
     Ok(report)
 }
 
-/// Whether spools of this user lie below a folder.
+/// Whether a folder holds spools of this user.
 pub fn holds_spools(folder: &Path) -> bool {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut folders = entries.filter_map(|entry| Folder::open_existing(&entry.path()).ok());
@@ -67,11 +69,11 @@ struct Process<'a> {
     report: &'a mut Report,
 }
 
-/// What became of one spool.
+/// Result for one spool.
 enum Outcome {
-    /// Nothing in it is wanted any more.
+    /// It holds no wanted records.
     Empty,
-    /// It is not looked at: it is in use, or has a segment.
+    /// It is skipped, since it is in use or has a segment.
     NotOurs,
     /// It stays.
     Stays(Reason),
@@ -129,7 +131,7 @@ impl Process<'_> {
         let result = deliver(&mut spool, &place, &self.work, &mut delivered);
         self.report.add_delivered(place.clone(), delivered.records, delivered.bytes, false);
         Ok(match result {
-            // A live process that cannot be seen from here may be about to lock it.
+            // A live process that is invisible from this namespace may be about to lock it.
             Ok(()) if is_alone == Alone::NotSeen && delivered.records == 0 => Outcome::NotOurs,
             Ok(()) => Outcome::Empty,
             Err(error) => Outcome::Stays(Reason::Unwritable { path: place, error: error.to_string(), records: 0 }),
@@ -137,7 +139,7 @@ impl Process<'_> {
     }
 }
 
-/// Records of a spool that its process had not acked.
+/// Counts the unacked records of a spool.
 fn count(path: &Path) -> io::Result<u64> {
     let view = RealDisk::look(path).and_then(View::open).map_err(SpoolError::from)?;
     let mut records = 0;
@@ -168,7 +170,7 @@ fn deliver(spool: &mut SinkSpool, place: &Path, work: &Work, delivered: &mut Del
         Ok(())
     };
     let passed_on = pass_on();
-    // Also where something went wrong: what is out must not go out again with every try.
+    // Ack even after an error, so that delivered records are not repeated with every try.
     passed_on.and(settle(spool, &target, reached))
 }
 

@@ -1,4 +1,4 @@
-//! What an orphan holds, counted without rendering anything.
+//! Counts the undelivered records of an orphan without rendering them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
@@ -8,24 +8,24 @@ use logspool_lanes::segment::layout::{MAX_SINKS, Table};
 use logspool_record::definition::{RouteDefinition, Target};
 use logspool_record::flags;
 
-use super::image::{Image, SinkPlace};
+use super::image::{Image, SinkSlot};
 use super::progress::Progress;
 use super::spilled::Spilled;
 use super::walk::{Damage, Plan, Visit};
 use crate::durable::Sinks;
 
-/// See the file head.
+/// See the module documentation.
 #[derive(Debug)]
 pub struct Survey {
-    /// Undelivered records per sink. The first of them may be out already, see the module's promise.
+    /// Undelivered records per sink. The first few may be written already, see the module documentation of `recover`.
     pub pending: BTreeMap<usize, u64>,
-    /// Sinks that lack records of a batch which lie in the lanes, per batch.
+    /// For each batch, the sinks that lack records of it that are in the lanes.
     pub lacking: BTreeMap<u64, Sinks>,
-    /// What could not be read.
+    /// Unreadable bytes and records.
     pub damage: Damage,
 }
 
-/// Counts what is undelivered.
+/// Counts the undelivered records.
 pub fn count(image: &Image, plan: &Plan, spilled: &Spilled, progress: &Progress) -> Survey {
     let survey = Survey { pending: BTreeMap::new(), lacking: BTreeMap::new(), damage: image.damage };
     let mut counter = Counter { image, spilled, progress, routes: HashMap::new(), batch: 0, survey };
@@ -44,14 +44,14 @@ pub fn count(image: &Image, plan: &Plan, spilled: &Spilled, progress: &Progress)
     survey
 }
 
-/// A record that leads nowhere.
+/// Damage of one record without a readable destination.
 const ONE_RECORD: Damage = Damage { bytes: 0, records: 1 };
 
 struct Counter<'a> {
     image: &'a Image,
     spilled: &'a Spilled,
     progress: &'a Progress,
-    /// Targets of each route that was met.
+    /// Targets of each route seen until now; `None` if the definition cannot be read.
     routes: HashMap<u32, Option<Vec<Target>>>,
     batch: u64,
     survey: Survey,
@@ -60,12 +60,12 @@ struct Counter<'a> {
 impl Counter<'_> {
     fn count(&mut self, sink: u32) {
         match self.image.place_of(sink) {
-            SinkPlace::Unknown => self.survey.damage.add(ONE_RECORD),
-            SinkPlace::Own(place) if self.progress.lacks(place, self.batch, self.spilled) => {
+            SinkSlot::Unknown => self.survey.damage.add(ONE_RECORD),
+            SinkSlot::Own(place) if self.progress.lacks(place, self.batch, self.spilled) => {
                 *self.survey.pending.entry(place).or_default() += 1;
                 *self.survey.lacking.entry(self.batch).or_default() |= 1 << place;
             }
-            SinkPlace::Own(_) | SinkPlace::Another => {}
+            SinkSlot::Own(_) | SinkSlot::Another => {}
         }
     }
 }

@@ -1,11 +1,15 @@
-//! What a dead process wrote to. A log file: whole lines are appended, a torn end is mended first. A service: its
-//! records are sent in the stream of the dead process, under their numbers; where it did not tell these, in a stream of
-//! their own. Another program: its records are sent as far as the dead process had not noted them.
+//! Destination of recovered records: a log file, a service, or another program.
 //!
-//! A kill in the middle of a write leaves the beginning of a line. The sidecar says whose it is, and it is completed
-//! before anything else is appended. Where there was no sidecar: where that beginning is one of a record that is about
-//! to be appended, its rest goes out first; else the line is ended, and counted. Either way every line that stands in
-//! the file afterwards is a whole one, and nothing is glued to the torn one.
+//! To a log file whole lines are appended, after a torn last line is completed or ended. To a service the records are
+//! sent in the stream of the dead process, under their numbers. If the process stored no stream, they are sent in a new
+//! one. To another program the records are sent that the dead process had not noted as written.
+//!
+//! A kill during a write leaves the beginning of a line. The sidecar identifies its record, and the rest of it is
+//! appended first. Without a sidecar, there are two cases:
+//! - If the beginning matches a record that is about to be appended, the rest of that record is written first.
+//! - Otherwise the line is ended with a line feed, and counted.
+//!
+//! In both cases every later line of the file is whole, and no record is glued to the torn line.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -27,26 +31,26 @@ use crate::sinks;
 use crate::sinks::service::ServiceSink;
 use logspool_sys::nap::nap;
 
-/// Bytes of the file's end that are looked at, and more where they hold no line end.
+/// Bytes read from the end of the file; more if they contain no line feed.
 ///
-/// Chosen: beyond most lines; half of it would be read twice more often, double costs a start more.
+/// Chosen: longer than most lines. With half, a second read is needed twice as often; double costs a start more.
 const TAIL_BYTES: u64 = 64 * 1024;
 
-/// How long a service may take to confirm a piece before it is left for the next time.
+/// How long a service may take to confirm a piece. After that the piece is left for the next recovery.
 ///
-/// Chosen: a hundred commits of a healthy service; a recovery holds up others of its process for as long.
+/// Chosen: a hundred commits of a healthy service. A recovery delays others of its process for this long.
 const CONFIRM_LIMIT: Duration = Duration::from_secs(5);
 
-/// How long a writer may stay in the file before its target is left for the next time. Chosen as above.
+/// How long to wait for another writer of the file. After that the file is left for the next recovery. Chosen as above.
 const WRITER_LIMIT: Duration = Duration::from_secs(5);
 
-/// After so many appended bytes the kernel is asked to begin to write them to the disk.
+/// Appended bytes after which the kernel is asked to start writing them to disk.
 ///
-/// Chosen: the disk writes while more is read and appended, and a sync at the end finds little left. A recovery of 74 MB
-/// and a sync take 1.7 times as long as `cp` and a sync with it, and 2.2 times without.
+/// Chosen: the disk writes while more records are read and appended, so the sync at the end has little left to do. A
+/// recovery of 74 MB with a sync takes 1.7 times as long as `cp` with a sync, and 2.2 times without this.
 const WRITEBACK_BYTES: usize = 8 * 1024 * 1024;
 
-/// See the file head.
+/// See the module documentation.
 pub enum Target {
     /// A log file.
     File(Box<LogFile>),
@@ -63,28 +67,28 @@ pub struct LogFile {
     file: File,
     identity: Identity,
     shared: SharedFile,
-    /// Whether something was appended: before, its end is looked at.
+    /// Whether something was appended. Before the first append the end of the file is examined.
     has_begun: bool,
     /// Bytes appended since the kernel was asked to write them to the disk.
     waiting_bytes: usize,
 }
 
-/// A part of the lines of a batch.
+/// A range of the lines of a batch.
 #[derive(Debug, Clone, Copy)]
 pub struct Piece<'a> {
     /// The lines.
     pub chunk: &'a Chunk,
     /// Their batch.
     pub batch: u64,
-    /// Number of the first of them, where they have numbers.
+    /// Number of the first record, if the records are numbered.
     pub number: Option<u64>,
-    /// Bytes of the batch's lines before them.
+    /// Bytes of the batch before this piece.
     pub base: u64,
-    /// Bytes of them that are out already.
+    /// Bytes of this piece that are already written.
     pub written: usize,
 }
 
-/// Told how many bytes of a piece are out, before others may write.
+/// Called with the number of bytes of a piece that are written, before other processes may write.
 pub type Note<'a> = dyn FnMut(usize) -> io::Result<()> + 'a;
 
 /// The last bytes of a file.
@@ -94,27 +98,27 @@ struct End {
     whole_file: bool,
 }
 
-/// How an append begins.
+/// How an append starts.
 #[derive(Debug, PartialEq, Eq)]
 struct Start {
-    /// What goes out before the chunk.
+    /// Written before the chunk.
     before: Before,
-    /// Byte of the chunk from which on it is appended.
+    /// Offset in the chunk at which the append starts.
     from: usize,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 enum Before {
     Nothing,
-    /// The end of a line that will never be completed.
+    /// A line feed that ends a torn line which cannot be completed.
     LineEnd,
-    /// The rest of a record, bytes of the chunk.
+    /// The rest of a torn record, as a range of the chunk.
     Rest(Range<usize>),
 }
 
 impl Target {
-    /// Opens a file, making it where it is missing, or a way to a service, which need not be there. `stream` is the one
-    /// to go on with.
+    /// Opens a file, which is created if missing, or prepares a connection to a service, which need not be reachable.
+    /// The connection continues `stream`, if there is one.
     ///
     /// # Errors
     ///
@@ -130,11 +134,11 @@ impl Target {
         Ok(target)
     }
 
-    /// Waits until nobody else writes to a log file, and finishes what a dead writer began.
+    /// Waits until no other process writes to a log file, and finishes an append that a dead writer began.
     ///
     /// # Errors
     ///
-    /// When a writer stays; what the system said.
+    /// When another writer does not finish in time, or a system call fails.
     pub fn visit(&mut self) -> io::Result<()> {
         if let Self::File(file) = self {
             file.enter()?;
@@ -143,7 +147,7 @@ impl Target {
         Ok(())
     }
 
-    /// Whether something was delivered.
+    /// Whether something was delivered. Always true for a service.
     pub fn has_begun(&self) -> bool {
         match self {
             Self::File(file) => file.has_begun,
@@ -151,11 +155,12 @@ impl Target {
         }
     }
 
-    /// Delivers the records of a piece, less its first `written` bytes, which are out already. `note` is told what is.
+    /// Delivers the records of a piece except its first `written` bytes, which are delivered already. Calls `note` with
+    /// the progress.
     ///
     /// # Errors
     ///
-    /// What `claim` or the system said.
+    /// Those of `claim`, and when a system call fails.
     pub fn append(&mut self, piece: &Piece<'_>, claim: &Claim<'_>, note: &mut Note<'_>) -> io::Result<()> {
         match self {
             Self::File(file) => file.append(piece, || claim.check(), note),
@@ -171,7 +176,7 @@ impl Target {
         }
     }
 
-    /// As [`Target::open`] for what has no segment: without a sidecar.
+    /// As [`Target::open`], without a sidecar: for spools without a segment.
     ///
     /// # Errors
     ///
@@ -186,11 +191,11 @@ impl Target {
         }
     }
 
-    /// Delivers a whole chunk. Only whoever has the lock of its spool may do that.
+    /// Delivers a whole chunk. The caller must hold the lock of the chunk's spool.
     ///
     /// # Errors
     ///
-    /// What the system said.
+    /// When a system call fails.
     pub fn append_alone(&mut self, chunk: &Chunk) -> io::Result<()> {
         let piece = Piece { chunk, batch: chunk.batch, number: None, base: 0, written: 0 };
         match self {
@@ -200,11 +205,11 @@ impl Target {
         }
     }
 
-    /// Makes durable what was delivered.
+    /// Makes the delivered records durable.
     ///
     /// # Errors
     ///
-    /// What the system said.
+    /// When a system call fails.
     pub fn sync(&self) -> io::Result<()> {
         match self {
             Self::File(file) => file.file.sync_data(),
@@ -212,7 +217,7 @@ impl Target {
         }
     }
 
-    /// Ends the delivery. Modes that promise `durable` will sync here.
+    /// Ends the delivery. The place for a sync, should a mode promise `durable`.
     pub fn finish(self) {}
 }
 
@@ -226,7 +231,8 @@ impl std::fmt::Debug for Target {
     }
 }
 
-/// Sends what is left of a piece, record by whole record, and waits until it is confirmed.
+/// Sends the remaining records of a piece and waits until the service confirms them. A partly sent record is sent again
+/// as a whole.
 fn send(sink: &mut ServiceSink, piece: &Piece<'_>) -> io::Result<()> {
     let chunk = piece.chunk;
     let Some(first) = records(chunk, piece.written).next() else { return Ok(()) };
@@ -240,7 +246,7 @@ fn send(sink: &mut ServiceSink, piece: &Piece<'_>) -> io::Result<()> {
         match sink.write(lines) {
             Ok(_) => return Ok(()),
             Err(SinkError::Retry(error)) if may_be_tried_again(&error) && Instant::now() < give_up => {}
-            // One that is not there is not waited for.
+            // Does not wait for a service that is not reachable.
             Err(error) => return Err(error.into_io_error()),
         }
     }
@@ -251,7 +257,7 @@ fn address_of(place: &Path) -> Option<ServiceAddress> {
     place.to_str()?.parse().ok()
 }
 
-/// Writes what is left of a piece to a program that confirms nothing. `note` is told after each write.
+/// Writes the remaining bytes of a piece to a program that confirms nothing. Calls `note` after each write.
 fn write(sink: &mut dyn Sink, piece: &Piece<'_>, note: &mut Note<'_>) -> io::Result<()> {
     let chunk = piece.chunk;
     let mut written = piece.written;
@@ -273,19 +279,20 @@ fn write(sink: &mut dyn Sink, piece: &Piece<'_>, note: &mut Note<'_>) -> io::Res
     Ok(())
 }
 
-/// Whether the service has not answered yet, or ended the connection: it does that to the older of two that send one
-/// stream, and the dead process's may be read later than this one.
+/// Whether the service has not answered yet, or closed the connection. It closes the older of two connections with the
+/// same stream, and it may read the one of the dead process after this one.
 fn may_be_tried_again(error: &io::Error) -> bool {
     use ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof, WouldBlock};
     matches!(error.kind(), WouldBlock | UnexpectedEof | ConnectionReset | ConnectionAborted | BrokenPipe)
 }
 
 impl LogFile {
-    /// Opens the file, making it where it is missing.
+    /// Opens the file, which is created if missing.
     ///
     /// # Errors
     ///
-    /// When the path is relative, a link, no regular file, or a file of another user; what the system said.
+    /// When the path is relative, a symbolic link, not a regular file, or a file of another user; when a system call
+    /// fails.
     pub fn open(path: &Path) -> io::Result<Self> {
         let (file, identity) = open_to_append(path)?;
         Ok(Self {
@@ -298,7 +305,7 @@ impl LogFile {
         })
     }
 
-    /// Appends the records of a piece, less its first `written` bytes, which are in the file already.
+    /// Appends the records of a piece except its first `written` bytes, which are in the file already.
     fn append(&mut self, piece: &Piece<'_>, check: impl Fn() -> io::Result<()>, note: &mut Note<'_>) -> io::Result<()> {
         self.shared.begin(piece.batch, piece.base);
         let mut from = piece.written;
@@ -316,7 +323,7 @@ impl LogFile {
         Ok(())
     }
 
-    /// Appends one piece as long as is sensible, from byte `from` on. Returns where the next one begins.
+    /// Appends one part of a chunk, from byte `from`. Returns where the next part starts.
     fn append_some(
         &mut self,
         chunk: &Chunk,
@@ -325,13 +332,14 @@ impl LogFile {
         note: &mut Note<'_>,
     ) -> io::Result<usize> {
         self.enter()?;
-        // Inside: who claims the orphan after us finds everything of ours noted, or finishes it.
+        // Check while the sidecar's lock is held: a later claimer of the orphan then finds all our appends noted, or
+        // finishes them.
         check()?;
         let mut from = from;
         if !self.has_begun {
             let end = End::read(&self.file, self.file.metadata()?.len())?;
             let start = end.start(chunk, from);
-            // What goes out before the chunk counts as nothing of it: it may go out again.
+            // These bytes are not noted as written, so a later recoverer may write them again.
             match start.before {
                 Before::Nothing => {}
                 Before::LineEnd => {
@@ -352,7 +360,7 @@ impl LogFile {
         let appended = self.shared.append(&mut self.file, &lines, lines.bytes.len());
         let reached = from + appended.map_err(SinkError::into_io_error)?;
         if let Err(error) = note(reached) {
-            // The next one finds it appended, and notes it.
+            // The next writer or recoverer finds the bytes in the file and notes them.
             self.shared.abandon();
             return Err(error);
         }
@@ -361,17 +369,17 @@ impl LogFile {
         Ok(reached)
     }
 
-    /// Has the kernel write what was appended, once it is much, and does not wait for that.
+    /// Asks the kernel to write appended bytes to disk once there are enough of them. Does not wait for the write.
     fn begin_writeback(&mut self, appended: usize) {
         self.waiting_bytes += appended;
         if self.waiting_bytes >= WRITEBACK_BYTES {
             self.waiting_bytes = 0;
-            // SAFETY: the descriptor is open. A file system that cannot do it writes when it always does.
+            // SAFETY: the descriptor is open. On a file system without this call the usual write-back remains.
             unsafe { libc::sync_file_range(self.file.as_raw_fd(), 0, 0, libc::SYNC_FILE_RANGE_WRITE) };
         }
     }
 
-    /// Waits until nobody else writes to the file that the path names.
+    /// Waits until no other process writes to the file that the path names.
     fn enter(&mut self) -> io::Result<()> {
         if self.shared.is_inside() {
             return Ok(());
@@ -388,14 +396,14 @@ impl LogFile {
             if self.path.symlink_metadata().is_ok_and(|status| Identity::of(&status) == self.identity) {
                 return Ok(());
             }
-            // Rotated or removed since it was opened.
+            // The file was rotated or removed after it was opened.
             (self.file, self.identity) = open_to_append(&self.path)?;
             self.shared.follow();
             self.has_begun = false;
         }
     }
 
-    /// Writes all of it.
+    /// Writes all `bytes`.
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all(bytes)
     }
@@ -406,7 +414,7 @@ fn open_to_append(path: &Path) -> io::Result<(File, Identity)> {
     if !path.is_absolute() {
         return refuse("its path is not absolute");
     }
-    // Asked before it is opened: opening a device can have effects.
+    // Check before opening: opening a device can have side effects.
     if path.symlink_metadata().is_ok_and(|status| !status.is_file()) {
         return refuse("it is not a regular file");
     }
@@ -441,13 +449,13 @@ impl End {
         }
     }
 
-    /// How to append `chunk` behind this end.
+    /// How to append `chunk` after this end of the file.
     fn start(&self, chunk: &Chunk, written: usize) -> Start {
         let records = records(chunk, written);
         let Some(first) = records.clone().next() else { return Start { before: Before::Nothing, from: written } };
         let torn = self.torn_line();
         if chunk.bytes[first.clone()].last() != Some(&b'\n') {
-            // Records that are not lines: only what is known to be out tells where to go on.
+            // Records without line ends cannot be matched, so only `written` says where to continue.
             let out = self.bytes.ends_with(&chunk.bytes[first.start..written.max(first.start)]);
             return Start { before: Before::Nothing, from: if out { written.max(first.start) } else { first.start } };
         }
@@ -466,16 +474,16 @@ impl End {
         Start { before: Before::LineEnd, from: first.start }
     }
 
-    /// What stands behind the last line end.
+    /// The bytes after the last line feed.
     fn torn_line(&self) -> &[u8] {
         let start = self.bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         &self.bytes[start..]
     }
 
-    /// Bytes of `record` that stand at the file's end, when it ends inside of it.
+    /// Number of bytes of `record` that are at the end of the file, if the file ends inside this record.
     fn torn_at(&self, torn: &[u8], record: &[u8]) -> Option<usize> {
         if torn.len() == self.bytes.len() && !self.whole_file {
-            // Where that line begins is not known.
+            // The beginning of the torn line was not read.
             return None;
         }
         let inner = record.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
@@ -486,14 +494,14 @@ impl End {
             .find(|out| *out < record.len() && self.ends_with(&record[..*out]))
     }
 
-    /// Whether the file ends with `part`, as far as its end is known.
+    /// Whether the file ends with `part`, as far as its end was read.
     fn ends_with(&self, part: &[u8]) -> bool {
         let known = part.len().min(self.bytes.len());
         (known == part.len() || !self.whole_file) && self.bytes.ends_with(&part[part.len() - known..])
     }
 }
 
-/// The records of a chunk that are not wholly within its first `written` bytes.
+/// The records of a chunk that are not completely within its first `written` bytes.
 fn records(chunk: &Chunk, written: usize) -> impl Iterator<Item = Range<usize>> + Clone {
     let first = chunk.marks.partition_point(|mark| mark.end as usize <= written);
     (first..chunk.marks.len()).map(move |index| {

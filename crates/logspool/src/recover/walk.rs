@@ -1,9 +1,9 @@
-//! Which records of an image some sink may still lack, and the order in which they are visited.
+//! The order in which the records of an image are visited, limited to those that a sink may lack.
 //!
-//! First the batches of the manifests, each in the order in which the collector merged it, then everything
-//! that was published and never batched, in the order of stamps. A batch whose lane space was given back is
-//! left out: every sink has written it, or holds it in an overflow file. Where the manifests make no sense, what
-//! they no longer describe counts as never batched: rather twice than not at all.
+//! First come the batches of the manifests, each in the order in which the collector merged it. Then come the records
+//! that were published but never batched, in order of their stamps. A batch whose lane space was released is skipped:
+//! every sink has written it, or has it in an overflow file. If a manifest is damaged, the records that it and later
+//! ones described count as never batched: records twice are better than records lost.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
@@ -17,26 +17,26 @@ use logspool_lanes::segment::layout::{Header, LaneRange, MANIFEST_BYTES, MANIFES
 
 use super::image::Image;
 
-/// What could not be read of a segment.
+/// Amount of unreadable data in a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Damage {
-    /// Bytes that make no records or entries.
+    /// Bytes that are no valid records or entries.
     pub bytes: u64,
     /// Records whose definitions or values are missing.
     pub records: u64,
 }
 
 impl Damage {
-    /// Whether there is any.
+    /// Whether there is any damage.
     pub fn is_any(self) -> bool {
         self != Self::default()
     }
 
-    /// What a read finds. `None`: what it reads is damaged.
+    /// Runs `read`, and returns `None` if the data is damaged.
     ///
     /// # Errors
     ///
-    /// One that may pass: what could not be read is still there.
+    /// Transient errors: the data is still there and may be readable later.
     pub(super) fn in_read<T>(read: impl Fn() -> io::Result<T>) -> io::Result<Option<T>> {
         let is_of_disk = |error: &io::Error| matches!(error.raw_os_error(), Some(libc::EIO | libc::EBADMSG));
         let is_damage = |error: &io::Error| {
@@ -45,7 +45,7 @@ impl Damage {
         let mut found = read();
         if found.as_ref().is_err_and(is_of_disk) {
             found = read();
-            // A disk that says so twice says so for ever, and what lies behind that place would never be delivered.
+            // A disk that fails twice will always fail, and the data after that place would never be delivered.
             if found.as_ref().is_err_and(is_of_disk) {
                 return Ok(None);
             }
@@ -57,25 +57,25 @@ impl Damage {
         }
     }
 
-    /// Adds what another part of the same segment lacks.
+    /// Adds the damage of another part of the same segment.
     pub fn add(&mut self, more: Self) {
         self.bytes = self.bytes.saturating_add(more.bytes);
         self.records = self.records.saturating_add(more.records);
     }
 }
 
-/// Number under which the records that were never batched are delivered. No batch has it.
+/// Number of the pseudo batch with the records that were never batched. No real batch has it.
 pub const REST: u64 = u64::MAX;
 
-/// Takes the records of a walk.
+/// Receives the records of a walk.
 pub trait Visit {
-    /// The records of batch `number` begin.
+    /// Called before the records of batch `number`.
     fn begin(&mut self, number: u64) -> ControlFlow<()>;
 
-    /// The next record.
+    /// Called for each record.
     fn record(&mut self, lying: Lying<'_>) -> ControlFlow<()>;
 
-    /// The records of the batch that was begun last are through.
+    /// Called after the last record of the batch.
     fn end(&mut self) -> ControlFlow<()>;
 }
 
@@ -83,39 +83,39 @@ pub trait Visit {
 struct Batch {
     number: u64,
     ranges: Vec<LaneRange>,
-    /// Position after its manifest; 0 for what was never batched.
+    /// Position after the manifest; 0 for records that were never batched.
     end: u64,
 }
 
-/// What every sink has passed.
+/// The batches that every sink has written.
 #[derive(Debug, Default)]
 pub struct Passed {
     /// The last such batch, which may be [`REST`], or 0.
     pub batch: u64,
-    /// Position after the last manifest of such a batch, or 0.
+    /// Position after the manifest of the last such batch, or 0.
     pub manifests: u64,
-    /// Lanes that it and those before it reach, and how far.
+    /// For each lane, the position after the records of these batches.
     pub lanes: BTreeMap<u32, u64>,
 }
 
 impl Passed {
-    /// Position of a lane up to which everything is passed.
+    /// Position of a lane before which every sink has written all records.
     pub fn position(&self, lane: u32) -> u64 {
         self.lanes.get(&lane).copied().unwrap_or(0)
     }
 }
 
-/// See the file head.
+/// See the module documentation.
 #[derive(Debug)]
 pub struct Plan {
     batches: Vec<Batch>,
     last: u64,
-    /// What the manifests do not tell.
+    /// Bytes of manifests that could not be read.
     pub damage: Damage,
 }
 
 impl Plan {
-    /// The plan of an image.
+    /// Makes the plan of an image.
     pub fn of(image: &Image) -> Self {
         let mut plan = Self { batches: Vec::new(), last: 0, damage: Damage::default() };
         let mut reached = [0; MAX_LANES];
@@ -129,25 +129,26 @@ impl Plan {
         let known = plan.batches.last().map_or(0, |batch| batch.number);
         plan.last = known.max(image.header(offset_of!(Header, batch)));
         let released = |range: &LaneRange| range.from < image.released(range.lane);
-        // Given back one lane after the other: one of them tells that every sink has passed the batch.
+        // The lanes of a batch are released one after the other: one released lane proves that every sink has written
+        // the batch.
         plan.batches.retain(|batch| !batch.ranges.iter().any(released));
         plan.add_rest(image, &reached);
         plan
     }
 
-    /// Newest batch that the segment knows of.
+    /// Newest batch that the segment mentions.
     pub fn last_batch(&self) -> u64 {
         self.last
     }
 
-    /// Reads the manifests from position `tail` to `head`. Returns the bytes that make none.
+    /// Reads the manifests from position `tail` to `head`. Returns the number of bytes that are no valid manifests.
     fn read_manifests(&mut self, image: &Image, tail: u64, head: u64, reached: &mut [u64; MAX_LANES]) -> u64 {
         let mut position = tail;
         while position < head {
             let to_end = MANIFEST_BYTES - position % MANIFEST_BYTES;
             let place = MANIFESTS + position % MANIFEST_BYTES;
             if to_end < size_of::<ManifestHead>() as u64 || image.word32(place) == 0 {
-                // Filler up to the end of the ring.
+                // Filler at the end of the ring.
                 position += to_end;
                 continue;
             }
@@ -165,7 +166,8 @@ impl Plan {
         0
     }
 
-    /// `reached` is how far the manifests say that each lane is batched.
+    /// Adds the records that were never batched. `reached` holds the position of each lane up to which the manifests
+    /// cover it.
     fn add_rest(&mut self, image: &Image, reached: &[u64; MAX_LANES]) {
         let mut ranges = Vec::new();
         for lane in &image.lanes {
@@ -175,7 +177,7 @@ impl Plan {
                 self.damage.bytes += size_of::<u64>() as u64;
                 lane.released
             };
-            // The note in the lane comes after the manifest, so the last batch may be ahead of it.
+            // The manifest is stored before the note in the lane, so the last batch may be ahead of the note.
             let from = noted.max(reached[lane.index as usize]);
             if from < lane.to {
                 ranges.push(LaneRange { lane: lane.index, incarnation: lane.incarnation, from, to: lane.to });
@@ -186,7 +188,7 @@ impl Plan {
         }
     }
 
-    /// What is passed when some sink still lacks the batches for which `lacks` says so.
+    /// The batches passed by every sink, where `lacks` says which batches a sink still lacks.
     pub fn passed(&self, lacks: impl Fn(u64) -> bool) -> Passed {
         let mut passed = Passed::default();
         for batch in self.batches.iter().take_while(|batch| !lacks(batch.number)) {
@@ -197,7 +199,7 @@ impl Plan {
         passed
     }
 
-    /// Visits every record, or all up to the first break. Returns the bytes that make no records.
+    /// Visits all records, or those before the first break. Returns the number of bytes that are no valid records.
     pub fn walk(&self, image: &Image, visit: &mut impl Visit) -> u64 {
         let mut unread = 0;
         for batch in &self.batches {
@@ -206,7 +208,7 @@ impl Plan {
             }
             let mut shares = Vec::with_capacity(batch.ranges.len());
             for range in &batch.ranges {
-                // A lane that is not there could not be read, which is counted already.
+                // A missing lane could not be read, and its bytes are counted already.
                 if let Ok(at) = image.lanes.binary_search_by_key(&range.lane, |lane| lane.index)
                     && let Some(reader) = image.lanes[at].reader(range.from, range.to)
                 {
@@ -228,7 +230,8 @@ impl Plan {
     }
 }
 
-/// Reads the manifest at `place`, of at most `room` bytes; `reached` is how far each lane was batched before it.
+/// Reads the manifest at `place`, of at most `room` bytes. `reached` holds the position of each lane after the previous
+/// manifest.
 fn read_manifest(image: &Image, place: u64, room: u64, reached: &[u64; MAX_LANES]) -> Option<Batch> {
     let field = |offset: usize| place + offset as u64;
     let lanes = image.word32(field(offset_of!(ManifestHead, lanes))) as usize;
@@ -261,7 +264,7 @@ mod tests {
 
     use super::*;
 
-    /// What reads find that end so, and how many of them there were.
+    /// Runs reads with these results. Returns the outcome and the number of reads.
     fn in_reads(results: &[Result<u8, i32>]) -> (Result<Option<u8>, Option<i32>>, usize) {
         let left = RefCell::new(results.iter());
         let read = || left.borrow_mut().next().unwrap().map_err(io::Error::from_raw_os_error);

@@ -1,9 +1,9 @@
-//! What the threads of this process recover at the moment, so that they are not in each other's way.
+//! Coordinates the threads of this process that recover at the same time.
 //!
-//! Record locks belong to the process: a second thread would get the lock that another one has, and drop it when it
-//! closes its descriptor. So the lock of a dead process is taken once for all threads that recover what it left, and let
-//! go by the last of them. Each takes the sinks that it delivers, so that no two deliver one. A thread that hangs in the
-//! file of one sink holds up nobody who wants another.
+//! Record locks belong to the process: a second thread would also get the lock, and drop it by closing its descriptor.
+//! So the lock of a dead process is taken once for all threads that recover it, and released by the last one. Each
+//! thread takes the sinks that it delivers, so that no sink has two deliverers. A thread that hangs in the file of one
+//! sink delays only threads that want the same sink.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -16,39 +16,39 @@ use logspool_sys::nap::nap;
 use super::leftover::{Leftover, Owner};
 use crate::durable::Sinks;
 
-/// How long a thread that has a sink may come no further before others go on without the sink.
+/// How long a thread that holds a sink may make no progress before other threads skip the sink.
 ///
-/// Chosen: as long as it waits itself for a writer or a service.
+/// Chosen: as long as that thread itself waits for a writer or a service.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Pause between two looks at a sink that another thread has. Chosen: most of a recovery takes longer.
+/// Pause between two checks of a sink that another thread holds. Chosen: most of a recovery takes longer.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// The part of one thread in the work on what a dead process left.
+/// The share of one thread in the recovery of an orphan.
 #[derive(Debug)]
 pub struct Work {
     id: u64,
     sinks: Sinks,
 }
 
-/// What several threads may be at work on.
+/// An orphan that threads of this process are recovering.
 struct Entry {
     id: u64,
     /// Device and inode of the folder.
     folder: (u64, u64),
     name: String,
-    /// Held for its record lock until the last one leaves.
+    /// Open for its record lock, until the last thread leaves.
     _lock: Option<File>,
-    /// What they write into the segment, see `Claim`; 0 before the first one does.
+    /// Generation stored in the segment, see `Claim`; 0 before it is stored.
     generation: u64,
     users: u32,
-    /// Whether there were several since one was told so.
+    /// Whether the entry had several threads since the last [`Work::leave`] that returned a share.
     was_shared: bool,
-    /// Whether the only one removes it.
+    /// Whether the only thread left is removing the files.
     is_closed: bool,
-    /// Those that somebody delivers.
+    /// Sinks that a thread is delivering.
     sinks: Sinks,
-    /// Moves while somebody comes further.
+    /// Incremented when a thread makes progress.
     steps: u64,
 }
 
@@ -65,7 +65,8 @@ impl Table {
         self.entries.iter_mut().find(|entry| entry.folder == folder.device_and_inode() && entry.name == name)
     }
 
-    /// One leaves, and the lock goes with the last. Inside the gate: nobody opens the lock file meanwhile.
+    /// Removes one thread, and releases the lock with the last one. Runs inside the gate, so that no other thread opens
+    /// the lock file meanwhile.
     fn release(&mut self, work: &Work) {
         let Some(at) = self.entries.iter().position(|entry| entry.id == work.id) else { return };
         let entry = &mut self.entries[at];
@@ -77,8 +78,8 @@ impl Table {
     }
 }
 
-/// What is known about the process that made some files, without a look at a lock that this process has. What a thread
-/// of it removes counts as its own.
+/// State of the process that created the files, without opening a lock that this process holds. While a thread of this
+/// process removes the files, the state is `Alive`.
 pub fn owner(folder: &Folder, leftover: &Leftover) -> Owner {
     TABLE.with(|table| match table.find(folder, &leftover.name) {
         Some(entry) if entry.is_closed => Owner::Alive,
@@ -88,12 +89,12 @@ pub fn owner(folder: &Folder, leftover: &Leftover) -> Owner {
 }
 
 impl Work {
-    /// Takes part in the work on `name` in a folder; the first one takes the lock `lock_name`, if there is one to take.
-    /// `None`: another process has it, or a thread of this one removes what is there.
+    /// Joins the recovery of `name` in a folder. The first thread takes the lock `lock_name`, if one is given. Returns
+    /// `None` if another process holds the lock, or if a thread of this process is removing the files.
     ///
     /// # Errors
     ///
-    /// What the system said about the lock.
+    /// When the lock cannot be taken.
     pub fn join(folder: &Folder, name: &str, lock_name: Option<&str>) -> io::Result<Option<Self>> {
         TABLE.with(|table| {
             if let Some(entry) = table.find(folder, name) {
@@ -129,16 +130,16 @@ impl Work {
         })
     }
 
-    /// `None`: in a forked child, which has no part in it.
+    /// Runs `work` on the entry. `None` in a forked child, which has no share in it.
     fn with<R>(&self, work: impl FnOnce(&mut Entry) -> R) -> Option<R> {
         TABLE.with(|table| table.entries.iter_mut().find(|entry| entry.id == self.id).map(work))
     }
 
-    /// What `begin` says, asked once for all.
+    /// Returns the generation. The first caller obtains it from `begin`.
     ///
     /// # Errors
     ///
-    /// What `begin` says.
+    /// Those of `begin`; `ResourceBusy` in a forked child.
     pub fn generation(&self, begin: impl FnOnce() -> io::Result<u64>) -> io::Result<u64> {
         let generation = self.with(|entry| {
             if entry.generation == 0 {
@@ -149,8 +150,8 @@ impl Work {
         generation.unwrap_or_else(|| Err(ErrorKind::ResourceBusy.into()))
     }
 
-    /// Takes the sink in a place. Where another thread has it, waits as long as that one comes further. Returns whether
-    /// it was had.
+    /// Takes the sink in slot `place`. If another thread holds it, waits while that thread makes progress. Returns
+    /// whether the sink was taken.
     pub fn take_sink(&mut self, place: usize) -> bool {
         let sink = 1 << place;
         let (mut steps, mut moved) = (None, Instant::now());
@@ -177,26 +178,26 @@ impl Work {
         }
     }
 
-    /// Whether another thread has the sink in a place.
+    /// Whether another thread holds the sink in slot `place`.
     pub fn is_taken_by_another(&self, place: usize) -> bool {
         let others = self.with(|entry| entry.sinks & !self.sinks).unwrap_or_default();
         others & 1 << place != 0
     }
 
-    /// Shows those who wait for a sink that it comes further.
+    /// Signals progress to the threads that wait for a sink.
     pub fn step(&self) {
         self.with(|entry| entry.steps += 1);
     }
 
-    /// Does something while nobody else of this process is at work on the same, or can begin. `None`: somebody is, or was
-    /// since the last [`Self::leave`].
+    /// Runs `work` while no other thread of this process is or becomes active on the same orphan. `None` if another one
+    /// is, or was since the last [`Self::leave`].
     ///
-    /// All other threads that recover anything wait meanwhile, so it has to be short.
+    /// All other threads that recover anything wait meanwhile, so `work` must be short.
     pub fn alone<R>(&self, work: impl FnOnce() -> R) -> Option<R> {
         self.with(|entry| (entry.users == 1 && !entry.was_shared).then(work)).flatten()
     }
 
-    /// Leaves. The last one gets itself back, and nobody joins any more: what is there can be removed.
+    /// Leaves. The last thread gets its share back, and no other thread can join: the files can be removed.
     pub fn close(self) -> Option<Self> {
         self.leave_unless(|entry| {
             entry.is_closed = entry.users == 1;
@@ -204,13 +205,14 @@ impl Work {
         })
     }
 
-    /// Leaves. The last of several gets itself back, once: only it can see what is left when all are done.
+    /// Leaves. The last of several threads gets its share back, once: only that thread can see what remains after all
+    /// are done.
     pub fn leave(self) -> Option<Self> {
         self.leave_unless(|entry| entry.users == 1 && std::mem::take(&mut entry.was_shared))
     }
 
     fn leave_unless(self, must_stay: impl FnOnce(&mut Entry) -> bool) -> Option<Self> {
-        // One look: of two that leave side by side, one is the last.
+        // Check and release under one lock: of two threads that leave at the same time, exactly one is the last.
         let stays = TABLE.with(|table| {
             let stays = table.entries.iter_mut().find(|entry| entry.id == self.id).is_some_and(must_stay);
             if !stays {

@@ -63,7 +63,7 @@ enum Found {
 ///
 /// # Errors
 ///
-/// What the system said; the intent stays then.
+/// When a system call fails; the intent stays then.
 pub fn mend(sidecar: &Sidecar, target: &File) -> io::Result<()> {
     let Some(mut intent) = sidecar.intent()? else { return sidecar.clear() };
     let reader = reader_of(target);

@@ -100,7 +100,7 @@ pub struct Origin {
     pub path: PathBuf,
 }
 
-/// See the file head.
+/// See the module documentation.
 #[derive(Debug, Default)]
 pub struct SharedFile {
     origin: Option<Origin>,

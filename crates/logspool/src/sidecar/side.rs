@@ -29,7 +29,7 @@ const OPEN_PAUSE: Duration = Duration::from_micros(200);
 /// Chosen: a look costs a system call; in the second until then two processes may have two locks.
 const LINKED_NS: u64 = 1_000_000_000;
 
-/// See the file head.
+/// See the module documentation.
 #[derive(Debug)]
 pub struct Sidecar {
     /// Of which file.
@@ -135,7 +135,7 @@ impl Sidecar {
     ///
     /// # Errors
     ///
-    /// What the system said.
+    /// When a system call fails.
     pub fn acquaint(&self, birth_ns: u64, path: &Path) -> io::Result<bool> {
         if self.known.load(Ordering::Relaxed) {
             return Ok(true);
@@ -188,7 +188,7 @@ impl Sidecar {
     ///
     /// # Errors
     ///
-    /// What the system said, when not even the intent alone could be written.
+    /// When a system call fails, when not even the intent alone could be written.
     pub fn intend(&self, intent: &mut Intent, bytes: &[u8], buffer: &mut Vec<u8>) -> io::Result<()> {
         if bytes.len() <= SMALL_COPY_BYTES {
             intent.copy = super::intent::SMALL_COPY;

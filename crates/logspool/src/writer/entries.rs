@@ -64,7 +64,7 @@ pub enum Spooled {
     Gone,
 }
 
-/// See the file head.
+/// See the module documentation.
 #[derive(Debug, Default)]
 pub struct Entries {
     front: VecDeque<Entry>,

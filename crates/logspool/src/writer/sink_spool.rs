@@ -26,7 +26,7 @@ pub enum Next {
     Nothing,
 }
 
-/// See the file head.
+/// See the module documentation.
 #[derive(Debug)]
 pub struct SinkSpool {
     spool: Spool<RealDisk>,

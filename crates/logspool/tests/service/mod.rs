@@ -53,7 +53,7 @@ struct State {
     mistakes: Vec<String>,
 }
 
-/// See the file head.
+/// See the module documentation.
 pub struct Service {
     /// Where it listens.
     pub address: String,

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use pyo3::prelude::*;
 
-use crate::object::Owned;
+use crate::interpreter::object::Owned;
 
 /// What the type needs of the standard library.
 pub struct Library {

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::Problem;
 use super::msgpack::{self, Reader, Token};
+use super::problem::Problem;
 use crate::decoders::json_line::{self, Has};
 use crate::decoders::words::{self, into_text};
 use crate::record::Record;

@@ -5,12 +5,12 @@
 
 use std::fmt;
 
-use rmp::encode;
+use logspool_record::msgpack;
 use sha2::{Digest, Sha512};
 use subtle::{Choice, ConstantTimeEq};
 
 use super::msgpack::{Reader, Token};
-use super::{ForwardError, Problem};
+use super::problem::{ForwardError, Problem};
 use crate::decoders::words;
 
 /// Random bytes that a server sends, and a client answers to.
@@ -77,12 +77,13 @@ impl Server<'_> {
     }
 
     fn pong(&self, result: Result<(), &str>, proof: &str) -> Vec<u8> {
-        let mut to = vec![0x95];
-        text(&mut to, "PONG");
-        to.push(if result.is_ok() { 0xC3 } else { 0xC2 });
-        text(&mut to, result.err().unwrap_or_default());
-        text(&mut to, if result.is_ok() { self.hostname } else { "" });
-        text(&mut to, proof);
+        let mut to = Vec::new();
+        msgpack::push_array(&mut to, 5);
+        msgpack::push_text(&mut to, b"PONG");
+        msgpack::push_bool(&mut to, result.is_ok());
+        msgpack::push_text(&mut to, result.err().unwrap_or_default().as_bytes());
+        msgpack::push_text(&mut to, if result.is_ok() { self.hostname } else { "" }.as_bytes());
+        msgpack::push_text(&mut to, proof.as_bytes());
         to
     }
 }
@@ -90,20 +91,21 @@ impl Server<'_> {
 impl Challenge {
     /// The HELO that says it.
     pub fn helo(&self) -> Vec<u8> {
-        let mut to = vec![0x92];
-        text(&mut to, "HELO");
-        to.push(0x83);
-        text(&mut to, "nonce");
-        bytes(&mut to, &self.nonce);
-        text(&mut to, "auth");
+        let mut to = Vec::new();
+        msgpack::push_array(&mut to, 2);
+        msgpack::push_text(&mut to, b"HELO");
+        msgpack::push_map(&mut to, 3);
+        msgpack::push_text(&mut to, b"nonce");
+        msgpack::push_bytes(&mut to, &self.nonce);
+        msgpack::push_text(&mut to, b"auth");
         // Where nothing is wanted, Fluentd sends an empty text.
         if self.auth.is_empty() {
-            text(&mut to, "")
+            msgpack::push_text(&mut to, b"")
         } else {
-            bytes(&mut to, &self.auth)
+            msgpack::push_bytes(&mut to, &self.auth)
         }
-        text(&mut to, "keepalive");
-        to.push(0xC3);
+        msgpack::push_text(&mut to, b"keepalive");
+        msgpack::push_bool(&mut to, true);
         to
     }
 
@@ -201,14 +203,16 @@ impl Client<'_> {
     /// The PING that answers a HELO. `salt` is random.
     pub fn ping(&self, challenge: &Challenge, salt: &[u8]) -> Vec<u8> {
         let (name, password) = if challenge.auth.is_empty() { ("", "") } else { self.user };
-        let mut to = vec![0x96];
-        text(&mut to, "PING");
-        text(&mut to, self.hostname);
-        bytes(&mut to, salt);
-        text(&mut to, &key_digest(salt, self.hostname.as_bytes(), &challenge.nonce, self.shared_key));
-        text(&mut to, name);
+        let mut to = Vec::new();
+        msgpack::push_array(&mut to, 6);
+        msgpack::push_text(&mut to, b"PING");
+        msgpack::push_text(&mut to, self.hostname.as_bytes());
+        msgpack::push_bytes(&mut to, salt);
+        let digest = key_digest(salt, self.hostname.as_bytes(), &challenge.nonce, self.shared_key);
+        msgpack::push_text(&mut to, digest.as_bytes());
+        msgpack::push_text(&mut to, name.as_bytes());
         let digest = if name.is_empty() { String::new() } else { password_digest(&challenge.auth, name, password) };
-        text(&mut to, &digest);
+        msgpack::push_text(&mut to, digest.as_bytes());
         to
     }
 
@@ -273,12 +277,4 @@ fn digest(parts: [&[u8]; 4]) -> String {
     let mut hash = Sha512::new();
     parts.iter().for_each(|part| hash.update(part));
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn text(to: &mut Vec<u8>, text: &str) {
-    encode::write_str(to, text).expect("a Vec takes every byte");
-}
-
-fn bytes(to: &mut Vec<u8>, bytes: &[u8]) {
-    encode::write_bin(to, bytes).expect("a Vec takes every byte");
 }

@@ -4,7 +4,7 @@ use std::io::Read;
 
 use flate2::bufread::MultiGzDecoder;
 
-use super::Problem;
+use super::problem::Problem;
 use crate::decoders::inflate::InflateError;
 
 /// Bytes that are decompressed at once. Chosen: they stay in the cache of a core while their entries are decoded, and a

@@ -1,11 +1,11 @@
-//! MessagePack from a slice, one token after the other; text is borrowed.
+//! Values of Forward from MessagePack, one token after the other; text is borrowed.
 
 use std::borrow::Cow;
 
 use chrono::DateTime;
-use rmp::Marker;
+use logspool_record::msgpack::{Item, Missing, Reader as Items};
 
-use super::Problem;
+use super::problem::Problem;
 use crate::decoders::words::lossy;
 use crate::value::Value;
 
@@ -76,12 +76,23 @@ impl<'a> Reader<'a> {
     /// Reads a token. After an error the place is the same as before.
     #[inline]
     pub fn token(&mut self) -> Result<Token<'a>, Problem> {
-        let begin = self.at;
-        let token = self.read();
-        if token.is_err() {
-            self.at = begin;
-        }
-        token
+        let mut items = Items::new(self.bytes.get(self.at..).ok_or(Problem::Truncated)?);
+        let token = match items.item() {
+            Ok(Item::Nil) => Token::Nil,
+            Ok(Item::Bool(value)) => Token::Bool(value),
+            // The format has no number beyond `u64`.
+            Ok(Item::Int(number)) => i64::try_from(number).map_or(Token::Large(number as u64), Token::Int),
+            Ok(Item::Float(number)) => Token::Float(number),
+            Ok(Item::Text(text) | Item::Bytes(text)) => Token::Text(text),
+            // The format has no count beyond `u32`.
+            Ok(Item::Array(count)) => Token::List(count as u32),
+            Ok(Item::Map(count)) => Token::Map(count as u32),
+            Ok(Item::Extension(kind, bytes)) => Token::Extension(kind, bytes),
+            Err(Missing::Incomplete) => return Err(Problem::Truncated),
+            Err(Missing::Invalid) => return Err(Problem::Malformed),
+        };
+        self.at = self.bytes.len() - items.rest().len();
+        Ok(token)
     }
 
     /// How long the text or extension that begins here says it is; 0 where it does not say so in four bytes.
@@ -90,89 +101,6 @@ impl<'a> Reader<'a> {
             Some(&[0xC6 | 0xC9 | 0xDB, a, b, c, d]) => u32::from_be_bytes([a, b, c, d]) as usize,
             _ => 0,
         }
-    }
-
-    #[inline]
-    fn read(&mut self) -> Result<Token<'a>, Problem> {
-        let [marker] = self.array()?;
-        Ok(match Marker::from_u8(marker) {
-            Marker::FixPos(number) => Token::Int(number.into()),
-            Marker::FixNeg(number) => Token::Int(number.into()),
-            Marker::FixStr(length) => Token::Text(self.take(length.into())?),
-            Marker::FixMap(count) => Token::Map(count.into()),
-            Marker::FixArray(count) => Token::List(count.into()),
-            Marker::Null => Token::Nil,
-            Marker::Reserved => return Err(Problem::Malformed),
-            Marker::False => Token::Bool(false),
-            Marker::True => Token::Bool(true),
-            Marker::Str8 | Marker::Bin8 => {
-                let [length] = self.array()?;
-                Token::Text(self.take(length.into())?)
-            }
-            Marker::Str16 | Marker::Bin16 => {
-                let length = u16::from_be_bytes(self.array()?);
-                Token::Text(self.take(length.into())?)
-            }
-            Marker::Str32 | Marker::Bin32 => {
-                let length = u32::from_be_bytes(self.array()?);
-                Token::Text(self.take(length as usize)?)
-            }
-            Marker::F32 => Token::Float(f32::from_be_bytes(self.array()?).into()),
-            Marker::F64 => Token::Float(f64::from_be_bytes(self.array()?)),
-            Marker::U8 => Token::Int(u8::from_be_bytes(self.array()?).into()),
-            Marker::U16 => Token::Int(u16::from_be_bytes(self.array()?).into()),
-            Marker::U32 => Token::Int(u32::from_be_bytes(self.array()?).into()),
-            Marker::U64 => {
-                let number = u64::from_be_bytes(self.array()?);
-                i64::try_from(number).map_or(Token::Large(number), Token::Int)
-            }
-            Marker::I8 => Token::Int(i8::from_be_bytes(self.array()?).into()),
-            Marker::I16 => Token::Int(i16::from_be_bytes(self.array()?).into()),
-            Marker::I32 => Token::Int(i32::from_be_bytes(self.array()?).into()),
-            Marker::I64 => Token::Int(i64::from_be_bytes(self.array()?)),
-            Marker::Array16 => Token::List(u16::from_be_bytes(self.array()?).into()),
-            Marker::Array32 => Token::List(u32::from_be_bytes(self.array()?)),
-            Marker::Map16 => Token::Map(u16::from_be_bytes(self.array()?).into()),
-            Marker::Map32 => Token::Map(u32::from_be_bytes(self.array()?)),
-            Marker::FixExt1 => self.extension(1)?,
-            Marker::FixExt2 => self.extension(2)?,
-            Marker::FixExt4 => self.extension(4)?,
-            Marker::FixExt8 => self.extension(8)?,
-            Marker::FixExt16 => self.extension(16)?,
-            Marker::Ext8 => {
-                let [length] = self.array()?;
-                self.extension(length.into())?
-            }
-            Marker::Ext16 => {
-                let length = u16::from_be_bytes(self.array()?);
-                self.extension(length.into())?
-            }
-            Marker::Ext32 => {
-                let length = u32::from_be_bytes(self.array()?);
-                self.extension(length as usize)?
-            }
-        })
-    }
-
-    fn extension(&mut self, length: usize) -> Result<Token<'a>, Problem> {
-        let kind = i8::from_be_bytes(self.array()?);
-        Ok(Token::Extension(kind, self.take(length)?))
-    }
-
-    #[inline]
-    fn take(&mut self, length: usize) -> Result<&'a [u8], Problem> {
-        let rest = self.bytes.get(self.at..).ok_or(Problem::Truncated)?;
-        let taken = rest.get(..length).ok_or(Problem::Truncated)?;
-        self.at += length;
-        Ok(taken)
-    }
-
-    #[inline]
-    fn array<const LENGTH: usize>(&mut self) -> Result<[u8; LENGTH], Problem> {
-        let rest = self.bytes.get(self.at..).ok_or(Problem::Truncated)?;
-        let taken = rest.first_chunk().ok_or(Problem::Truncated)?;
-        self.at += LENGTH;
-        Ok(*taken)
     }
 
     /// Passes over so many values, however deep they are.

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use super::Limits;
+use super::problem::Limits;
 use crate::value::Value;
 
 /// Texts that may be referred to. A log record of `logging` has some 30.

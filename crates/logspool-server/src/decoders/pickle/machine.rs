@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use num_bigint::BigInt;
 
-use super::objects::Object;
-use super::{Id, Limits, Node, PickleError, Problem, text};
+use super::graph::{Id, Node, Object};
+use super::problem::{Limits, PickleError, Problem};
+use super::text;
 
 /// The stack machine.
 pub struct Machine<'a> {

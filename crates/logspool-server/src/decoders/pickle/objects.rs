@@ -2,34 +2,10 @@
 
 use std::borrow::Cow;
 
+use super::graph::{Id, Node, Object, Pickle, What};
 use super::show::{BEYOND, Left, shown};
-use super::{Id, Node, Pickle, text};
+use super::text::{self, bytes_text};
 use crate::value::Value;
-
-/// A class or function, or what a call of one would make.
-#[derive(Debug)]
-pub struct Object {
-    what: What,
-    /// What `__setstate__` would get.
-    pub state: Option<Id>,
-    /// What would be appended or added.
-    pub items: Vec<Id>,
-    /// Keys and values that would be set.
-    pub pairs: Vec<(Id, Id)>,
-}
-
-#[derive(Debug)]
-enum What {
-    /// Two texts.
-    Global {
-        module: Id,
-        name: Id,
-    },
-    Call {
-        function: Id,
-        arguments: Id,
-    },
-}
 
 impl Object {
     /// A class or function by its module and name, which are nodes: a memo may name one text again and again.
@@ -45,25 +21,6 @@ impl Object {
     fn new(what: What) -> Self {
         Self { what, state: None, items: Vec::new(), pairs: Vec::new() }
     }
-}
-
-/// Bytes as Python shows them: `b'...'`.
-pub fn bytes_text<'a>(bytes: &[u8]) -> Cow<'a, str> {
-    let quote = if bytes.contains(&b'\'') && !bytes.contains(&b'"') { '"' } else { '\'' };
-    let mut shown = format!("b{quote}");
-    for byte in bytes {
-        match byte {
-            b'\n' => shown.push_str("\\n"),
-            b'\r' => shown.push_str("\\r"),
-            b'\t' => shown.push_str("\\t"),
-            b'\\' => shown.push_str("\\\\"),
-            0x20..=0x7E if char::from(*byte) == quote => shown.extend(['\\', quote]),
-            0x20..=0x7E => shown.push(char::from(*byte)),
-            _ => shown.push_str(&format!("\\x{byte:02x}")),
-        }
-    }
-    shown.push(quote);
-    Cow::Owned(shown)
 }
 
 /// A call with its parts.

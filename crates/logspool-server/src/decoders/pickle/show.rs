@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::{Id, Node, Pickle, objects};
+use super::graph::{Id, Node, Pickle};
+use super::text::bytes_text;
 use crate::value::Value;
 
 /// What may still be shown of a pickle.
@@ -70,7 +71,7 @@ impl<'a> Pickle<'a> {
             Node::Int(value) => Value::Int(*value),
             Node::Float(value) => Value::Float(*value),
             Node::Long(text) | Node::Text(text) if left.has_room(text.len()) => shown(text.clone(), left),
-            Node::Bytes(bytes) if left.has_room(bytes.len()) => shown(objects::bytes_text(bytes), left),
+            Node::Bytes(bytes) if left.has_room(bytes.len()) => shown(bytes_text(bytes), left),
             Node::Long(_) | Node::Text(_) | Node::Bytes(_) => Value::text(BEYOND),
             Node::Items(items) => self.show_items(items, deeper, left),
             Node::Map(pairs) => self.show_map(pairs, deeper, left),

@@ -121,6 +121,25 @@ pub fn unquoted(line: &[u8]) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(guessed(&bytes).into_owned()))
 }
 
+/// Bytes as Python shows them: `b'...'`.
+pub fn bytes_text<'a>(bytes: &[u8]) -> Cow<'a, str> {
+    let quote = if bytes.contains(&b'\'') && !bytes.contains(&b'"') { '"' } else { '\'' };
+    let mut shown = format!("b{quote}");
+    for byte in bytes {
+        match byte {
+            b'\n' => shown.push_str("\\n"),
+            b'\r' => shown.push_str("\\r"),
+            b'\t' => shown.push_str("\\t"),
+            b'\\' => shown.push_str("\\\\"),
+            0x20..=0x7E if char::from(*byte) == quote => shown.extend(['\\', quote]),
+            0x20..=0x7E => shown.push(char::from(*byte)),
+            _ => shown.push_str(&format!("\\x{byte:02x}")),
+        }
+    }
+    shown.push(quote);
+    Cow::Owned(shown)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

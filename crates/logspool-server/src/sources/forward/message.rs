@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
-use super::{Chunks, End, Waiting};
+use super::chunks::{Chunks, Waiting};
 use crate::budget::Room;
 use crate::decoders::forward::{self, ChunkId, ForwardError, Message, Next, Problem, Progress};
 use crate::delivery::{Chunk, Place};
 use crate::sources::reading::Reader;
-use crate::sources::streams::Shared;
+use crate::sources::shared::{End, Shared};
 
 /// Bytes of entries for which memory is reserved at a time; more is reserved as they are decoded. Chosen: the memory is
 /// 1 MiB, that of some 2,000 records.

@@ -1,4 +1,4 @@
-//! One connection to the server, with the small runtime that drives it, so that it can be used from a plain thread.
+//! One connection to the server, with the small runtime that drives it, for use from a plain thread.
 
 use std::fmt;
 use std::future::Future;
@@ -15,9 +15,12 @@ use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::{Client, Connection, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::tables;
 use super::tls::{self, Mode, Tls};
 use crate::stores::{CANCELLED, StoreError};
+
+/// What to do about tables that were dropped or changed.
+pub(super) const MEND: &str = "restore the tables of the schema logspool as they were, or let them be made anew without \
+                               the records that are in them: DROP SCHEMA logspool CASCADE";
 
 /// How long connecting may take, with the password's check.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -25,20 +28,19 @@ pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the server's machine may be silent before the connection counts as lost.
 const PEER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long the request to stop a query may take. Chosen: it keeps a query thread from its next question.
+/// Time limit for the request that stops a query. Chosen: meanwhile the query thread cannot take its next query.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long a goodbye may take.
+/// Time limit for closing a connection cleanly.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The first and the longest wait before the next attempt to connect. Chosen: a server that restarts is found again
-/// within a moment, and one that is away for a day is not asked more than a few times a minute.
+/// within a moment. A server that is away for a day is asked a few times a minute at most.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
-/// Where the server is, which database and who asks: `postgres://user:password@host:port/database`, with
-/// `?host=/run/postgresql` for a unix socket, and `?sslmode=verify-full&sslrootcert=/etc/ca.pem` for an encrypted
-/// connection to a server that is known.
+/// Host, database and user: `postgres://user:password@host:port/database`. `?host=/run/postgresql` selects a unix
+/// socket; `?sslmode=verify-full&sslrootcert=/etc/ca.pem` selects TLS with a verified server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
     config: tokio_postgres::Config,
@@ -53,7 +55,7 @@ impl FromStr for Address {
             return Err("the address of PostgreSQL begins with postgres://".to_owned());
         }
         let (place, options) = url.split_once('?').unwrap_or((url, ""));
-        // The client library knows fewer of libpq's words about TLS: they are kept from it.
+        // The client library does not parse all of libpq's TLS options, so they are removed from the URL first.
         let (mut given, mut rest) = (tls::Given::default(), Vec::new());
         for option in options.split('&').filter(|option| !option.is_empty()) {
             // As in libpq, a plus is a plus.
@@ -75,7 +77,7 @@ impl FromStr for Address {
                 .to_owned());
         }
         if config.get_hosts().is_empty() {
-            // What a certificate is looked up by, where the address has numbers alone.
+            // The name to verify a certificate against, when the address has only IP addresses.
             for number in config.get_hostaddrs().to_vec() {
                 config.host(number.to_string());
             }
@@ -92,13 +94,13 @@ impl FromStr for Address {
             config.application_name("logspool");
         }
         config.connect_timeout(CONNECT_TIMEOUT).tcp_user_timeout(PEER_TIMEOUT);
-        // The same for a machine that is gone while its answer is waited for.
+        // The same limit while the client waits for an answer from a machine that is gone.
         config.keepalives_idle(PEER_TIMEOUT / 2).keepalives_interval(PEER_TIMEOUT / 6).keepalives_retries(3);
         Ok(Self { config, tls })
     }
 }
 
-/// Without the password.
+/// Shows the address without the password.
 impl fmt::Display for Address {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let port = self.config.get_ports().first().unwrap_or(&5432);
@@ -112,10 +114,10 @@ impl fmt::Display for Address {
     }
 }
 
-/// Why something went wrong.
+/// Why an operation failed.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The server said so, or is away.
+    /// The server reported an error, or is away.
     Server(tokio_postgres::Error),
     /// It may work later.
     Retry(String),
@@ -130,7 +132,7 @@ impl From<tokio_postgres::Error> for Failure {
 }
 
 impl Failure {
-    /// As a store says it: what was tried, on what.
+    /// The error as a store reports it: the operation, the server and the reason.
     pub(super) fn explain(self, what: &str, address: &Address) -> StoreError {
         match self {
             Self::Server(error) => {
@@ -145,7 +147,7 @@ impl Failure {
         }
     }
 
-    /// The code of the server's answer, empty where it did not answer.
+    /// The SQLSTATE of the server's answer, empty if it did not answer.
     pub(super) fn code(&self) -> &str {
         match self {
             Self::Server(error) => error.code().map_or("", |code| code.code()),
@@ -154,7 +156,7 @@ impl Failure {
     }
 }
 
-/// What to do about an answer of the server that stays the same until somebody does something, by its code.
+/// How to repair a server error that stays until an operator acts, by its SQLSTATE.
 fn mend(code: &str) -> Option<&'static str> {
     Some(match code {
         "28P01" | "28000" => {
@@ -164,12 +166,12 @@ fn mend(code: &str) -> Option<&'static str> {
         "42501" => "grant the role of the service what is named, or make it the owner of the schema logspool",
         "25006" => "the server only reads, as a standby does: name the one that is written to",
         // A table, a schema, a column, its type, a key.
-        "42P01" | "3F000" | "42703" | "42804" | "42P10" => tables::MEND,
+        "42P01" | "3F000" | "42703" | "42804" | "42P10" => MEND,
         _ => return None,
     })
 }
 
-/// An error of the server in a line.
+/// A server error on one line.
 pub(super) fn reason(error: &tokio_postgres::Error) -> String {
     let Some(answer) = error.as_db_error() else {
         let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
@@ -183,7 +185,7 @@ pub(super) fn reason(error: &tokio_postgres::Error) -> String {
     line + " (" + answer.code().code() + ")"
 }
 
-/// A connection.
+/// A connection; `None` once it is closed.
 #[derive(Debug)]
 pub(super) struct Link(Option<Open>);
 
@@ -195,18 +197,17 @@ struct Open {
 }
 
 impl Link {
-    /// Connects.
     pub(super) fn open(address: &Address) -> Result<Self, Failure> {
         Self::open_unless(address, std::future::pending())
     }
 
-    /// Connects, unless it is given up before.
+    /// Connects, unless `given_up` completes first.
     pub(super) fn open_unless(address: &Address, given_up: impl Future<Output = ()>) -> Result<Self, Failure> {
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|error| Failure::Retry(format!("cannot start a runtime: {error}")))?;
-        // Files that are put right meanwhile are read with the next attempt.
+        // TLS files are read for each attempt, so a repaired file is used at the next one.
         let tls = address.tls.config().map_err(Failure::Retry)?.map(MakeRustlsConnect::new);
         let connected = runtime.block_on(async {
             tokio::select! {
@@ -220,7 +221,7 @@ impl Link {
         Ok(Self(Some(Open { runtime, client, connection })))
     }
 
-    /// Does work on the connection, and waits for it.
+    /// Runs `work` on the connection and waits for it.
     pub(super) fn run<T>(&mut self, work: impl AsyncFnOnce(&Client) -> Result<T, Failure>) -> Result<T, Failure> {
         match &self.0 {
             Some(open) => open.runtime.block_on(work(&open.client)),
@@ -228,16 +229,17 @@ impl Link {
         }
     }
 
-    /// Asks the server to stop what it does for this connection, and closes it. Without that a query runs on until it has
-    /// something to send.
+    /// Asks the server to cancel the current query and closes the connection. Without the request the query would run
+    /// until it has a row to send.
     pub(super) fn abandon(mut self, address: &Address) {
         let Some(Open { runtime, client, .. }) = self.0.take() else { return };
         let token = client.cancel_token();
         drop(client);
-        // A runtime cannot wait within another one. The query then ends with its next row, or at its time limit.
+        // A runtime cannot block inside another one. In that case the query ends with its next row, or at its time
+        // limit.
         if tokio::runtime::Handle::try_current().is_err() {
             runtime.block_on(async {
-                // What cannot be cancelled ends in the same way.
+                // If cancelling fails, the query ends in the same way.
                 let _ = match address.tls.config().map(|tls| tls.map(MakeRustlsConnect::new)) {
                     Ok(Some(tls)) => timeout(CANCEL_TIMEOUT, token.cancel_query(tls)).await.is_ok(),
                     Ok(None) => timeout(CANCEL_TIMEOUT, token.cancel_query(NoTls)).await.is_ok(),
@@ -248,10 +250,10 @@ impl Link {
         runtime.shutdown_background();
     }
 
-    /// Says goodbye to the server.
+    /// Closes the connection cleanly.
     pub(super) fn close(mut self) {
         let Some(Open { runtime, client, connection }) = self.0.take() else { return };
-        // With its client the connection ends by itself.
+        // Dropping the client ends the connection.
         drop(client);
         runtime.block_on(async { drop(timeout(GOODBYE_TIMEOUT, connection).await) });
         runtime.shutdown_background();
@@ -260,14 +262,14 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        // A runtime that is simply dropped panics on a thread that runs async code.
+        // Dropping a runtime on a thread that runs async code panics.
         if let Some(open) = self.0.take() {
             open.runtime.shutdown_background();
         }
     }
 }
 
-/// What moves a connection's bytes. How it ends is told to whoever waits for an answer.
+/// The future that moves a connection's bytes. Callers that wait for an answer get its error.
 type Driver = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 async fn connect(
@@ -293,7 +295,7 @@ async fn connect(
     })
 }
 
-/// When to try again after failures.
+/// The time of the next attempt after failures.
 #[derive(Debug)]
 pub(super) struct Backoff {
     wait: Duration,
@@ -305,7 +307,7 @@ impl Backoff {
         Self { wait: FIRST_WAIT, until: None }
     }
 
-    /// How long to wait still.
+    /// Remaining wait.
     pub(super) fn left(&self) -> Duration {
         self.until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
     }
@@ -314,7 +316,7 @@ impl Backoff {
         *self = Self::new();
     }
 
-    /// Up to a quarter more each time by chance, so that many services do not come back at one moment.
+    /// Adds up to a quarter at random, so that many services do not reconnect at the same moment.
     pub(super) fn failed(&mut self) {
         let chance = u32::try_from(RandomState::new().hash_one(()) % 256).unwrap_or_default();
         self.until = Some(Instant::now() + self.wait + self.wait / 1024 * chance);

@@ -1,4 +1,4 @@
-//! What one transaction does with a group of batches, found out before anything is written.
+//! The plan of one transaction: what it does with a group of batches, decided before anything is written.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -9,11 +9,11 @@ use crate::delivery::{Delivery, Outcome};
 use crate::stores::Written;
 use crate::stores::watermark::{Verdict, Watermark, judge};
 
-/// The longest name of a stream. Chosen: clients name streams by something like a UUID, and PostgreSQL refuses keys of
-/// some 2,700 bytes.
+/// Longest name of a stream in bytes. Chosen: clients name streams by something like a UUID, and PostgreSQL refuses
+/// keys longer than about 2,700 bytes.
 const STREAM_BYTES: usize = 255;
 
-/// What is known of streams: a name as it is kept; `None`: the store knows nothing of it.
+/// Known watermarks by the stream's stored name; `None`: the store has no row for the stream.
 pub(super) type Marks = HashMap<String, Option<Watermark>>;
 
 /// A stream's watermark before and after the transaction.
@@ -23,18 +23,19 @@ pub(super) struct Move {
     pub(super) now: Option<Watermark>,
 }
 
-/// What is to be written.
+/// The batches and watermarks to write.
 #[derive(Debug, Default)]
 pub(super) struct Plan<'a> {
-    /// Batches, and how many rows at their beginning are stored already.
+    /// Batches, and the number of rows at their beginning that are stored already.
     parts: Vec<(&'a Batch, usize)>,
-    /// By the name as it is kept, sorted: two services that move the same streams wait for each other, not crosswise.
+    /// Moves by stored name, sorted: two services that move the same streams lock rows in the same order and cannot
+    /// deadlock.
     pub(super) moves: BTreeMap<Cow<'a, str>, Move>,
-    /// What will have been done; a quarantined record counts as stored here.
+    /// The result if everything is stored; quarantined records are counted as stored here.
     pub(super) written: Written,
 }
 
-/// The streams of the group that nothing is known of, as they are kept.
+/// The stored names of the group's streams that are not in `marks`.
 pub(super) fn unknown<'a>(deliveries: impl IntoIterator<Item = &'a Delivery>, marks: &Marks) -> Vec<Cow<'a, str>> {
     let chunks = deliveries.into_iter().filter_map(|delivery| delivery.chunk.as_ref());
     let names = chunks.filter(|chunk| chunk.stream.len() <= STREAM_BYTES).map(|chunk| text::stored(&chunk.stream));
@@ -90,7 +91,7 @@ impl<'a> Plan<'a> {
         Outcome::Committed
     }
 
-    /// Whether there is nothing to write.
+    /// True if there is nothing to write.
     pub(super) fn is_empty(&self) -> bool {
         self.written.stored == 0 && self.moves.is_empty()
     }

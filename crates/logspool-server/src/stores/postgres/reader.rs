@@ -1,4 +1,4 @@
-//! Answers: each on a connection of its own, in a transaction that only reads, and sees one moment.
+//! Answers queries. Each query has its own connection and a read-only transaction with one snapshot.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,24 +15,24 @@ use crate::clock::now_ns;
 use crate::query::{Dialect, Field, Parameter, Query, Sql, Stage, plan};
 use crate::stores::{Answer, Answers, CANCELLED, Found, Next, Progress, StoreError, UNREAD};
 
-/// Connections kept for the next questions.
+/// Idle connections kept for later queries.
 const IDLE: usize = 4;
 
-/// How far back the first search goes, and how many times as far each further one: see [`windows`].
+/// The length of the first search window, and the factor between two windows: see [`windows`].
 const FIRST_WINDOW_NS: i64 = 60 * 1_000_000_000;
 const GROWTH: i64 = 10;
 
-/// How many searches go back a fixed time, up to 70 days; the last one goes to the beginning.
+/// Number of windows with a fixed length, 70 days back in total; the last search goes to the beginning.
 const WINDOWS: u32 = 6;
 
-/// The server's word for a query that took too long.
+/// The server's SQLSTATE for a query that took too long.
 const CANCELED: &str = "57014";
 
-/// Answers queries from PostgreSQL. It blocks: not for threads that run async code.
+/// Answers queries from PostgreSQL. It blocks, so it must not be called on threads that run async code.
 #[derive(Debug)]
 pub struct Reader(Arc<Shared>);
 
-/// What a reader shares with its answers.
+/// The part of a reader that its answers share.
 #[derive(Debug)]
 struct Shared {
     config: Config,
@@ -40,14 +40,14 @@ struct Shared {
 }
 
 impl Reader {
-    /// A reader that connects when it is first asked. The tables are the writer's business.
+    /// A reader that connects at its first query. The writer creates the tables.
     pub fn new(config: &Config) -> Self {
         Self(Arc::new(Shared { config: config.clone(), idle: Mutex::default() }))
     }
 }
 
 impl Answers for Reader {
-    /// Half of them: the work is done in the server, which knows no low priority.
+    /// Half of the threads: the server does the work and has no low priority.
     fn at_once(&self, threads: usize) -> usize {
         (threads / 2).max(1)
     }
@@ -80,8 +80,8 @@ impl Answers for Reader {
 impl Shared {
     /// A connection with a transaction.
     fn begin(&self, until: &Until) -> Result<Link, Failure> {
-        // What is compiled for a query costs more than it saves: few rows of a log are ever looked at twice. And a query
-        // gets one process of the server, as the writer does.
+        // No JIT: compiling a query costs more than it saves, because rows of a log are rarely read twice. And each
+        // query uses one server process, as the writer does.
         let begin = format!(
             "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL jit = off; \
              SET LOCAL max_parallel_workers_per_gather = 0; SET LOCAL statement_timeout = {}",
@@ -95,13 +95,13 @@ impl Shared {
         {
             return Ok(link);
         }
-        // One that was lost meanwhile is no failure.
+        // Losing an idle connection is not a failure; connect again.
         let mut link = Link::open_unless(&self.config.address, until.cancel.cancelled())?;
         link.run(async |client| self.in_time(until, async { Ok(client.batch_execute(&begin).await?) }).await)?;
         Ok(link)
     }
 
-    /// Does something that the server may take long for, unless the time is over before.
+    /// Runs `work` unless the deadline passes or the query is cancelled first.
     async fn in_time<T>(&self, until: &Until, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
         tokio::select! {
             biased;
@@ -125,19 +125,19 @@ impl Shared {
     }
 }
 
-/// An answer, on a connection and in a transaction of its own.
+/// An answer, with its own connection and transaction.
 struct Asked {
     shared: Arc<Shared>,
-    /// `None` once it has ended.
+    /// `None` once the answer has ended.
     link: Option<Link>,
     until: Until,
     query: Query,
-    /// Times that are still to be searched, see [`windows`]. `records` has no index that is in order of time, so without
-    /// an end each question for the newest ones would read and sort them all.
+    /// Time windows still to be searched, see [`windows`]. `records` has no index ordered by time, so without an upper
+    /// and lower bound each query for the newest records would read and sort all rows.
     searches: IntoIter<(Option<i64>, Option<i64>)>,
-    /// The rows of the search that goes on.
+    /// The rows of the current search.
     rows: Option<Pin<Box<RowStream>>>,
-    /// Rows that are still wanted.
+    /// Rows still wanted.
     left: u64,
 }
 
@@ -167,7 +167,7 @@ impl Answer for Asked {
 }
 
 impl Asked {
-    /// Hands out rows. `More`: all of them, and the transaction has ended.
+    /// Passes rows to `each`. `More`: all rows were passed on and the transaction has ended.
     async fn read(&mut self, client: &Client, each: &mut dyn FnMut(Found<'_>) -> Next) -> Result<Next, Failure> {
         while self.left > 0 {
             let rows = match &mut self.rows {
@@ -195,7 +195,7 @@ impl Asked {
         Ok(Next::More)
     }
 
-    /// Where the rest is not wanted, the connection goes: the rows that are still on their way end with it.
+    /// Drops the connection when the remaining rows are not wanted, so the server stops sending them.
     fn abandon(&mut self, link: Link) {
         self.rows = None;
         link.abandon(&self.shared.config.address);
@@ -210,7 +210,7 @@ impl Drop for Asked {
     }
 }
 
-/// Begins a search between two times for so many rows at most.
+/// Begins a search between two times for at most `most` rows.
 async fn search(
     client: &Client,
     query: &Query,
@@ -235,7 +235,7 @@ async fn search(
         sql.push(" AND time_ns < ").bind(Parameter::Int(until_ns));
     }
     sql.push(match &query.stage {
-        // Of records with the same time, the one that was stored last.
+        // Of records with the same time, the last stored one comes first.
         None => " ORDER BY time_ns DESC, ctid DESC",
         Some(Stage::CountBy(_)) => " GROUP BY 1 ORDER BY 2 DESC, 1",
         Some(Stage::Histogram { .. }) => " GROUP BY 1 ORDER BY 1",
@@ -253,14 +253,14 @@ async fn search(
     Ok(client.query_typed_raw(sql.text(), parameters.collect::<Vec<_>>()).await?)
 }
 
-/// Hands out one row.
+/// Passes one row to `each`.
 fn tell(query: &Query, row: &Row, each: &mut dyn FnMut(Found<'_>) -> Next) -> Result<Next, tokio_postgres::Error> {
     Ok(match &query.stage {
         None => each(Found::Record(rows::read(row)?)),
         Some(Stage::CountBy(field)) => {
             let (value, count): (Option<&str>, i64) = (row.try_get(0)?, row.try_get(1)?);
             let value = match (field, value) {
-                // Kept as negative numbers with the same bits.
+                // Stored as negative numbers with the same bits.
                 (Field::Process | Field::Thread, Some(id)) => {
                     Some(id.parse().map_or_else(|_| id.to_owned(), |id: i64| id.cast_unsigned().to_string()).into())
                 }
@@ -275,9 +275,9 @@ fn tell(query: &Query, row: &Row, each: &mut dyn FnMut(Found<'_>) -> Next) -> Re
     })
 }
 
-/// Parts of the time asked for, from the newest to the oldest, each longer than the one before: the last minute with
-/// all that is later, the ten minutes before it, and so on. What is found early is cheap; what is not costs little more
-/// than one search through everything.
+/// Splits the requested time into windows, newest first, each ten times as long as the one before: the last minute and
+/// anything later, the ten minutes before it, and so on. Records in an early window are found cheaply. A query without
+/// recent matches costs little more than one search through everything.
 fn windows(since: Option<i64>, until: Option<i64>, now_ns: i64) -> impl Iterator<Item = (Option<i64>, Option<i64>)> {
     let newest = until.map_or(now_ns, |until| until.min(now_ns));
     let mut edges: Vec<_> = (0..WINDOWS)

@@ -1,4 +1,4 @@
-//! The columns of `records`, and a row on its way in (`COPY BINARY`) and out.
+//! The columns of `records`, and the conversion of a row to `COPY BINARY` and from a result.
 
 use std::borrow::Cow;
 
@@ -9,18 +9,18 @@ use super::text;
 use crate::batch::Row;
 use crate::record::Record;
 
-/// The columns, in the order in which [`put`] writes them. Numbers come first: so they stand together without gaps.
+/// The columns, in the order in which [`put`] writes them. Numbers come first, so that they are stored without padding.
 pub(super) const COLUMNS: &str = "time_ns, process, thread, line, level, logger, message, file, function, host, \
     process_name, thread_name, task, trace_id, span_id, exception, stack, fields";
 
-/// The same as [`read`] wants them.
+/// The columns as [`read`] expects them.
 pub(super) const SELECTED: &str = "time_ns, process, thread, line, level, logger, message, file, function, host, \
     process_name, thread_name, task, trace_id, span_id, exception, stack, fields::text";
 
-/// How many they are.
+/// Number of columns.
 const COUNT: i16 = 18;
 
-/// What a row takes beside its text, at most: lengths and numbers.
+/// Bytes of a row beside its text, at most: lengths and numbers.
 const ROW_BYTES: usize = 2 + COUNT as usize * 4 + 4 * 8 + 4 + 1;
 
 /// Begins a copy: signature, no flags, no extension.
@@ -30,7 +30,7 @@ pub(super) fn begin(to: &mut BytesMut) {
     to.put_i32(0);
 }
 
-/// Ends it.
+/// Ends a copy.
 pub(super) fn end(to: &mut BytesMut) {
     to.put_i16(-1);
 }
@@ -38,23 +38,23 @@ pub(super) fn end(to: &mut BytesMut) {
 /// Writes a row.
 pub(super) fn put(row: &Row<'_>, to: &mut BytesMut) {
     put_columns(COUNT, row, to);
-    // The one version of jsonb's binary form goes before the text.
+    // The version byte of jsonb's binary form precedes the text.
     put_bytes(row.fields.map(text::stored_json), &[1], to);
 }
 
-/// Writes a row with the fields as plain text, and another text behind it.
+/// Writes a row with the fields as plain text, followed by the column `more`.
 pub(super) fn put_as_text(row: &Row<'_>, more: &str, to: &mut BytesMut) {
     put_columns(COUNT + 1, row, to);
     put_bytes(row.fields.map(text::stored_json), &[], to);
     put_text(Some(more), to);
 }
 
-/// Writes what comes before the fields.
+/// Writes the columns before the fields.
 fn put_columns(count: i16, row: &Row<'_>, to: &mut BytesMut) {
     to.reserve(ROW_BYTES);
     to.put_i16(count);
     put_number(Some(row.time_ns), to);
-    // PostgreSQL has no unsigned numbers: the bits are kept, and read back as they were.
+    // PostgreSQL has no unsigned integers: the bits are kept and converted back on reading.
     put_number(row.process.map(u64::cast_signed), to);
     put_number(row.thread.map(u64::cast_signed), to);
     put_number(row.line.map(i64::from), to);
@@ -88,7 +88,7 @@ fn put_text(text: Option<&str>, to: &mut BytesMut) {
     put_bytes(text.map(text::stored), &[], to);
 }
 
-/// A frame is far shorter than what does not fit.
+/// A text too long for the format's `i32` length becomes NULL. That never happens: a frame is far shorter.
 fn put_bytes(text: Option<Cow<'_, str>>, before: &[u8], to: &mut BytesMut) {
     let fitting = text.and_then(|text| Some((i32::try_from(before.len() + text.len()).ok()?, text)));
     let Some((length, text)) = fitting else { return to.put_i32(-1) };
@@ -101,7 +101,7 @@ fn put_bytes(text: Option<Cow<'_, str>>, before: &[u8], to: &mut BytesMut) {
 ///
 /// # Errors
 ///
-/// A column is of another type.
+/// A column has another type.
 pub(super) fn read(row: &Found) -> Result<Record<'_>, tokio_postgres::Error> {
     let text = |at: usize| row.try_get::<_, Option<&str>>(at).map(|found| found.map(text::original));
     let number = |at: usize| row.try_get::<_, Option<i64>>(at);

@@ -1,8 +1,8 @@
-//! The tables, made and changed by numbered steps, and the partitions of `records`: one for each day, in UTC.
+//! The tables, created and changed by numbered steps, and the partitions of `records`, one per UTC day.
 //!
-//! Partitions are made ahead of time, for the days around now. A record of any other day goes to the default
-//! partition, `records_other`: a sender with a wrong clock makes no tables. A few records of a day that lie there move
-//! when it gets its partition; a day that has many there gets none.
+//! Partitions are made in advance for the days around today. A record of any other day goes to the default partition,
+//! `records_other`, so a sender with a wrong clock creates no tables. When a day gets its partition, its records in the
+//! default partition are moved there. If there are more than [`MOST_MOVED`], the day gets no partition.
 
 use chrono::{DateTime, NaiveDate};
 use tokio_postgres::Client;
@@ -11,8 +11,8 @@ use tokio_postgres::types::ToSql;
 use super::connection::{Failure, reason};
 use super::tables;
 
-/// Each step brings the tables from one version to the next; a step that was published is never changed. `LETTERS`
-/// stands for what [`letters`] finds.
+/// Each step brings the tables from one version to the next; a published step is never changed. `LETTERS` is replaced
+/// by the result of [`letters`].
 const STEPS: &[&str] = &["
     CREATE TABLE logspool.records (
         time_ns bigint NOT NULL,
@@ -50,34 +50,35 @@ const STEPS: &[&str] = &["
     );
 "];
 
-/// What services that change the tables at once wait for; the number means nothing.
+/// Key of the advisory lock that serialises services that change the tables; the number has no meaning.
 const LOCK: i64 = 0x6c6f_6773_706f_6f6c;
 
-/// The oldest server that has all that is used here.
+/// The oldest server version with all features used here.
 const OLDEST_SERVER: i32 = 120_000;
 
-/// Days before and after today that get a partition: late records of yesterday, clocks that go ahead, and a service
-/// that cannot make partitions for a while, as a long backup holds the tables.
+/// Days before and after today that get a partition. They cover late records of yesterday, clocks that are ahead, and
+/// times when the service cannot make partitions because, for example, a long backup locks the tables.
 const DAYS_BEHIND: i64 = 1;
 const DAYS_AHEAD: i64 = 3;
 
-/// Most records of a day that move to its partition. Chosen: it takes less than a second, in which the tables are held.
+/// Most records of a day that are moved to its partition. Chosen: the move takes less than a second, during which the
+/// tables are locked.
 const MOST_MOVED: i64 = 10_000;
 
-/// Records that one statement removes. Chosen: it takes less than a second, in which nothing is written.
+/// Records removed by one statement. Chosen: it takes less than a second, during which nothing is written.
 const PIECE: u64 = 10_000;
 
-/// How long a change of the tables waits for others to let go of them. While it waits, queries wait behind it.
+/// How long a change of the tables waits for locks. Queries that come later wait for the change.
 const LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '2s'";
 
 const DAY_NS: i64 = 86_400 * 1_000_000_000;
 
-/// Checks the server and makes the tables, or brings them to the version that is wanted here.
+/// Checks the server, then creates the tables or updates them to the current version.
 pub(super) async fn prepare(client: &Client) -> Result<(), Failure> {
     let row = client
         .query_one(
-            // A commit that does not wait for the disk is not what an ack promises. Other values than `off` are the
-            // choice of who runs the server.
+            // An acknowledgement promises a durable commit, so `synchronous_commit = off` is overridden. Other values
+            // are the administrator's choice.
             "SELECT current_setting('server_encoding'), current_setting('server_version_num')::int4,
                 CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', false) END",
             &[],
@@ -111,7 +112,7 @@ async fn step(client: &Client) -> Result<(), Failure> {
         .query_one("SELECT to_regnamespace('logspool') IS NOT NULL, to_regclass('logspool.version') IS NOT NULL", &[])
         .await?;
     let (has_schema, has_version): (bool, bool) = (row.try_get(0)?, row.try_get(1)?);
-    // Asked first: a role that may use the schema, but make none, is enough where there is one.
+    // Check first: if the schema exists, the role does not need the right to create one.
     if !has_schema {
         client.batch_execute("CREATE SCHEMA logspool").await?;
     }
@@ -142,8 +143,8 @@ async fn step(client: &Client) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The collation of messages: one that knows the letters of all languages, as words are told apart by it. Nothing where
-/// the database's own does; one with the locale `C` knows those of ASCII.
+/// The collation of the message column. It must know the letters of all languages, because words are split by it. Empty
+/// if the database's own collation does; the locale `C` knows ASCII letters only.
 async fn letters(client: &Client) -> Result<String, Failure> {
     let row = client
         .query_one(
@@ -160,12 +161,12 @@ async fn letters(client: &Client) -> Result<String, Failure> {
     Ok(row.try_get::<_, Option<String>>(0)?.unwrap_or_default())
 }
 
-/// The day that this time is in, counted from 1970.
+/// The day of this time, counted from 1970.
 pub(super) fn day_of(time_ns: i64) -> i64 {
     time_ns.div_euclid(DAY_NS)
 }
 
-/// Makes the partitions of the days around today.
+/// Creates the partitions of the days around today.
 pub(super) async fn make_partitions(client: &Client, today: i64) -> Result<(), Failure> {
     let there = partitions(client).await?;
     for day in today - DAYS_BEHIND..=today + DAYS_AHEAD {
@@ -193,7 +194,7 @@ pub(super) async fn make_partitions(client: &Client, today: i64) -> Result<(), F
     Ok(())
 }
 
-/// Makes a partition of the records that lie in the default one for these times.
+/// Creates a partition and moves the default partition's records for these times into it.
 async fn move_to_partition(client: &Client, name: &str, from: i64, to: i64) -> Result<(), Failure> {
     let sql = format!(
         "CREATE TABLE logspool.{name}
@@ -208,8 +209,8 @@ async fn move_to_partition(client: &Client, name: &str, from: i64, to: i64) -> R
     if let Err(Failure::Server(error)) = &done
         && error.code().is_some_and(|code| !matches!(code.code(), IN_USE | DISK_FULL))
     {
-        // Somebody has changed the tables in a way that does not allow it, or records of that day come just now. They
-        // are taken all the same.
+        // The tables were changed in a way that does not allow the move, or records of that day are arriving right now.
+        // Records are still stored, in the default partition.
         tracing::warn!(
             "cannot make logspool.{name}: {}; the records of its day stay in logspool.records_other",
             reason(error)
@@ -219,15 +220,15 @@ async fn move_to_partition(client: &Client, name: &str, from: i64, to: i64) -> R
     done
 }
 
-/// Whether the service was not there the day before yesterday, as far as the partitions tell: those of the days around
-/// today are made at once, wherever the clock stands.
+/// True if the service did not run the day before yesterday, as far as the partitions show. A running service has made
+/// that day's partition, whatever its clock says, because it makes the partitions of all days around today at once.
 pub(super) async fn was_away(client: &Client, today: i64) -> Result<bool, Failure> {
     let there = partitions(client).await?;
     let last = today - DAYS_BEHIND - 1;
     Ok(there.iter().any(|day| *day < last) && !there.contains(&last))
 }
 
-/// Removes the records of days before this one; whether there may be more of them, for the next time.
+/// Removes the records of days before `day`. Returns true if more may remain for the next call.
 pub(super) async fn remove_before(client: &Client, day: i64) -> Result<bool, Failure> {
     for old in partitions(client).await?.into_iter().filter(|old| *old < day) {
         if let Some(name) = partition(old) {
@@ -241,7 +242,7 @@ pub(super) async fn remove_before(client: &Client, day: i64) -> Result<bool, Fai
     Ok(others || quarantined)
 }
 
-/// Removes rows of a table that are older than this, and says whether there may be more.
+/// Removes up to [`PIECE`] rows that match the condition. Returns true if more may remain.
 async fn remove_piece(
     client: &Client,
     table: &str,
@@ -253,14 +254,14 @@ async fn remove_piece(
     Ok(client.execute(&sql, &[than]).await? == PIECE)
 }
 
-/// Others use the tables: the server's word for a lock timeout.
+/// The server's SQLSTATE for a lock timeout: the tables are in use.
 const IN_USE: &str = "55P03";
 
-/// The server has no room on its disk.
+/// The server's disk is full.
 pub(super) const DISK_FULL: &str = "53100";
 
-/// Whether the tables could not be changed for a reason that passes, by the code of the answer: others use them, another
-/// service put records of that day into the default partition a moment before, or there is no room.
+/// True if the SQLSTATE of a failed table change is temporary: the tables are in use, the disk is full, or another
+/// service has just put records of that day into the default partition.
 pub(super) fn is_passing(code: &str) -> bool {
     matches!(code, IN_USE | DISK_FULL | "23514")
 }
@@ -280,7 +281,7 @@ async fn partitions(client: &Client) -> Result<Vec<i64>, Failure> {
         .map_err(Into::into)
 }
 
-/// Changes partitions in a transaction that does not wait long for others.
+/// Changes partitions in a transaction with a short lock timeout.
 async fn change(client: &Client, sql: &str) -> Result<(), Failure> {
     let sql = format!("BEGIN; {LOCK_TIMEOUT}; SELECT pg_advisory_xact_lock({LOCK}); {sql}; COMMIT");
     let done = client.batch_execute(&sql).await;

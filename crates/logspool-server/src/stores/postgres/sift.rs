@@ -1,21 +1,21 @@
-//! Rows among which some are refused: what can be stored is, and the rest goes to quarantine.
+//! Stores rows of which the server refuses some: accepted rows are stored, refused ones go to quarantine.
 //!
-//! They are copied to a table of this transaction alone that refuses nothing, and from there stored one by one, all of
-//! it on the server. So it takes the same few messages however many are refused, and a sender of many such records
-//! holds up the others for a moment only.
+//! The rows are copied to an unlogged table without constraints. A block of PL/pgSQL then stores them one by one. So
+//! the number of messages does not depend on the number of refused rows, and a sender of many refused records delays
+//! others only briefly.
 
 use tokio_postgres::Client;
 
 use super::connection::Failure;
+use super::copy::copy;
 use super::rows::{self, COLUMNS, SELECTED};
 use super::tables;
-use super::writer::copy;
 use crate::batch::Row;
 use crate::record::Record;
 
-/// Stores what can be stored, and says how many records are in quarantine.
+/// Stores all rows that the server accepts. Returns the number of records in quarantine.
 pub(super) async fn sift<'a>(client: &Client, rows: impl IntoIterator<Item = Row<'a>>) -> Result<u64, Failure> {
-    // Where the tables were changed, the records are not to blame.
+    // If the tables were changed, the records are not to blame.
     tables::check(client).await?;
     client.batch_execute(&table()).await?;
     let statement = format!("COPY logspool.sifted ({COLUMNS}, record) FROM STDIN BINARY");
@@ -28,7 +28,8 @@ pub(super) async fn sift<'a>(client: &Client, rows: impl IntoIterator<Item = Row
     Ok(quarantined)
 }
 
-/// The table. It is gone when the transaction ends; whoever wants one at that moment waits until then.
+/// The statement that creates the table. It is dropped in the same transaction; another transaction that creates it at
+/// the same time waits.
 fn table() -> String {
     format!(
         "CREATE UNLOGGED TABLE logspool.sifted AS
@@ -36,8 +37,8 @@ fn table() -> String {
     )
 }
 
-/// Stores each row by itself, and notes why one is refused. The classes of errors are those of
-/// [`super::writer::is_refusal`], the form of the reason that of [`super::connection::reason`].
+/// Stores each row on its own and notes why a row is refused. The error classes are those of
+/// [`super::writer::is_refusal`]; the form of the reason is that of [`super::connection::reason`].
 fn store_each() -> String {
     format!(
         "DO $$
@@ -65,7 +66,7 @@ fn store_each() -> String {
     )
 }
 
-/// A record as JSON. Its fields are put in as they are: what cannot be read as JSON with a limited depth would be lost.
+/// A record as JSON. Its fields are inserted as text: parsing has a depth limit and would lose deeper fields.
 fn as_json(row: &Row<'_>) -> String {
     let record: Record<'_> = Row { fields: None, ..*row }.record();
     let mut json = serde_json::to_string(&record).expect("a record has no keys but text");

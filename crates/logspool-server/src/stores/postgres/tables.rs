@@ -1,17 +1,13 @@
-//! Whether the tables are still as the steps of `schema` leave them.
+//! Checks that the tables are as the steps of `schema` left them.
 //!
-//! A column that is gone or has another type would show only in what the server says to a row, and then every record
-//! would go to quarantine.
+//! Otherwise a missing or changed column would show only as an error for each row, and every record would go to
+//! quarantine.
 
 use std::collections::HashMap;
 
 use tokio_postgres::Client;
 
-use super::connection::Failure;
-
-/// What to do about tables that were dropped or changed.
-pub(super) const MEND: &str = "restore the tables of the schema logspool as they were, or let them be made anew without \
-                               the records that are in them: DROP SCHEMA logspool CASCADE";
+use super::connection::{Failure, MEND};
 
 /// Columns that are written and read, with their types.
 const TABLES: [(&str, &[(&str, &str)]); 3] = [
@@ -42,14 +38,14 @@ const TABLES: [(&str, &[(&str, &str)]); 3] = [
     ("quarantine", &[("received", "timestamp with time zone"), ("reason", "text"), ("record", "text")]),
 ];
 
-/// Each column with its type, and whether a row needs a value for it that nobody gives.
+/// Each column with its type, and whether it is NOT NULL without a default.
 const COLUMNS: &str = "
     SELECT c.relname::text, a.attname::text, format_type(a.atttypid, NULL)::text,
         a.attnotnull AND NOT a.atthasdef AND a.attidentity = ''
     FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
     WHERE c.relnamespace = to_regnamespace('logspool') AND c.relname = ANY ($1) AND a.attnum > 0 AND NOT a.attisdropped";
 
-/// Looks whether they are.
+/// Checks all tables and columns.
 pub(super) async fn check(client: &Client) -> Result<(), Failure> {
     let names: Vec<_> = TABLES.iter().map(|(table, _)| *table).collect();
     let rows = client.query(COLUMNS, &[&names]).await?;

@@ -1,14 +1,14 @@
-//! U+0000 in text: PostgreSQL takes it neither in `text` nor in `jsonb`.
+//! Encodes U+0000 in text: PostgreSQL accepts it neither in `text` nor in `jsonb`.
 //!
-//! It is kept as U+0001 U+0001, and U+0001 itself as U+0001 U+0002. So each text has a form of its own and is read as
-//! it was; their order is that of the texts themselves; and as none of the three is a letter, a digit or a space, the
-//! words are the same. What a query compares with takes the same form.
+//! U+0000 is stored as U+0001 U+0001, and U+0001 as U+0001 U+0002. The encoding is reversible and keeps the order of
+//! texts. None of the characters is a letter, a digit or a space, so words stay the same. Texts in queries are encoded
+//! in the same way.
 
 use std::borrow::Cow;
 
-/// A text as it is kept.
+/// Encodes a text for storage.
 pub(super) fn stored(text: &str) -> Cow<'_, str> {
-    // Without an early end the compiler looks at many bytes at once, and nearly no text has such a byte.
+    // Without an early exit the compiler vectorises the loop; almost no text contains such a byte.
     if !text.bytes().fold(false, |found, byte| found | (byte <= 1)) {
         return Cow::Borrowed(text);
     }
@@ -23,7 +23,7 @@ pub(super) fn stored(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// A text from the form in which it is kept.
+/// Decodes a stored text.
 pub(super) fn original(kept: &str) -> Cow<'_, str> {
     if !kept.contains('\u{1}') {
         return Cow::Borrowed(kept);
@@ -39,7 +39,7 @@ pub(super) fn original(kept: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// JSON as it is kept; as serde_json writes it, with each control character in one way.
+/// Encodes JSON for storage. The input is serde_json's, which writes each control character in one way only.
 pub(super) fn stored_json(json: &str) -> Cow<'_, str> {
     if !json.contains(r"\u000") {
         return Cow::Borrowed(json);
@@ -52,7 +52,7 @@ pub(super) fn stored_json(json: &str) -> Cow<'_, str> {
     Cow::Owned(replaced(json, escapes))
 }
 
-/// JSON from the form in which it is kept; as PostgreSQL writes it, which is the same way.
+/// Decodes stored JSON. The input is PostgreSQL's, which writes control characters in the same way.
 pub(super) fn original_json(kept: &str) -> Cow<'_, str> {
     if !kept.contains(r"\u0001") {
         return Cow::Borrowed(kept);
@@ -65,14 +65,15 @@ pub(super) fn original_json(kept: &str) -> Cow<'_, str> {
     Cow::Owned(replaced(kept, escapes))
 }
 
-/// JSON with some of its escapes replaced: `escapes` sees it from a backslash on, and says how many bytes become what.
+/// Replaces escapes in JSON. `escapes` gets the text from a backslash on and returns the bytes to replace and the new
+/// text.
 fn replaced(json: &str, escapes: impl Fn(&str) -> Option<(usize, &'static str)>) -> String {
     let mut out = String::with_capacity(json.len() + json.len() / 2);
     let mut rest = json;
     while let Some(at) = rest.find('\\') {
         let (before, escape) = rest.split_at(at);
         out.push_str(before);
-        // Else a backslash goes with the one byte after it: the second of two would seem to begin an escape.
+        // Otherwise skip the backslash and the byte after it: the second of two backslashes does not begin an escape.
         let (taken, text) = escapes(escape).unwrap_or((2, escape.get(..2).unwrap_or(escape)));
         out.push_str(text);
         rest = escape.get(taken..).unwrap_or_default();
@@ -115,7 +116,7 @@ mod tests {
             prop_assert_eq!(&text, &original(&kept));
             prop_assert_eq!(&json, &original_json(&kept_json));
             prop_assert_eq!(text.cmp(&other), kept.cmp(&stored(&other)));
-            // In JSON it is the same form, read by the rules of JSON.
+            // JSON uses the same encoding, within JSON's escapes.
             prop_assert_eq!(vec![kept.clone().into_owned()], serde_json::from_str::<Vec<String>>(&kept_json).unwrap());
         }
     }

@@ -1,49 +1,50 @@
-//! TLS to the server, in the words of libpq: `sslmode`, `sslrootcert`, `sslcert` and `sslkey` in the address.
+//! TLS to the server, with libpq's options in the address: `sslmode`, `sslrootcert`, `sslcert` and `sslkey`.
 //!
-//! | `sslmode` | encrypted | whose certificate is believed |
+//! | `sslmode` | encrypted | accepted certificates |
 //! |---|---|---|
 //! | `disable` | no | |
-//! | `prefer` (default) | where the server can | anybody's |
-//! | `require` | yes | anybody's; with `sslrootcert` as `verify-ca` |
-//! | `verify-ca` | yes | one that an authority of `sslrootcert` has issued |
-//! | `verify-full` | yes | one that it has issued for the host of the address |
+//! | `prefer` (default) | if the server can | any |
+//! | `require` | yes | any; with `sslrootcert` as `verify-ca` |
+//! | `verify-ca` | yes | issued by an authority of `sslrootcert` |
+//! | `verify-full` | yes | issued by it for the host of the address |
 //!
 //! A unix socket is never encrypted. The files are read for each connection.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use tokio_rustls::rustls::client::verify_server_cert_signed_by_trust_anchor;
 use tokio_rustls::rustls::crypto::{self, CryptoProvider, ring};
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use tokio_rustls::rustls::server::ParsedCertificate;
 use tokio_rustls::rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
-/// How a connection is secured.
+use crate::pem;
+
+/// TLS settings of a connection.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Tls {
-    /// What is done.
+    /// See [`Mode`].
     pub mode: Mode,
     authorities: Option<Authorities>,
     certificate: Option<PathBuf>,
     key: Option<PathBuf>,
 }
 
-/// See the table above.
+/// The value of `sslmode`; see the table above.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Mode {
     /// Never encrypted.
     Disable,
-    /// Encrypted where the server can.
+    /// Encrypted if the server can.
     #[default]
     Prefer,
-    /// Encrypted, with anybody.
+    /// Encrypted, with any certificate.
     Require,
-    /// Encrypted, with whom an authority knows.
+    /// Encrypted; an authority must have issued the certificate.
     VerifyCa,
-    /// Encrypted, with whom an authority knows by that name.
+    /// Encrypted; an authority must have issued the certificate for the host's name.
     VerifyFull,
 }
 
@@ -53,7 +54,7 @@ enum Authorities {
     File(PathBuf),
 }
 
-/// The options of an address as they were written.
+/// The TLS options of an address, as written.
 #[derive(Debug, Default)]
 pub(super) struct Given {
     mode: Option<String>,
@@ -63,11 +64,11 @@ pub(super) struct Given {
 }
 
 impl Given {
-    /// Takes an option; `false`: it is none of these.
+    /// Takes an option. Returns `false` if it is not a TLS option.
     ///
     /// # Errors
     ///
-    /// It is one of libpq's about TLS that is not known here.
+    /// It is a TLS option of libpq that is not supported here.
     pub fn take(&mut self, name: &str, value: &str) -> Result<bool, String> {
         let place = match name {
             "sslmode" => &mut self.mode,
@@ -87,11 +88,11 @@ impl Given {
         Ok(true)
     }
 
-    /// What they come to.
+    /// Checks the options and combines them.
     ///
     /// # Errors
     ///
-    /// They do not go together: with the mend.
+    /// The options contradict each other. The text says what to change.
     pub fn check(self) -> Result<Tls, String> {
         let authorities = self.authorities.map(|text| match &*text {
             "system" => Authorities::System,
@@ -141,11 +142,11 @@ impl Given {
 }
 
 impl Tls {
-    /// What the next connection uses; `None`: it is not encrypted.
+    /// The TLS configuration of the next connection; `None`: not encrypted.
     ///
     /// # Errors
     ///
-    /// Which file cannot be used, and why.
+    /// A file cannot be used. The text names it and the reason.
     pub fn config(&self) -> Result<Option<ClientConfig>, String> {
         if self.mode == Mode::Disable {
             return Ok(None);
@@ -165,52 +166,37 @@ impl Tls {
         };
         let mut config = match (&self.certificate, &self.key) {
             (Some(certificate), Some(key_path)) => {
-                let key = PrivateKeyDer::from_pem_file(key_path).map_err(|error| at(key_path, "the key", &error))?;
+                let key = pem::key(key_path)?;
                 builder
-                    .with_client_auth_cert(certificates(certificate)?, key)
-                    .map_err(|error| at(certificate, "certificate and key", &error))?
+                    .with_client_auth_cert(pem::certificates(certificate)?, key)
+                    .map_err(|error| pem::unusable(certificate, "certificate and key", &error))?
             }
             _ => builder.with_no_client_auth(),
         };
-        // As libpq says it, and a server that is greeted by TLS (sslnegotiation=direct) wants to hear it.
+        // libpq sends this too, and a server with direct TLS (sslnegotiation=direct) requires it.
         config.alpn_protocols = vec![b"postgresql".to_vec()];
         Ok(Some(config))
     }
 
     fn roots(&self) -> Result<RootCertStore, String> {
-        let mut roots = RootCertStore::empty();
         match &self.authorities {
-            Some(Authorities::File(path)) => {
-                for certificate in certificates(path)? {
-                    roots.add(certificate).map_err(|error| at(path, "the authorities", &error))?;
-                }
-            }
+            Some(Authorities::File(path)) => pem::authorities(path),
             Some(Authorities::System) | None => {
-                // One that cannot be read vouches for nobody; the others do.
+                let mut roots = RootCertStore::empty();
+                // Certificates that cannot be parsed are skipped.
                 roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
                 if roots.is_empty() {
                     return Err("this system has no certificates of authorities: install ca-certificates, or write \
                                 sslrootcert=FILE"
                         .to_owned());
                 }
+                Ok(roots)
             }
         }
-        Ok(roots)
     }
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let all: Vec<_> = CertificateDer::pem_file_iter(path)
-        .and_then(Iterator::collect)
-        .map_err(|error| at(path, "the certificates", &error))?;
-    if all.is_empty() { Err(format!("{} holds no certificate in PEM form", path.display())) } else { Ok(all) }
-}
-
-fn at(path: &Path, what: &str, error: &dyn std::fmt::Display) -> String {
-    format!("cannot use {what} of {}: {error}", path.display())
-}
-
-/// Believes whoever has a certificate of these authorities, whatever name is in it; without authorities, everybody.
+/// Accepts every certificate issued by these authorities, for any name; without authorities, every certificate.
 #[derive(Debug)]
 struct Verifier {
     roots: Option<RootCertStore>,

@@ -1,57 +1,51 @@
-//! The writer: one connection, one transaction for each group of batches.
+//! The writer: one connection, and one transaction for each group of batches.
 //!
-//! What makes a chunk stored once: its stream's watermark moves in the transaction of its rows, and only from the
-//! value by which it was judged. So a watermark that was read before another service moved it, or before a commit
-//! whose outcome was lost took effect after all, ends the transaction instead of storing rows twice. `COMMIT` is not
-//! sent before the server has said that every watermark has moved.
+//! Chunks are stored exactly once: a stream's watermark moves in the same transaction as its rows, and only from the
+//! value by which the chunk was judged. A watermark can be outdated because another service moved it, or because a
+//! commit with an unknown outcome took effect after all. In both cases the transaction ends instead of storing rows
+//! twice. `COMMIT` is sent only after the server has confirmed that every watermark has moved.
 
 use std::collections::HashMap;
-use std::pin::pin;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bytes::{Bytes, BytesMut};
-use futures_util::SinkExt;
 use tokio::time::timeout;
-use tokio_postgres::{Client, Error, Statement, ToStatement};
+use tokio_postgres::{Client, Error, Statement};
 
 use super::connection::{Address, Backoff, Failure, Link};
+use super::copy::copy;
 use super::plan::{Marks, Plan, unknown};
 use super::sift::sift;
 use super::{Config, rows, schema, tables};
-use crate::batch::Row;
 use crate::clock::now_ns;
 use crate::delivery::Delivery;
 use crate::stores::leap::Leap;
 use crate::stores::watermark::Watermark;
 use crate::stores::{Store, StoreError, Written};
 
-/// Bytes of rows handed to the connection at once: what is encoded while the server reads what came before.
-const COPY_BYTES: usize = 64 * 1024;
-
 /// Streams whose watermarks are kept in mind; beyond that all are read anew.
 const MARKS: usize = 100_000;
 
-/// How often a group is judged anew as another service moved one of its streams meanwhile.
+/// Attempts to write a group whose watermarks another service moves meanwhile.
 const ATTEMPTS: usize = 3;
 
-/// How often old records and watermarks are looked for, and partitions made.
+/// Interval of upkeep: old records and watermarks are removed, partitions made.
 const UPKEEP_EVERY: Duration = Duration::from_secs(3600);
 
-/// How soon that is tried again when it failed: the tables are in use, mostly.
+/// Wait before failed upkeep is tried again. The usual reason is that the tables are in use.
 const UPKEEP_AGAIN: Duration = Duration::from_secs(60);
 
-/// How long the server may take to say that it is there; what comes meanwhile waits. Chosen: longer than the pauses of a
-/// busy machine, short enough for whoever watches the service.
+/// How long the server may take to answer a check; batches wait meanwhile. Chosen: longer than the pauses of a busy
+/// machine, short enough for monitoring.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How often a check looks at the tables too. Chosen: one question to the server among ten.
+/// How often a check also looks at the tables. Chosen: one in ten checks.
 const TABLES_EVERY: Duration = Duration::from_secs(10);
 
 const READ_MARKS: &str = "SELECT stream, epoch, last FROM logspool.streams WHERE stream = ANY($1)";
 
-/// Says how many streams have moved. `epoch IS NULL`: the stream ends; `was_epoch IS NULL`: nothing was known of it.
+/// Returns the number of moved streams. `epoch IS NULL`: the stream ends; `was_epoch IS NULL`: the stream had no row.
 const MOVE_MARKS: &str = "
     WITH given AS (
         SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])
@@ -71,9 +65,9 @@ const MOVE_MARKS: &str = "
     )
     SELECT (SELECT count(*) FROM moved) + (SELECT count(*) FROM made) + (SELECT count(*) FROM gone)";
 
-/// Watermarks of clients that have not been seen for so long are forgotten: a client that keeps chunks for longer
-/// than that may find them stored twice. The newest sign of life is the measure, unless the server's clock was ahead
-/// then: its clock alone may be wrong by years.
+/// Forgets watermarks of clients that were not seen for 7 days. A client that keeps unacknowledged chunks for longer
+/// may get them stored twice. Age counts from the newest `seen`, not from now, because the server's clock may be wrong
+/// by years. Values later than now are ignored: they come from a time when the clock was ahead.
 const FORGET_MARKS: &str = "DELETE FROM logspool.streams WHERE seen <
     (SELECT max(seen) FROM logspool.streams WHERE seen <= now()) - interval '7 days'";
 
@@ -83,7 +77,7 @@ pub struct Writer {
     config: Config,
     session: Option<Session>,
     backoff: Backoff,
-    /// Whether the server said last that its disk is full.
+    /// True if the server's last error was a full disk.
     is_full: bool,
     leap: Leap,
 }
@@ -95,7 +89,7 @@ impl Writer {
         Self { config: config.clone(), session, backoff, is_full: false, leap }
     }
 
-    /// The connection; a new one where there is none.
+    /// The connection, opened if there is none.
     fn session(&mut self) -> Result<&mut Session, Failure> {
         match &mut self.session {
             Some(session) => Ok(session),
@@ -103,7 +97,7 @@ impl Writer {
         }
     }
 
-    /// Gives the connection up: whatever failed on it, the next one begins in a known state, with watermarks read anew.
+    /// Drops the connection after any failure. The next one starts in a known state, with watermarks read again.
     fn failed(&mut self, failure: Failure, what: &str) -> StoreError {
         self.session = None;
         self.is_full = failure.code() == schema::DISK_FULL;
@@ -117,7 +111,8 @@ impl Store for Writer {
         "postgres"
     }
 
-    /// Waits out the pause after a failure first, 5 s and a little at most, so it can be called again at once.
+    /// Waits first until the pause after a failure is over (5 s and up to a quarter more), so the caller can retry at
+    /// once.
     fn write(&mut self, deliveries: &[Arc<Delivery>]) -> Result<Written, StoreError> {
         thread::sleep(self.backoff.left());
         let done = self.session().and_then(|session| session.write(deliveries));
@@ -132,7 +127,7 @@ impl Store for Writer {
     }
 
     fn maintain(&mut self) -> Result<(), StoreError> {
-        // A full disk does not wait: what is too old makes room when it goes.
+        // Upkeep does not wait while the disk is full, because removing old records frees space.
         if !self.is_full && !self.backoff.left().is_zero() {
             return Ok(());
         }
@@ -145,7 +140,7 @@ impl Store for Writer {
         }
         match session.maintain(self.config.retention_days, &mut self.leap) {
             Ok(()) => Ok(()),
-            // An answer of the server: the connection goes on.
+            // The server answered, so the connection is usable and stays.
             Err(failure) if !failure.code().is_empty() => Err(failure.explain("tidy up", &self.config.address)),
             Err(failure) => Err(self.failed(failure, "tidy up")),
         }
@@ -172,7 +167,7 @@ impl Store for Writer {
     }
 }
 
-/// What belongs to one connection.
+/// The state of one connection.
 #[derive(Debug)]
 struct Session {
     link: Link,
@@ -198,8 +193,8 @@ impl Session {
         let statements = link.run(async |client| {
             schema::prepare(client).await?;
             match schema::make_partitions(client, today).await {
-                // Something holds the tables, a backup say, or what is too old has to go first. Records are taken all
-                // the same.
+                // The tables are locked, for example by a backup, or old records have to be removed first. Records are
+                // accepted all the same.
                 Err(failure) if schema::is_passing(failure.code()) => {}
                 done => done?,
             }
@@ -262,7 +257,8 @@ impl Session {
         (self.upkeep_at, self.upkeep_day) = (Instant::now() + UPKEEP_AGAIN, today);
         let more = link.run(async |client| {
             let is_believed = leap.is_believed(today, schema::was_away(client, today).await?, Instant::now());
-            // First: on a full disk it makes the room for the rest. Whatever it says, today gets its partition.
+            // Remove first: on a full disk it frees space for the rest. Today's partition is made even if removal
+            // fails.
             let removed = match retention_days {
                 Some(days) if is_believed => schema::remove_before(client, today - i64::from(days)).await,
                 _ => Ok(false),
@@ -279,7 +275,7 @@ impl Session {
     }
 }
 
-/// Reads the watermarks of streams that nothing is known of yet.
+/// Reads the watermarks of streams that are not in `marks` yet.
 async fn learn(
     client: &Client,
     statements: &Statements,
@@ -304,8 +300,8 @@ async fn learn(
     Ok(())
 }
 
-/// Writes it all in one transaction, and says how many records went to quarantine; `None`, and nothing is written: a
-/// watermark is not what the plan was made for.
+/// Writes the plan in one transaction and returns the number of quarantined records. `None`: a watermark was not the
+/// one the plan was made for, and nothing was written.
 async fn commit(client: &Client, statements: &Statements, plan: &Plan<'_>) -> Result<Option<u64>, Failure> {
     client.batch_execute("BEGIN").await?;
     let mut quarantined = 0;
@@ -336,33 +332,10 @@ async fn commit(client: &Client, statements: &Statements, plan: &Plan<'_>) -> Re
     Ok(Some(quarantined))
 }
 
-/// Copies rows to where a statement says, in the form that `put` gives them.
-pub(super) async fn copy<'a>(
-    client: &Client,
-    statement: &(impl ToStatement + ?Sized),
-    rows: impl IntoIterator<Item = Row<'a>>,
-    put: impl Fn(&Row<'_>, &mut BytesMut),
-) -> Result<(), Error> {
-    let mut sink = pin!(client.copy_in::<_, Bytes>(statement).await?);
-    let mut buffer = BytesMut::with_capacity(2 * COPY_BYTES);
-    rows::begin(&mut buffer);
-    for row in rows {
-        put(&row, &mut buffer);
-        if buffer.len() >= COPY_BYTES {
-            sink.send(buffer.split().freeze()).await?;
-            buffer.reserve(2 * COPY_BYTES);
-        }
-    }
-    rows::end(&mut buffer);
-    sink.send(buffer.freeze()).await?;
-    sink.finish().await?;
-    Ok(())
-}
-
 /// Whether the server refuses what a row holds: data it cannot read (class 22), that breaks a constraint (23), that is
 /// beyond its limits (54), or that a trigger refuses (P0). Anything else may be gone the next time.
 fn is_refusal(error: &Error) -> bool {
     let code = error.code().map_or("", |code| code.code());
-    // Not the bytes of the copy itself: they are made here, and no row is to blame.
+    // 22P04 reports a malformed copy. The copy is encoded here, so no row is to blame.
     code != "22P04" && ["22", "23", "54", "P0"].iter().any(|class| code.starts_with(class))
 }

@@ -1,4 +1,4 @@
-//! Answers from the files of a folder, beside the service that writes them or without it.
+//! Answers queries from the files of a folder, with or without a service that writes to them.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,15 +15,15 @@ use crate::cancel::{Cancel, Until};
 use crate::query::{Query, Stage, plan};
 use crate::stores::{Answer, Answers, Found, Next, Progress, StoreError};
 
-/// Chosen: longer than any question that an index answers, shorter than a person waits. As long as it runs, SQLite
-/// keeps what is written in its log.
+/// Time limit of a query. Chosen: longer than any query that an index answers, shorter than a person waits. While a
+/// query runs, SQLite cannot truncate its write-ahead log.
 const DEADLINE: Duration = Duration::from_secs(30);
 
 /// Answers queries, from any thread.
 #[derive(Debug, Clone)]
 pub struct SqliteAnswers {
     folder: PathBuf,
-    /// What the writer tells, if it is in this process.
+    /// Traces of the newest records, if the writer is in this process.
     recent: Recent,
     /// Damage that queries find, shared with the writer.
     damages: Damages,
@@ -31,27 +31,27 @@ pub struct SqliteAnswers {
     counted: Memory,
 }
 
-/// What the store holds.
+/// Size and contents of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stats {
-    /// Files of days.
+    /// Number of day files.
     pub files: u64,
-    /// Bytes on disk, of indexes too.
+    /// Bytes on disk, including indexes.
     pub bytes: u64,
-    /// Records.
+    /// Number of records.
     pub rows: u64,
     /// The newest time of a record, in nanoseconds since 1970.
     pub newest_time_ns: Option<i64>,
-    /// Records of the file that is written that its index has not reached.
+    /// Records of the current file that are not indexed yet.
     pub unindexed_rows: u64,
 }
 
 impl SqliteAnswers {
-    /// Answers from a folder.
+    /// Opens a folder for queries.
     ///
     /// # Errors
     ///
-    /// It is no folder of this store.
+    /// The folder is not a folder of this store.
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, StoreError> {
         let folder = folder.into();
         Catalog::open_read(&folder)?;
@@ -63,13 +63,13 @@ impl SqliteAnswers {
         Self { folder: folder.to_owned(), recent, damages, deadline: DEADLINE, counted }
     }
 
-    /// The same, with another time after which a query ends with an error; 30 seconds by itself.
+    /// Sets the time after which a query ends with an error; the default is 30 seconds.
     #[must_use]
     pub fn with_deadline(self, deadline: Duration) -> Self {
         Self { deadline, ..self }
     }
 
-    /// What the store holds now.
+    /// Size and contents of the store now.
     ///
     /// # Errors
     ///
@@ -82,7 +82,7 @@ impl SqliteAnswers {
                 let Some(file) = ReadFile::open(&self.folder, &entry, &until)? else {
                     continue;
                 };
-                // Ids are given from 1 on, and none is taken back.
+                // Ids start at 1 and no record is removed, so ids count records.
                 let indexed = file.indexed_to.unwrap_or_default();
                 stats.unindexed_rows += file.entry.rows.saturating_sub(indexed).unsigned_abs();
                 entry = file.entry;
@@ -129,7 +129,7 @@ struct Noting {
 impl Noting {
     fn note(&self, error: StoreError) -> StoreError {
         let why = error.to_string();
-        // It names the file.
+        // The message names the file.
         if let StoreError::Fatal(_) = error
             && let Some(name) = self.names.iter().find(|name| why.contains(name.as_str()))
         {
@@ -139,7 +139,7 @@ impl Noting {
     }
 }
 
-/// An answer whose damage is noted.
+/// An answer whose errors are checked for damage.
 struct Noted {
     answer: Box<dyn Answer>,
     noting: Noting,

@@ -1,7 +1,7 @@
-//! Which files there are, and which time each of them covers.
+//! The list of files, with the time range of each.
 //!
-//! It repeats what the files say of themselves, so that a query opens only those that it needs. Lost or damaged, it is
-//! made again from them.
+//! It repeats data from the files, so that a query opens only the files it needs. A lost or damaged catalog is made
+//! again from the files.
 
 use std::path::{Path, PathBuf};
 
@@ -15,20 +15,20 @@ use crate::stores::StoreError;
 /// A day's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// Its place among all that were ever made; the newest has the greatest.
+    /// Number of the file in order of creation; the newest has the greatest.
     pub sequence: i64,
-    /// Its name in the folder.
+    /// Name in the folder.
     pub name: String,
-    /// Whether no record comes to it any more; before that the rest is not known here.
+    /// True if no more records are written to the file. While it is false, `range` and `rows` are not known here.
     pub sealed: bool,
-    /// The oldest and the newest time in it; `None` without records.
+    /// The oldest and the newest time in the file; `None` without records.
     pub range: Option<(i64, i64)>,
-    /// Records in it.
+    /// Number of records.
     pub rows: i64,
 }
 
 impl Entry {
-    /// Whether it may have records from `since` on and before `until`.
+    /// True if the file may have records from `since` on and before `until`.
     pub fn overlaps(&self, since: i64, until: Option<i64>) -> bool {
         match self.range {
             Some((oldest, newest)) => newest >= since && until.is_none_or(|until| oldest < until),
@@ -45,7 +45,7 @@ pub(super) struct Catalog {
 }
 
 impl Catalog {
-    /// Opens it to write; makes it where it is missing or damaged.
+    /// Opens the catalog for writing; creates it if it is missing or damaged.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         let path = folder.join(CATALOG);
         let connection = match Self::connect(&path) {
@@ -72,7 +72,7 @@ impl Catalog {
         Ok(connection)
     }
 
-    /// Opens it to read, beside one that writes.
+    /// Opens the catalog for reading, while another connection may write.
     pub fn open_read(folder: &Path) -> Result<Self, StoreError> {
         let path = folder.join(CATALOG);
         let connection = database::open_read(Kind::Catalog, &path, None)?;
@@ -92,7 +92,7 @@ impl Catalog {
         query().map_err(|error| failed("read", &self.path, &error))
     }
 
-    /// Adds a file, or says anew what is known of it.
+    /// Adds a file or replaces its entry.
     pub fn put(&self, entry: &Entry) -> Result<(), StoreError> {
         let (oldest, newest) = entry.range.unzip();
         let sql = "INSERT OR REPLACE INTO files VALUES(?, ?, ?, ?, ?, ?)";
@@ -101,7 +101,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// Takes a file out.
+    /// Removes a file's entry.
     pub fn remove(&self, sequence: i64) -> Result<(), StoreError> {
         let removed = self.connection.execute("DELETE FROM files WHERE sequence = ?", [sequence]);
         removed.map_err(|error| failed("write", &self.path, &error))?;
@@ -109,7 +109,7 @@ impl Catalog {
     }
 }
 
-/// Whether a catalog that cannot be used is no database at all, rather than one of somebody else or of a newer version.
+/// True if an unusable catalog is not a database at all. False for a database of another program or of a newer version.
 fn is_rebuildable(path: &Path) -> bool {
     let version = Connection::open(path).and_then(|connection| {
         connection.query_one("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))

@@ -19,29 +19,29 @@ use crate::cancel::Until;
 use crate::query::{Field, Query};
 use crate::stores::{Answer, Found, Next, Progress, StoreError};
 
-/// Values that are counted in one query, and bytes of them: they are in memory.
+/// Most distinct values of one query, and most bytes of them: they are in memory.
 const MOST_VALUES: usize = 1_000_000;
 const MOST_BYTES: usize = 64 << 20;
 
-/// Bytes of the values of all queries together, also of those whose answers are not read to the end. Chosen: one query
+/// Most bytes of values over all queries, including queries whose answers are not read to the end. Chosen: one query
 /// with the most values, or several with fewer.
 const MOST_BYTES_OF_ALL: usize = 192 << 20;
 
-/// Bytes that a value takes beside itself: its place in a table that is half empty, and its count.
+/// Bytes of a value beside itself: its slot in a half-empty hash table, and its count.
 const ENTRY_BYTES: usize = 64;
 
-/// Bytes of the values that are counted, over all queries. An atomic: each query counts on a thread of its own.
+/// Bytes of counted values over all queries. It is an atomic because each query counts on its own thread.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Memory(Arc<AtomicUsize>);
 
 impl Memory {
-    /// The part of one query: nothing yet.
+    /// The part of one query, empty at first.
     pub fn part(&self) -> MemoryPart {
         MemoryPart { all: self.clone(), bytes: 0 }
     }
 }
 
-/// What one query holds of it; given back when it is dropped.
+/// One query's part of the memory, released on drop.
 #[derive(Debug)]
 pub(super) struct MemoryPart {
     all: Memory,
@@ -49,10 +49,10 @@ pub(super) struct MemoryPart {
 }
 
 impl MemoryPart {
-    /// Takes some more: whether there is room for it.
+    /// Takes more memory. Returns true if there is room for it.
     fn take(&mut self, bytes: usize) -> bool {
         self.bytes += bytes;
-        // Relaxed, here and below: nothing else depends on it.
+        // Relaxed, here and below: no other memory access depends on this counter.
         self.all.0.fetch_add(bytes, Ordering::Relaxed) + bytes <= MOST_BYTES_OF_ALL
     }
 }
@@ -70,17 +70,17 @@ pub(super) struct Counting<'a> {
     pub until: &'a Until,
 }
 
-/// A piece of a file, and the times that it is asked for.
+/// A piece of a file, with the time range to read.
 type Part = (Piece, Option<i64>, Option<i64>);
 
-/// What records are counted by.
+/// A key that records are counted by.
 pub(super) trait Counted: Eq + Hash {
-    /// From a column.
+    /// Reads the key from a column.
     fn read(value: ValueRef<'_>) -> rusqlite::Result<Self>
     where
         Self: Sized;
 
-    /// Bytes that it takes.
+    /// Size of the key in bytes.
     fn bytes(&self) -> usize;
 }
 
@@ -108,7 +108,7 @@ impl Counted for Option<String> {
 }
 
 impl Counting<'_> {
-    /// Counts.
+    /// Counts the records of `files` per key.
     pub fn run<K: Counted>(
         &self,
         files: &[Entry],
@@ -164,10 +164,10 @@ impl Counting<'_> {
         let piece = match Way::of(&self.query.filter) {
             Way::Trace(trace) => Piece::Trace(trace),
             Way::Words(words) => Piece::Words(words),
-            // The records of a logger may be most of them.
+            // A logger may have most of the records, so its index would not help.
             Way::Time | Way::Logger(_) => return Ok(whole),
         };
-        // A damaged index would be found out half-way.
+        // Test the index first: damage would otherwise show in the middle of counting.
         let readable = piece.exceeds(0).map(|Statement { sql, values }| {
             file.connection.query_one(&sql, params_from_iter(values), |row| row.get::<_, bool>(0))
         });
@@ -186,9 +186,9 @@ fn can_count_minutes(key: Key<'_>) -> bool {
     }
 }
 
-/// Whole minutes from their counts, what is left at both ends from the records.
+/// Reads whole minutes from the rollup and the remainders at both ends from the records.
 fn by_minutes(since: Option<i64>, until: Option<i64>) -> Vec<Part> {
-    // Rounded up: the first minute that is whole.
+    // Rounded up to the first whole minute.
     let first = since.map(|since| since.div_euclid(MINUTE_NS) + i64::from(since.rem_euclid(MINUTE_NS) > 0));
     let last = until.map(|until| until.div_euclid(MINUTE_NS));
     if first.zip(last).is_some_and(|(first, last)| first >= last) {
@@ -210,23 +210,23 @@ fn by_minutes(since: Option<i64>, until: Option<i64>) -> Vec<Part> {
     parts
 }
 
-/// Counts that are handed out one after the other.
+/// Counts, returned one after the other.
 #[derive(Debug)]
 pub(super) struct Counts {
     left: Left,
     _memory: MemoryPart,
 }
 
-/// Those that are not handed out yet.
+/// Counts not returned yet.
 #[derive(Debug)]
 enum Left {
     Values(IntoIter<(Option<String>, u64)>),
-    /// Numbers of intervals, and their nanoseconds.
+    /// Interval numbers with their counts, and the interval's length in nanoseconds.
     Intervals(IntoIter<(i64, u64)>, i64),
 }
 
 impl Counts {
-    /// The greatest first; equal ones in order of their values, nothing before something.
+    /// Greatest count first; equal counts in order of their values, with a missing value first.
     pub fn of_values(counts: HashMap<Option<String>, u64>, limit: u64, memory: MemoryPart) -> Self {
         let mut counts: Vec<_> = counts.into_iter().collect();
         counts.sort_by(|(value, count), (other_value, other)| other.cmp(count).then_with(|| value.cmp(other_value)));
@@ -234,7 +234,7 @@ impl Counts {
         Self { left: Left::Values(counts.into_iter()), _memory: memory }
     }
 
-    /// The oldest first.
+    /// Oldest interval first.
     pub fn of_intervals(counts: HashMap<i64, u64>, interval_ns: i64, limit: u64, memory: MemoryPart) -> Self {
         let mut counts: Vec<_> = counts.into_iter().collect();
         counts.sort_unstable();
@@ -242,7 +242,7 @@ impl Counts {
         Self { left: Left::Intervals(counts.into_iter(), interval_ns), _memory: memory }
     }
 
-    /// Hands out the next one; `None`: there are no more.
+    /// Passes on the next count; `None`: there are no more.
     fn tell(&mut self, each: &mut dyn FnMut(Found<'_>) -> Next) -> Option<Next> {
         match &mut self.left {
             Left::Values(counts) => counts.next().map(|(value, count)| each(Found::Count(value.as_deref(), count))),

@@ -1,4 +1,4 @@
-//! Damaged files of the store, and lost records, as `/readyz` shows them.
+//! Damaged files of the store, and lost records, as `/readyz` reports them.
 //!
 //! The writer, the indexer and queries note damage when they find it. The note is removed at the next maintenance after
 //! the file was moved away or changed.
@@ -9,15 +9,15 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// See the file head. Shared by all parts of a store.
+/// Noted damage; see the file head. Shared by all parts of a store.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Damages(Arc<Mutex<Found>>);
 
 #[derive(Debug, Default)]
 struct Found {
-    /// By the name of the file.
+    /// Damaged files by name.
     files: BTreeMap<String, Damage>,
-    /// Lost records. Nothing brings them back, so these stay until the service ends.
+    /// Lost records. They cannot be recovered, so these notes stay until the service ends.
     losses: Vec<String>,
 }
 
@@ -27,11 +27,11 @@ struct Damage {
     seen: Option<Content>,
 }
 
-/// Tells whether a file was changed: device, inode, bytes, time of the last change.
+/// Identifies a file's content: device, inode, bytes, time of the last change (seconds and nanoseconds).
 type Content = (u64, u64, u64, i64, i64);
 
 impl Damages {
-    /// Notes a file that cannot be used, and says so once.
+    /// Notes a file that cannot be used, and logs each new reason once.
     pub fn note(&self, folder: &Path, name: &str, why: &str) {
         let damage = Damage { why: why.to_owned(), seen: content(&folder.join(name)) };
         let before = self.lock().files.insert(name.to_owned(), damage);
@@ -40,7 +40,7 @@ impl Damages {
         }
     }
 
-    /// Notes that records are lost, and says so.
+    /// Notes that records are lost, and logs it.
     pub fn note_loss(&self, why: String) {
         tracing::error!("{why}");
         self.lock().losses.push(why);
@@ -53,12 +53,13 @@ impl Damages {
         }
     }
 
-    /// Whether a file is known to be damaged.
+    /// True if a file is known to be damaged.
     pub fn has(&self, name: &str) -> bool {
         self.lock().files.contains_key(name)
     }
 
-    /// Forgets files that were moved away or changed since, but for those that the caller has open. Returns their names.
+    /// Forgets files that were moved away or changed since they were noted, except files that the caller has open.
+    /// Returns their names.
     pub fn forget_changed(&self, folder: &Path, is_open: impl Fn(&str) -> bool) -> Vec<String> {
         let mut changed = Vec::new();
         self.lock().files.retain(|name, damage| {
@@ -76,7 +77,7 @@ impl Damages {
         changed
     }
 
-    /// All that is wrong.
+    /// All notes.
     pub fn messages(&self) -> Vec<String> {
         let found = self.lock();
         found.files.values().map(|damage| damage.why.clone()).chain(found.losses.iter().cloned()).collect()

@@ -1,4 +1,4 @@
-//! The three kinds of databases of the store: what is in them, and how they are opened.
+//! The store's three kinds of databases: their schemas, and how they are opened.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,36 +11,36 @@ use super::read_only;
 use crate::cancel::Until;
 use crate::stores::{StoreError, private};
 
-/// The schema that is written, in `user_version`. Files of an older one are read; a newer one is refused.
+/// The schema version of new files, stored in `user_version`. Older versions are read; newer ones are refused.
 pub(super) const VERSION: i64 = 1;
 
-/// How long a connection waits for the lock of another. The store's own never hold one so long; a person with
-/// `sqlite3` may.
+/// How long a connection waits for another's lock. The store's own connections hold locks for less; a person with
+/// `sqlite3` may hold one longer.
 const BUSY: Duration = Duration::from_secs(5);
 
-/// Steps of SQLite's machine between two looks at the clock: far less than a millisecond.
+/// Steps of SQLite's virtual machine between two checks of the deadline: far less than a millisecond.
 const STEPS: i32 = 5_000;
 
 /// Columns of a record, in the order in which they are written and read.
 pub(super) const COLUMNS: &str = "time_ns, level, logger, message, file, line, function, host, process, process_name, \
                                   thread, thread_name, task, trace_id, span_id, exception, stack, fields";
 
-/// How many they are.
+/// Number of columns.
 pub(super) const COLUMN_COUNT: usize = 18;
 
-/// What a database is for.
+/// The purpose of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// The records of a day.
     Day,
-    /// What speeds up the search in one of them.
+    /// The search index of one day file.
     Index,
-    /// Which files there are.
+    /// The list of files.
     Catalog,
 }
 
 impl Kind {
-    /// Tells files of the store from others; the numbers are letters: "lsD1" and so on.
+    /// Distinguishes files of the store from others. The numbers are ASCII letters: "lsD1" and so on.
     fn application_id(self) -> i64 {
         match self {
             Self::Day => 0x6c73_4431,
@@ -65,7 +65,7 @@ impl Kind {
                  CREATE TABLE file_state(one INTEGER PRIMARY KEY CHECK(one = 1), identity INTEGER, sequence INTEGER,
                      ready INTEGER, sealed INTEGER, min_time_ns INTEGER, max_time_ns INTEGER, rows INTEGER);"
             }
-            // No column has a name of the records' table: both stand in one statement.
+            // No column shares a name with the table of records, because one statement uses both.
             Self::Index => {
                 "CREATE VIRTUAL TABLE words USING fts5(word, content='', columnsize=0, detail=none, tokenize='ascii');
                  CREATE TABLE by_trace(of_trace TEXT, record INTEGER, PRIMARY KEY(of_trace, record)) WITHOUT ROWID;
@@ -81,16 +81,17 @@ impl Kind {
         }
     }
 
-    /// What a connection that writes sets; a catalog keeps SQLite's old journal, so that readers find one file.
+    /// Settings of a connection that writes. The catalog keeps SQLite's rollback journal, so that readers need only one
+    /// file.
     fn pragmas(self) -> &'static str {
         match self {
-            // Chosen: 16 MiB between checkpoints, so that pages that change often are copied once; a kill leaves so
-            // much to read at the next start.
+            // Chosen: 16 MiB between checkpoints, so that pages that change often are copied once. After a kill, the
+            // next start has that much to read.
             Self::Day => {
                 "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4096;
                  PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -16384;"
             }
-            // NORMAL: after a power cut the last steps are missing, as a whole, and made again.
+            // NORMAL: a power cut may lose the last steps. Each step is lost as a whole and made again.
             Self::Index => {
                 "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 4096;
                  PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -16384;"
@@ -100,23 +101,23 @@ impl Kind {
     }
 }
 
-/// Opens a database to write many records; one that is new is empty.
+/// Opens a database to write many records; a new one is empty.
 pub(super) fn open(kind: Kind, path: &Path) -> Result<Connection, StoreError> {
     let connection = open_as_is(kind, path)?;
     connection.execute_batch(kind.pragmas()).map_err(|error| failed("open", path, &error))?;
     Ok(connection)
 }
 
-/// Opens a database to write, in the mode in which it is. A new one is made for those who may read the folder; SQLite
-/// gives its log and journal the same rights.
+/// Opens a database for writing and keeps its journal mode. A new one is created with the folder's readers; SQLite
+/// gives its log and journal the same permissions.
 pub(super) fn open_as_is(kind: Kind, path: &Path) -> Result<Connection, StoreError> {
     let connection = connect(path)?;
-    // First of all: nothing is changed in a file of somebody else.
+    // Check first, so that another program's file is not changed.
     has_schema(kind, &connection, path)?;
     Ok(connection)
 }
 
-/// Opens a database to write, whatever it is.
+/// Opens a database for writing without checking its schema.
 pub(super) fn connect(path: &Path) -> Result<Connection, StoreError> {
     private::make_file_as_folder(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -128,10 +129,10 @@ pub(super) fn connect(path: &Path) -> Result<Connection, StoreError> {
     open().map_err(|error| failed("open", path, &error))
 }
 
-/// Opens a database to read, beside one that writes. A statement fails when its time is over.
+/// Opens a database for reading, beside a process that writes. A statement fails when `until` is over.
 ///
-/// SQLite may write, if the system lets it: what a process that was killed left half-way can only be read once it is
-/// taken in, or back. Where nothing can be written it is read all the same.
+/// The connection is opened read-write if the system allows it: SQLite has to recover the log or journal of a killed
+/// process before it can read. If nothing can be written, the database is read all the same.
 pub(super) fn open_read(kind: Kind, path: &Path, until: Option<&Until>) -> Result<Connection, StoreError> {
     let usual = || {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -142,7 +143,7 @@ pub(super) fn open_read(kind: Kind, path: &Path, until: Option<&Until>) -> Resul
     let open = |connect: &dyn Fn() -> rusqlite::Result<Connection>| -> rusqlite::Result<(Connection, Schema)> {
         let mut connection = connect()?;
         connection.pragma_update(None, "query_only", true)?;
-        // A log that a killed process left is the writer's to take in: it looks for damage first.
+        // Only the writer checkpoints the log of a killed process, because it checks the log for damage first.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         if let Some(until) = until.cloned() {
             connection.progress_handler(STEPS, Some(move || until.is_over()))?;
@@ -162,7 +163,7 @@ pub(super) fn open_read(kind: Kind, path: &Path, until: Option<&Until>) -> Resul
     Ok(connection)
 }
 
-/// What is said of a database without tables.
+/// Why a database without tables cannot be used.
 pub(super) fn emptiness(path: &Path) -> String {
     match std::fs::metadata(path) {
         Ok(found) if found.len() > 0 => "it has no tables".to_owned(),
@@ -170,7 +171,7 @@ pub(super) fn emptiness(path: &Path) -> String {
     }
 }
 
-/// Whether a day's file has all tables with all columns; the error says what is missing.
+/// Checks that a day file has all tables with all columns; the error names the missing one.
 pub(super) fn check_tables(connection: &Connection) -> rusqlite::Result<()> {
     for (columns, table) in [
         (COLUMNS, "records"),
@@ -178,36 +179,36 @@ pub(super) fn check_tables(connection: &Connection) -> rusqlite::Result<()> {
         ("stream, epoch, last, seen_ns", "streams"),
         ("received_ns, reason, record", "quarantine"),
     ] {
-        // It is read as far as it is understood, and not run.
+        // The statement is compiled, not run.
         connection.prepare(&format!("SELECT {columns} FROM {table}"))?;
     }
     Ok(())
 }
 
-/// Makes the tables, within the transaction of the caller.
+/// Creates the tables, within the caller's transaction.
 pub(super) fn create_schema(kind: Kind, connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(kind.schema())?;
     connection.pragma_update(None, "application_id", kind.application_id())?;
     connection.pragma_update(None, "user_version", VERSION)
 }
 
-/// Whether the tables are there; an error where they are of something else.
+/// True if the tables exist. Fails if they belong to another program or a newer version.
 pub(super) fn has_schema(kind: Kind, connection: &Connection, path: &Path) -> Result<bool, StoreError> {
     let schema = schema(kind, connection).map_err(|error| failed("read", path, &error))?;
     schema.check(path)?;
     Ok(schema == Schema::Ours)
 }
 
-/// Whose tables a database has.
+/// The owner of a database's tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Schema {
-    /// There are none.
+    /// There are no tables.
     None,
-    /// Those that are known here.
+    /// The tables of a version known here.
     Ours,
-    /// Those of a newer logspool, with this version.
+    /// The tables of a newer logspool, with this version.
     Newer(i64),
-    /// Those of another program.
+    /// The tables of another program.
     Foreign,
 }
 
@@ -216,7 +217,7 @@ impl Schema {
         self.problem(path).map_or(Ok(()), |why| Err(StoreError::Fatal(why)))
     }
 
-    /// Why a database with such tables cannot be used, with the mend.
+    /// Why a database with these tables cannot be used, and how to repair it.
     pub fn problem(self, path: &Path) -> Option<String> {
         let path = path.display();
         match self {
@@ -230,7 +231,7 @@ impl Schema {
     }
 }
 
-/// Looks whose tables a database has.
+/// Finds the owner of a database's tables.
 pub(super) fn schema(kind: Kind, connection: &Connection) -> rusqlite::Result<Schema> {
     let tables: i64 = connection.query_one("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     let id: i64 = connection.query_one("PRAGMA application_id", [], |row| row.get(0))?;

@@ -1,7 +1,7 @@
-//! The file of a day, open to be written: how it comes to be, and how it is sealed.
+//! A day's file, open for writing: its creation and its sealing.
 //!
-//! It is made in one transaction, with the watermarks of all streams that live, and counts from then on. A sealed file
-//! is never written to again.
+//! The file is created in one transaction, with the watermarks of all active streams, and counts from then on. A sealed
+//! file is never written again.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -20,11 +20,11 @@ use super::transaction;
 use crate::delivery::Delivery;
 use crate::stores::{StoreError, Written};
 
-/// Chosen: a week. A stream of which nothing was heard for so long has no batch left to send again; of one that has,
-/// the batch would be stored twice.
+/// Chosen: a week. A stream that was silent for this long is assumed to have no unacknowledged batch. If it has one,
+/// the batch is stored twice.
 const FORGOTTEN_AFTER_NS: i64 = 7 * 86_400_000_000_000;
 
-/// How far a stream is stored, as it stands in a file.
+/// A stream's watermark as stored in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Stream {
     name: String,
@@ -39,28 +39,28 @@ pub(super) struct DayFile {
     connection: Connection,
     path: PathBuf,
     name: String,
-    /// Its day.
+    /// The file's day.
     pub day: Day,
     sequence: i64,
-    /// Whether file and catalog say that it is sealed.
+    /// True if the file and the catalog are both marked as sealed.
     sealed: bool,
-    /// Device and inode: whether the path still names it.
+    /// Device and inode, to check that the path still names this file.
     identity: Option<(u64, u64)>,
 }
 
-/// What a file says of itself.
+/// The state row of a file.
 #[derive(Debug, Clone)]
 pub(super) struct FileState {
-    /// For the catalog.
+    /// The entry for the catalog.
     pub entry: Entry,
-    /// Whether the transaction that made it was committed.
+    /// True if the transaction that created the file was committed.
     pub ready: bool,
-    /// Told by chance: the index of another file is none of this one.
+    /// A random number. An index with another identity does not belong to this file.
     pub identity: i64,
 }
 
 impl DayFile {
-    /// Makes a file that is not there, and writes all of it at once.
+    /// Creates a file, with its tables and streams, in one transaction.
     pub fn create(folder: &Path, name: &str, day: Day, sequence: i64, streams: &[Stream]) -> Result<Self, StoreError> {
         let path = folder.join(name);
         let connection = database::open(Kind::Day, &path)?;
@@ -80,7 +80,7 @@ impl DayFile {
         Ok(Self { connection, path, name: name.to_owned(), day, sequence, sealed: false, identity })
     }
 
-    /// Opens one that is there.
+    /// Opens an existing file.
     pub fn open(folder: &Path, entry: &Entry, day: Day) -> Result<Self, StoreError> {
         let path = folder.join(&entry.name);
         let connection = database::open(Kind::Day, &path)?;
@@ -89,33 +89,33 @@ impl DayFile {
         Ok(Self { connection, path, name, day, sequence, sealed, identity })
     }
 
-    /// Where it lies.
+    /// The file's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Its name in the folder.
+    /// The file's name in the folder.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether somebody has moved or removed the file. Records written to it now would never be found.
+    /// True if the file was moved or removed. Records written to it now would never be found.
     pub fn is_moved(&self) -> bool {
         let found = identity(&self.path);
         found != self.identity && (found.is_some() || is_gone(&self.path))
     }
 
-    /// Its place among all files.
+    /// The file's number in order of creation.
     pub fn sequence(&self) -> i64 {
         self.sequence
     }
 
-    /// What the catalog says of it while it is written.
+    /// The catalog's entry while the file is written.
     pub fn entry(&self) -> Entry {
         Entry { sequence: self.sequence, name: self.name.clone(), sealed: false, range: None, rows: 0 }
     }
 
-    /// The streams that live; all of them where the time is not to be believed: `None`.
+    /// The active streams; all streams if `now_ns` is `None` because the clock is in doubt.
     pub fn streams(&self, now_ns: Option<i64>) -> Result<Vec<Stream>, StoreError> {
         read_streams(&self.connection, &self.path, now_ns)
     }
@@ -136,7 +136,7 @@ impl DayFile {
         transaction::write(&mut self.connection, deliveries, now_ns, tell)
     }
 
-    /// Ends the writing to it, and tells the catalog what it holds, once.
+    /// Seals the file and puts its final state into the catalog, once.
     pub fn seal(&mut self, catalog: &Catalog) -> Result<(), StoreError> {
         if self.sealed {
             return Ok(());
@@ -152,14 +152,14 @@ impl DayFile {
         Ok(())
     }
 
-    /// Takes the log of SQLite into the file, so that it can be read where nothing may be written. Cannot be while it
-    /// is read.
+    /// Copies SQLite's log into the file, so that the file can be read where nothing may be written. Fails while the
+    /// file is being read. Returns true on success.
     pub fn stand_alone(&self) -> bool {
         let changed = self.connection.pragma_update_and_check(None, "journal_mode", "DELETE", |row| row.get(0));
         changed.is_ok_and(|mode: String| mode == "delete")
     }
 
-    /// Closes it.
+    /// Closes the file.
     pub fn close(self) -> Result<(), StoreError> {
         self.connection.close().map_err(|(_, error)| failed("close", &self.path, &error))
     }
@@ -168,9 +168,9 @@ impl DayFile {
 fn read_streams(connection: &Connection, path: &Path, now_ns: Option<i64>) -> Result<Vec<Stream>, StoreError> {
     let read =
         |row: &Row<'_>| Ok(Stream { name: row.get(0)?, epoch: row.get(1)?, last: row.get(2)?, seen_ns: row.get(3)? });
-    // The newest sign of life is the measure, not the clock, which may be wrong by years. One that lies ahead is
-    // none: then the clock was wrong, and by it all others would be old. Where all do, or without a time, none is
-    // forgotten.
+    // Age counts from the newest `seen_ns` rather than from the clock, which may be wrong by years. Times after now are
+    // ignored: they come from a wrong clock, and all other streams would look old beside them. If all times are after
+    // now, or now is unknown, no stream is forgotten.
     let sql = "SELECT stream, epoch, last, seen_ns FROM streams WHERE seen_ns >=
                ifnull((SELECT max(seen_ns) FROM streams WHERE seen_ns <= ?1) - ?2, seen_ns)";
     let query = || {
@@ -180,8 +180,8 @@ fn read_streams(connection: &Connection, path: &Path, now_ns: Option<i64>) -> Re
     query().map_err(|error| failed("read", path, &error))
 }
 
-/// The streams of the newest file that can be read. Of streams that went on in a newer file some records may be stored
-/// twice.
+/// The streams of the newest file that can be read. If a stream went on in a newer, unreadable file, some of its
+/// records may be stored twice.
 pub(super) fn newest_streams(folder: &Path, entries: &[Entry], damages: &Damages) -> Result<Vec<Stream>, StoreError> {
     for entry in entries.iter().rev().filter(|entry| !damages.has(&entry.name)) {
         let path = folder.join(&entry.name);
@@ -198,28 +198,28 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
     fs::metadata(path).ok().map(|found| (found.dev(), found.ino()))
 }
 
-/// How a file was found.
+/// The condition of a file.
 #[derive(Debug)]
 pub(super) enum Condition {
-    /// It can be used.
+    /// The file can be used.
     Whole(FileState),
-    /// The transaction that makes it was not committed.
+    /// The transaction that creates the file was not committed.
     Unmade,
-    /// It cannot be read: why, with the mend.
+    /// The file cannot be read. The text has the reason and how to repair it.
     Damaged(String),
-    /// A newer logspool made it: what to do.
+    /// A newer logspool wrote the file. The text says what to do.
     Newer(String),
 }
 
-/// Looks at a file of a day.
+/// Checks a day file.
 ///
 /// # Errors
 ///
-/// It cannot be told now.
+/// The condition cannot be determined now.
 pub(super) fn condition(folder: &Path, name: &str) -> Result<Condition, StoreError> {
     let path = folder.join(name);
     let look = || {
-        // Not to be read only: what a process that was killed left half-way has to be taken in, or back.
+        // Not read-only: SQLite has to recover the log or journal of a killed process.
         let connection = database::connect(&path)?;
         let error = |error| failed("read", &path, &error);
         Ok(match database::schema(Kind::Day, &connection).map_err(error)? {
@@ -243,7 +243,7 @@ pub(super) fn condition(folder: &Path, name: &str) -> Result<Condition, StoreErr
     }
 }
 
-/// Why a sealed file cannot be read, as far as a look at its schema and its length tells.
+/// Why a sealed file cannot be read, judged by its schema and its length.
 pub(super) fn sealed_problem(folder: &Path, name: &str) -> Option<String> {
     let path = folder.join(name);
     if let Some((bytes, wanted)) = cut_off(&path) {
@@ -265,7 +265,7 @@ pub(super) fn sealed_problem(folder: &Path, name: &str) -> Option<String> {
     }
 }
 
-/// What an open file says of itself.
+/// Reads the state row of an open file.
 pub(super) fn read_state(connection: &Connection, name: &str) -> rusqlite::Result<Option<FileState>> {
     let sql = "SELECT sequence, ready, sealed, min_time_ns, max_time_ns, rows, identity FROM file_state";
     let read = |row: &Row<'_>| {

@@ -1,4 +1,4 @@
-//! What an error of SQLite means: try again, give up, or one record alone is at fault.
+//! Classifies SQLite errors: retry, fatal, or the fault of a single record.
 
 use std::io;
 use std::path::Path;
@@ -8,11 +8,11 @@ use rustix::fs::{Access, access};
 
 use crate::stores::StoreError;
 
-/// How a damaged file is mended.
+/// How to repair a damaged file.
 pub(super) const MEND_DAMAGE: &str = "restore it from a backup or move it away (`sqlite3 FILE .recover` extracts what can \
                                       be read); all other days can be read and written meanwhile";
 
-/// The error of a store, from one of SQLite: what was tried, on which file, why, and the mend.
+/// Turns a SQLite error into a store's error: the operation, the file, the reason and how to repair it.
 pub(super) fn failed(tried: &str, path: &Path, error: &Error) -> StoreError {
     let what = format!("cannot {tried} {}: {error}", path.display());
     match error.sqlite_error_code() {
@@ -25,7 +25,8 @@ pub(super) fn failed(tried: &str, path: &Path, error: &Error) -> StoreError {
             "{what}; the user of the service has to be allowed to write to the file and its folder, and the disk must \
              not be mounted read-only"
         )),
-        // SQLite does not say why. The file is not opened to find out: closing it would drop SQLite's locks on it.
+        // SQLite does not report the reason. Do not open the file to find out: closing it would drop SQLite's locks on
+        // it.
         Some(ErrorCode::CannotOpen) => StoreError::Retry(match access(path, Access::READ_OK) {
             Err(error) => format!("cannot {tried} {}: {}", path.display(), io::Error::from(error)),
             Ok(()) => format!("{what}; can its folder be written to?"),
@@ -34,17 +35,18 @@ pub(super) fn failed(tried: &str, path: &Path, error: &Error) -> StoreError {
     }
 }
 
-/// The same for a file that is no database.
+/// The same for an I/O error outside SQLite.
 pub(super) fn failed_io(tried: &str, path: &Path, error: &io::Error) -> StoreError {
     StoreError::Retry(format!("cannot {tried} {}: {error}", path.display()))
 }
 
-/// Whether the file is damaged, or its tables are others than those that were made.
+/// True if the file is damaged, or its tables differ from the schema.
 pub(super) fn is_damage(error: &Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt)) || is_altered(error)
 }
 
-/// Whether a table or a column is missing: SQLite has one code for this and for mistakes in a statement.
+/// True if a table or a column is missing. SQLite uses one code for this and for mistakes in a statement, so the text
+/// decides.
 fn is_altered(error: &Error) -> bool {
     let text = match error {
         Error::SqliteFailure(_, Some(text)) => text,
@@ -54,7 +56,7 @@ fn is_altered(error: &Error) -> bool {
     ["no such table", "no such column", "has no column named"].iter().any(|part| text.contains(part))
 }
 
-/// Whether the error is that of one record, which would come again with it, and with no other.
+/// True if the error is one record's fault: it would recur with this record and with no other.
 pub(super) fn is_of_a_record(error: &Error) -> bool {
     matches!(
         error.sqlite_error_code(),

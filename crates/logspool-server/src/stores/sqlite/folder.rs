@@ -1,4 +1,4 @@
-//! The folder of the store: names of its files, and the lock that keeps a second service out.
+//! The folder of the store: the names of its files, and the lock that excludes a second service.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -13,10 +13,10 @@ use crate::stores::private::{self, Readers};
 /// Name of the catalog in the folder.
 pub(super) const CATALOG: &str = "catalog.sqlite";
 
-/// Name of the file that a service locks.
+/// Name of the lock file.
 const LOCK: &str = "lock";
 
-/// What SQLite keeps beside a database.
+/// Suffixes of the files that SQLite keeps beside a database.
 const COMPANIONS: [&str; 3] = ["-wal", "-shm", "-journal"];
 
 const DAY_NS: i64 = 86_400_000_000_000;
@@ -29,28 +29,28 @@ const DAYS_TO_1970: i32 = 719_163;
 pub(super) struct Day(i32);
 
 impl Day {
-    /// The day of a time in nanoseconds since 1970; every such time has one.
+    /// The day of a time in nanoseconds since 1970.
     pub fn of(time_ns: i64) -> Self {
         Self(i32::try_from(time_ns.div_euclid(DAY_NS)).unwrap_or_default())
     }
 
-    /// How many days it lies after another.
+    /// Number of days after another day.
     pub fn after(self, other: Self) -> i32 {
         self.0 - other.0
     }
 
-    /// Its number.
+    /// The day's number.
     pub fn number(self) -> i64 {
         self.0.into()
     }
 
-    /// Its first time and its last, or now while it lasts.
+    /// The day's first and last time; for today, the last time is now.
     pub fn times(self, now_ns: i64) -> (i64, i64) {
         let first = self.number().saturating_mul(DAY_NS);
         (first, first.saturating_add(DAY_NS - 1).min(now_ns).max(first))
     }
 
-    /// The name of its nth file, from 1.
+    /// The name of the day's nth file, from 1.
     pub fn file_name(self, nth: u32) -> String {
         let date = NaiveDate::from_num_days_from_ce_opt(self.0 + DAYS_TO_1970).unwrap_or_default();
         match nth {
@@ -59,7 +59,7 @@ impl Day {
         }
     }
 
-    /// The day in the name of a file; `None`: it is no day's file.
+    /// The day in the name of a file; `None`: not a day file.
     pub fn in_name(name: &str) -> Option<Self> {
         let name = name.strip_suffix(".sqlite")?;
         let (date, nth) = name.split_once('.').unwrap_or((name, "1"));
@@ -70,13 +70,13 @@ impl Day {
     }
 }
 
-/// The lock of a folder, held as long as this lives, also when the process is killed: then the system lets go of it.
+/// The lock of a folder, held while this value exists. If the process is killed, the system releases it.
 #[derive(Debug)]
 pub(super) struct Lock {
     _file: File,
 }
 
-/// Makes the folder if it is missing, takes the rights of others than the readers away, and locks it.
+/// Creates the folder if it is missing, removes access for others than the readers, and locks it.
 pub(super) fn lock(folder: &Path, readers: Readers) -> Result<Lock, StoreError> {
     let was_open = private::make_folder(folder, readers)?;
     let path = folder.join(LOCK);
@@ -105,7 +105,7 @@ fn try_lock(folder: &Path, path: &Path) -> Result<Lock, StoreError> {
         OpenOptions::new().read(true).write(true).open(path).map_err(|error| failed_io("open", path, &error))?;
     match file.try_lock() {
         Ok(()) => {
-            // Who holds it is only for people to read.
+            // The process id is written for people to read.
             let _ = file.set_len(0).and_then(|()| write!(file, "{}", std::process::id()));
             Ok(Lock { _file: file })
         }
@@ -122,19 +122,19 @@ fn try_lock(folder: &Path, path: &Path) -> Result<Lock, StoreError> {
     }
 }
 
-/// Whether a file in the folder belongs to the store.
+/// True if a file in the folder belongs to the store.
 fn is_of_the_store(name: &str) -> bool {
     let base = COMPANIONS.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
     let day = base.strip_suffix(".index").map(|day| format!("{day}.sqlite"));
     base == LOCK || base == CATALOG || Day::in_name(day.as_deref().unwrap_or(base)).is_some()
 }
 
-/// Names of the days' files that lie in the folder.
+/// Names of the day files in the folder.
 pub(super) fn day_files(folder: &Path) -> Result<Vec<String>, StoreError> {
     names(folder, |name| Day::in_name(name).is_some())
 }
 
-/// Removes indexes whose file is gone.
+/// Removes indexes whose day file is gone.
 pub(super) fn remove_lone_indexes(folder: &Path) -> Result<(), StoreError> {
     for name in names(folder, |name| name.ends_with(".index"))? {
         let path = folder.join(name);
@@ -149,7 +149,7 @@ fn names(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<String>, St
     let read = || -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in fs::read_dir(folder)? {
-            // A name that is no text is none of ours.
+            // A name that is not UTF-8 is not a name of the store.
             names.extend(entry?.file_name().into_string().ok().filter(|name| wanted(name)));
         }
         Ok(names)
@@ -157,7 +157,7 @@ fn names(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<String>, St
     read().map_err(|error| failed_io("list", folder, &error))
 }
 
-/// The index of a day's file.
+/// Path of a day file's index.
 pub(super) fn index_of(path: &Path) -> PathBuf {
     path.with_extension("index")
 }
@@ -168,9 +168,9 @@ pub(super) fn remove_day(path: &Path) -> Result<(), StoreError> {
     remove_database(path)
 }
 
-/// Removes a database, and what SQLite keeps beside it.
+/// Removes a database and its companion files.
 ///
-/// The file itself goes first: without it SQLite throws a log away that it finds under the name of a new file.
+/// The database goes first. If only its log remains, SQLite discards the log when a new database gets the name.
 pub(super) fn remove_database(path: &Path) -> Result<(), StoreError> {
     for path in std::iter::once(path.to_owned()).chain(companions(path)) {
         match fs::remove_file(&path) {
@@ -181,38 +181,38 @@ pub(super) fn remove_database(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Whether a file is gone, for certain: a disk that cannot be asked for a moment says nothing of what lies on it.
+/// True if a file is certainly gone. An I/O error does not prove that the file is gone.
 pub(super) fn is_gone(path: &Path) -> bool {
     matches!(path.try_exists(), Ok(false))
 }
 
-/// Bytes that a day's file takes on disk, with all that belongs to it.
+/// Bytes on disk of a day file, with its index and companion files.
 pub(super) fn bytes_of_day(path: &Path) -> u64 {
     let index = index_of(path);
     let all = [path.to_owned(), index.clone()].into_iter().chain(companions(path)).chain(companions(&index));
     all.filter_map(|path| fs::metadata(path).ok()).map(|file| file.len()).sum()
 }
 
-/// Whether a database needs its log beside it to be read, as its header says.
+/// True if a database needs its log to be read, according to its header.
 pub(super) fn needs_log(path: &Path) -> bool {
     const WRITE_VERSION: usize = 18;
     let mut header = [0; WRITE_VERSION + 1];
     File::open(path).and_then(|mut file| file.read_exact(&mut header)).is_ok() && header[WRITE_VERSION] == 2
 }
 
-/// SQLite's log of a database.
+/// Path of a database's log.
 pub(super) fn log_of(path: &Path) -> PathBuf {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
     PathBuf::from(log)
 }
 
-/// Whether nothing is left of a database of this name.
+/// True if no file of a database with this name remains.
 pub(super) fn is_free(path: &Path) -> bool {
     is_gone(path) && companions(path).all(|path| is_gone(&path))
 }
 
-/// How many bytes a database has, and how many it should have, where it was cut off.
+/// The actual and the expected bytes of a database that was cut off; `None` if it was not.
 pub(super) fn cut_off(path: &Path) -> Option<(u64, u64)> {
     const HEAD: usize = 100;
     let mut head = [0; HEAD];
@@ -225,7 +225,7 @@ pub(super) fn cut_off(path: &Path) -> Option<(u64, u64)> {
         page => u64::from(page),
     };
     let wanted = u64::from(number(28)) * page;
-    // With a log beside it the length says nothing yet. The number of pages counts if both of its marks agree.
+    // With a log the length says nothing yet. The page count is valid if its two version marks agree.
     (head[18] == 1 && number(24) == number(92) && bytes < wanted).then_some((bytes, wanted))
 }
 
@@ -249,7 +249,7 @@ mod tests {
         File::create(&path).unwrap();
 
         assert!(!is_gone(&path));
-        // Neither there nor known to be gone.
+        // The path does not exist, but the system reports another error than "not found".
         let unknown = path.join("behind a file");
         assert!(!unknown.exists() && !is_gone(&unknown));
     }

@@ -1,9 +1,10 @@
-//! The index of a day's file: words, traces and loggers, in a database of its own beside it.
+//! The index of a day file: words, traces and loggers, in a separate database beside it.
 //!
-//! It is filled in steps, each with a note of how far it is, in one transaction. So after a kill it goes on where it
-//! was, and after a power cut a little before: SQLite keeps a log whole without syncing each step. It names the file
-//! that it belongs to by the file's identity. One that is damaged, of another file, or ahead of its file is removed and
-//! made again. Where the file is damaged the index ends before that place: queries read the rest as it lies.
+//! The index is filled in steps. Each step stores its records and its position in one transaction. After a kill the
+//! index continues where it was, and after a power cut a few steps earlier: SQLite keeps the log consistent without
+//! syncing each step. The index stores the identity of its file. An index that is damaged, belongs to another file, or
+//! is ahead of its file is removed and made again. If the file is damaged, the index ends before the damage, and
+//! queries read the rest without it.
 
 use std::path::{Path, PathBuf};
 
@@ -19,35 +20,35 @@ use super::folder::{index_of, remove_database};
 use crate::query::Phrase;
 use crate::stores::StoreError;
 
-/// Records of a step. Chosen: it takes some 50 ms. As long a stop waits, and the log of the file that is read is not
-/// taken in; with half as many FTS5 merges twice as often.
+/// Records of a step. Chosen: a step takes some 50 ms. A stop waits that long, and SQLite cannot checkpoint the file's
+/// log meanwhile. With half as many records FTS5 merges twice as often.
 const STEP_RECORDS: i64 = 5_000;
 
-/// A file and its index, open to go on.
+/// A file and its index, open for the next step.
 #[derive(Debug)]
 pub(super) struct Index {
     file: Connection,
     index: Connection,
     path: PathBuf,
     name: String,
-    /// The last record that it has, once a step was made.
+    /// The last indexed record; 0 before the first step.
     reached: i64,
 }
 
-/// How it stands after a step.
+/// The state of the index after a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// There is more.
+    /// There are more records.
     More,
-    /// All there is, for now.
+    /// All records so far are indexed.
     UpToDate,
-    /// All there will be.
+    /// All records are indexed and the file is sealed.
     Finished,
-    /// All that can be read: the file is damaged after that, and this says how.
+    /// All readable records are indexed: the file is damaged after them. The text describes the damage.
     Damaged(String),
 }
 
-/// Which of the two databases an error is of.
+/// The database that an error comes from.
 enum Fault {
     File(rusqlite::Error),
     Index(rusqlite::Error),
@@ -60,8 +61,8 @@ impl From<rusqlite::Error> for Fault {
 }
 
 impl Index {
-    /// Opens the index of a file; makes it where there is none that can be used. `None`: it is finished already, or the
-    /// file is gone.
+    /// Opens the index of a file, or creates it if there is no usable one. `None`: the index is finished already, or
+    /// the file is gone.
     pub fn open(folder: &Path, entry: &Entry, damages: &Damages) -> Result<Option<Self>, StoreError> {
         let path = folder.join(&entry.name);
         if !path.exists() {
@@ -113,13 +114,13 @@ impl Index {
         })
     }
 
-    /// The last record that it has, as far as it has gone on since it was opened; else 0.
+    /// The last record indexed since the index was opened; 0 before the first step.
     pub fn reached(&self) -> i64 {
         self.reached
     }
 
     fn go_on(&mut self) -> Result<Progress, Fault> {
-        // Before the records are read: a file that is sealed gets no more.
+        // Read before the records: a sealed file gets no more of them.
         let state = read_state(&self.file, &self.name).map_err(Fault::File)?;
         let sealed = state.is_some_and(|state| state.entry.sealed);
         let transaction = self.index.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -141,8 +142,8 @@ impl Index {
                 if let Some(trace) = row.get_ref(5)?.as_str_or_null().ok().flatten() {
                     by_trace.execute(params![trace, to])?;
                 }
-                // The words as queries know them. Of ASCII alone FTS5 knows the same; of all else it is only to split them
-                // at spaces.
+                // Index the words as queries split them. FTS5 splits ASCII text in the same way. For other text it gets
+                // the words separated by spaces.
                 match row.get_ref(4)?.as_str() {
                     Ok(message) if message.is_ascii() => drop(words.execute(params![to, message])?),
                     Ok(message) => {
@@ -167,7 +168,7 @@ impl Index {
         })
     }
 
-    /// Marks it as finished, and lets it stand alone without a log. Cannot be while it is read.
+    /// Marks the index as finished and removes the need for its log. Returns false while the index is being read.
     pub fn finish(&self) -> Result<bool, StoreError> {
         let finish = || {
             self.index.execute("UPDATE progress SET finished = 1 WHERE finished = 0", [])?;
@@ -181,16 +182,16 @@ impl Index {
     }
 }
 
-/// An index that is there.
+/// The state of an existing index.
 #[derive(Debug)]
 enum Found {
-    /// There is none of this file.
+    /// There is no index of this file.
     None,
-    /// It goes on.
+    /// The index is not finished.
     Unfinished,
-    /// It has all that the file will ever have.
+    /// The file is sealed and all its records are indexed.
     Finished,
-    /// It has so many records more than the file.
+    /// The index has this many records more than the file.
     Ahead(i64),
 }
 
@@ -215,7 +216,7 @@ fn find(path: &Path, identity: i64, rows: i64) -> Result<Found, StoreError> {
     })
 }
 
-/// Makes an index, in place of any that is there.
+/// Creates an index and replaces an existing one.
 fn start(path: &Path, identity: i64) -> Result<(), StoreError> {
     remove_database(path)?;
     let index = database::open(Kind::Index, path)?;

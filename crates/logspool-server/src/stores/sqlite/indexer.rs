@@ -1,5 +1,5 @@
-//! The thread that makes the indexes, behind the writer and with connections of its own: it waits for nobody, and
-//! nobody waits for it.
+//! The thread that makes the indexes after the writer has committed. It has its own connections, and neither waits for
+//! the other.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -14,27 +14,27 @@ use super::index::{Index, Progress};
 use super::recent::Recent;
 use crate::stores::StoreError;
 
-/// How often it looks for new records while few come. Chosen: what it has not reached is found without it, so all that
-/// matters is that its steps are not too small.
+/// Interval of rounds while few records arrive. Chosen: records after the end of the index are found without it, so a
+/// round only has to be long enough to make its steps worthwhile.
 const ROUND: Duration = Duration::from_secs(1);
 
-/// The same while so many come that the last round had several steps. Chosen: a step or two at the rates where it still
-/// keeps up; what a query for words has to read grows by as many.
+/// Interval of rounds while the last round had several steps. Chosen: a step or two at the highest rate that it keeps
+/// up with. A query for words has to read that many more records without the index.
 const BUSY_ROUND: Duration = Duration::from_millis(100);
 
-/// How far the thread stands back. Chosen: it gets a tenth of a processor that others want, so that it never stands.
+/// Niceness of the thread. Chosen: under load it gets about a tenth of a processor, so it never stops completely.
 const NICE: i32 = 10;
 
-/// The thread; it ends with this, after its step.
+/// The indexer thread. It stops when this value is dropped, after its current step.
 #[derive(Debug)]
 pub(super) struct Indexer {
-    /// Dropped to stop it.
+    /// Dropped to stop the thread.
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Indexer {
-    /// Starts it for a folder.
+    /// Starts the thread for a folder.
     pub fn start(folder: &Path, recent: Recent, damages: Damages) -> Result<Self, StoreError> {
         let (stop, stopped) = channel();
         let mut work = Work {
@@ -58,7 +58,7 @@ impl Indexer {
 impl Drop for Indexer {
     fn drop(&mut self) {
         self.stop = None;
-        // A panic was told by the thread itself; records are safe without it.
+        // The thread has reported its own panic; records are safe without the index.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
@@ -68,18 +68,18 @@ struct Work {
     recent: Recent,
     damages: Damages,
     stopped: Receiver<()>,
-    /// By the sequence of the file.
+    /// Open indexes by the sequence of their file.
     open: HashMap<i64, Index>,
-    /// Files of which there is no more to do: a damaged one is looked at again by the next service.
+    /// Files with nothing more to index. A damaged one is tried again when the service restarts.
     finished: HashSet<i64>,
-    /// Whether the last round had several steps.
+    /// True if the last round had several steps.
     is_busy: bool,
     last_error: String,
 }
 
 impl Work {
     fn run(&mut self) {
-        // The writer and the sources go first. On Linux this holds for the calling thread alone.
+        // The writer and the sources have priority. On Linux this affects only the calling thread.
         if let Err(error) = rustix::process::nice(NICE) {
             tracing::debug!("the index is made at the usual priority: {error}");
         }
@@ -101,13 +101,13 @@ impl Work {
         }
     }
 
-    /// Goes on with all files. One that fails does not keep the others.
+    /// Indexes new records of all files. A failure of one file does not stop the others.
     fn round(&mut self) -> Result<(), StoreError> {
         let entries = Catalog::open_read(&self.folder)?.entries()?;
         self.open.retain(|sequence, _| entries.iter().any(|entry| entry.sequence == *sequence));
         let mut result = Ok(());
         for entry in entries {
-            // A damaged file is named already, and an index of it would be too.
+            // A damaged file is reported already, and reading it would report it again.
             if !self.finished.contains(&entry.sequence) && !self.damages.has(&entry.name) {
                 result = self.go_on(&entry).and(result);
             }
@@ -129,7 +129,7 @@ impl Work {
             let progress = index.step()?;
             self.recent.forget(entry.sequence, index.reached());
             let is_finished = match progress {
-                // Where there is one processor, the writer gets its part of it.
+                // On a single processor the pause lets the writer run.
                 Progress::More if self.is_stopped_after(began.elapsed() / 16) => return Ok(()),
                 Progress::More => {
                     self.is_busy = true;

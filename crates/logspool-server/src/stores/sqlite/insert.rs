@@ -1,41 +1,45 @@
-//! Records on their way into the tables of a day's file, within one transaction.
+//! Inserts records into the tables of a day file, within one transaction.
+
+use std::collections::HashMap;
 
 use rusqlite::{CachedStatement, Connection, params};
 
 use super::database::{COLUMN_COUNT, COLUMNS};
 use super::failure::is_of_a_record;
 use super::recent::Stored;
-use super::transaction::Rollup;
 use crate::batch::Row;
 
-/// Records of one statement. Measured: 50 at once come in a fifth faster than single ones.
+/// Records per statement. Measured: 50 per statement insert a fifth faster than single ones.
 const GROUP: usize = 50;
 
-/// Bytes of a record that are kept in quarantine: more than what a source lets through.
+/// Bytes of a record kept in quarantine: more than a source accepts.
 const QUARANTINE_BYTES: usize = 4 << 20;
 
 /// Nanoseconds of a minute.
 pub(super) const MINUTE_NS: i64 = 60_000_000_000;
 
+/// Records of a minute, a logger and a level.
+pub(super) type Rollup<'a> = HashMap<(i64, &'a str, u16), u64>;
+
 /// Whether a record that SQLite refuses ends the transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Care {
-    /// It does.
+    /// It ends the transaction.
     None,
     /// It goes to quarantine; the others are stored.
     EachRecord,
 }
 
-/// What became of the records.
+/// Numbers of records by outcome.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Counts {
-    /// Stored.
+    /// Stored records.
     pub stored: u64,
-    /// In quarantine.
+    /// Records in quarantine.
     pub quarantined: u64,
 }
 
-/// Inserts records, many in one statement.
+/// Inserts records, many per statement.
 pub(super) struct Inserter<'a> {
     connection: &'a Connection,
     many: CachedStatement<'a>,
@@ -50,7 +54,7 @@ pub(super) struct Inserter<'a> {
 }
 
 impl<'a> Inserter<'a> {
-    /// Prepares for a transaction that has begun.
+    /// Prepares the statements for a transaction that has begun.
     pub fn new(connection: &'a Connection, care: Care, now_ns: i64) -> rusqlite::Result<Self> {
         Ok(Self {
             connection,
@@ -66,7 +70,7 @@ impl<'a> Inserter<'a> {
         })
     }
 
-    /// Takes a record.
+    /// Adds a record.
     pub fn push(&mut self, row: Row<'a>) -> rusqlite::Result<()> {
         self.group.push(row);
         if self.group.len() < GROUP { Ok(()) } else { self.insert_group() }
@@ -98,7 +102,7 @@ impl<'a> Inserter<'a> {
     }
 
     fn insert_or_quarantine(&mut self, row: &Row<'a>) -> rusqlite::Result<()> {
-        // A statement of one record that is refused leaves nothing of it.
+        // A refused statement of one record inserts nothing.
         match execute(&mut self.one, std::slice::from_ref(row)) {
             Ok(()) => self.count(self.connection.last_insert_rowid(), row),
             Err(error) if is_of_a_record(&error) => {
@@ -120,13 +124,13 @@ impl<'a> Inserter<'a> {
         self.counts.stored += 1;
     }
 
-    /// Writes what is left, and what is told of the records beside themselves.
+    /// Inserts the remaining records, and writes their rollup counts and the file's state.
     pub fn finish(mut self) -> rusqlite::Result<(Counts, Stored)> {
         self.insert_group()?;
         let Some((oldest, newest)) = self.range else { return Ok((self.counts, self.stored)) };
         let sql = "INSERT INTO rollup VALUES(?, ?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count";
         let mut add = self.connection.prepare_cached(sql)?;
-        // In the order of the table: neighbours share a page.
+        // In the table's order, so that neighbours share a page.
         let mut rollup: Vec<_> = self.rollup.into_iter().collect();
         rollup.sort_unstable();
         for ((minute, logger, level), count) in rollup {
@@ -155,8 +159,8 @@ fn execute(statement: &mut CachedStatement<'_>, rows: &[Row<'_>]) -> rusqlite::R
     Ok(())
 }
 
-/// Binds the values of a record, in the order of [`COLUMNS`]. Ids of 64 bits are kept as what their bits mean with a
-/// sign.
+/// Binds the values of a record, in the order of [`COLUMNS`]. Unsigned 64-bit ids are stored as signed integers with
+/// the same bits.
 fn bind(to: &mut CachedStatement<'_>, from: usize, row: &Row<'_>) -> rusqlite::Result<()> {
     to.raw_bind_parameter(from, row.time_ns)?;
     to.raw_bind_parameter(from + 1, row.level)?;
@@ -178,7 +182,7 @@ fn bind(to: &mut CachedStatement<'_>, from: usize, row: &Row<'_>) -> rusqlite::R
     to.raw_bind_parameter(from + 17, row.fields)
 }
 
-/// The record as JSON, cut to what the quarantine takes.
+/// The record as JSON, cut to [`QUARANTINE_BYTES`].
 fn as_json(row: &Row<'_>) -> String {
     let mut text = serde_json::to_string(&row.record()).unwrap_or_default();
     let mut end = text.len().min(QUARANTINE_BYTES);

@@ -1,4 +1,4 @@
-//! Records of several files in one order: newest first, whatever file they lie in.
+//! Merges the records of several files into one order, newest first.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -12,18 +12,18 @@ use crate::query::Query;
 use crate::record::Record;
 use crate::stores::{Answer, Found, Next, Progress, StoreError, UNREAD};
 
-/// Files that are read side by side.
+/// Several files read side by side.
 #[derive(Debug)]
 pub(super) struct Merge {
     folder: PathBuf,
     recent: Recent,
     query: Query,
     until: Until,
-    /// Records that are still wanted.
+    /// Records still wanted.
     left: u64,
     open: Vec<Sources>,
-    /// Files that are opened when the answer comes to their newest record, which may be never; that with the newest is
-    /// the last.
+    /// Files not opened yet, sorted by their newest time, newest last. A file is opened when the answer reaches its
+    /// newest record, which may be never.
     waiting: Vec<(i64, Entry)>,
 }
 
@@ -52,7 +52,7 @@ impl Answer for Merge {
 impl Merge {
     /// Records of these files.
     pub fn new(folder: &Path, recent: &Recent, files: Vec<Entry>, query: Query, until: Until) -> Self {
-        // Of a file that is written it is not known what it has.
+        // For a file that is still written, the newest time is not known.
         let newest = |entry: &Entry| entry.range.map_or(i64::MAX, |(_, newest)| newest);
         let mut waiting: Vec<_> = files.into_iter().map(|entry| (newest(&entry), entry)).collect();
         waiting.sort_by_key(|(newest, entry)| (*newest, entry.sequence));
@@ -80,7 +80,7 @@ impl Merge {
     }
 
     fn open_next(&mut self) -> Result<(), StoreError> {
-        // What has nothing left needs not stay open.
+        // Close files without remaining records.
         let mut kept = Vec::new();
         for mut sources in std::mem::take(&mut self.open) {
             if sources.next_time()?.is_some() {

@@ -1,7 +1,8 @@
-//! How a file is searched: which index narrows a query down, and the statements that read it.
+//! Plans the search of a file: which index narrows a query down, and the SQL statements.
 //!
-//! An index goes up to a record, its *end*; what came later, the *tail*, is read as it lies, but where the writer knows
-//! its traces. What an index finds is asked the whole filter again, so it may find too much, but never too little.
+//! An index covers records up to its *end*. Later records, the *tail*, are read without an index, except that the
+//! writer knows the traces of most of them. The whole filter is applied to records from the index. So an index may find
+//! too many records, but never too few.
 
 use rusqlite::types::Value;
 
@@ -9,21 +10,21 @@ use super::database::COLUMNS;
 use super::insert::MINUTE_NS;
 use crate::query::{Comparison, Dialect, Field, Filter, Literal, Parameter, Phrase, Query, Sql};
 
-/// What narrows a query down.
+/// The way to narrow a query down.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Way {
-    /// Nothing but its time.
+    /// Only by time.
     Time,
-    /// Records of a trace.
+    /// By a trace.
     Trace(String),
-    /// Records whose message has words, as FTS5 is asked for them.
+    /// By words in the message, as an FTS5 query.
     Words(String),
-    /// Records of a logger.
+    /// By a logger.
     Logger(String),
 }
 
 impl Way {
-    /// The best way to the records of a filter: what is likely to find the fewest.
+    /// The way that is likely to find the fewest records.
     pub fn of(filter: &Filter) -> Self {
         let mut way = Self::Time;
         let mut words = String::new();
@@ -43,7 +44,7 @@ impl Way {
     }
 }
 
-/// The filters that all must hold.
+/// The filters that must all match.
 fn conjuncts(filter: &Filter) -> Vec<&Filter> {
     match filter {
         Filter::And(filters) => filters.iter().flat_map(conjuncts).collect(),
@@ -56,14 +57,14 @@ fn add_words(to: &mut String, phrase: &Phrase) {
         if !to.is_empty() {
             to.push_str(" AND ");
         }
-        // Nothing in a word has to be escaped: it is letters and digits.
+        // Words consist of letters and digits, so nothing has to be escaped.
         to.push('"');
         to.push_str(word);
         to.push('"');
     }
 }
 
-/// Whether records of a level may be in the answer, of any logger.
+/// True if records of this level may match, whatever their logger.
 pub(super) fn may_have_level(filter: &Filter, level: i64) -> bool {
     conjuncts(filter).into_iter().all(|filter| match filter {
         Filter::Compare(Field::Level, comparison, Literal::Int(bound)) => match comparison {
@@ -78,7 +79,8 @@ pub(super) fn may_have_level(filter: &Filter, level: i64) -> bool {
     })
 }
 
-/// Whether a filter tells records of one minute, logger and level apart: if not, their counts answer it.
+/// True if the filter can distinguish two records of the same minute, logger and level. If not, the rollup counts
+/// answer it.
 pub(super) fn needs_records(filter: &Filter) -> bool {
     match filter {
         Filter::All | Filter::Compare(Field::Level | Field::Logger, ..) | Filter::Matches(Field::Logger, _) => false,
@@ -91,29 +93,29 @@ pub(super) fn needs_records(filter: &Filter) -> bool {
     }
 }
 
-/// A piece of a file that a query reads.
+/// A part of a file that a query reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Piece {
     /// Records in order of their time.
     ByTime,
     /// Records after the end of the index.
     Tail(i64),
-    /// Records after the first, up to the second.
+    /// Records after the first number, up to the second.
     Between(i64, i64),
     /// Records with these numbers.
     Listed(Vec<i64>),
-    /// Records of a trace before it.
+    /// Indexed records of a trace.
     Trace(String),
-    /// Records with words before it.
+    /// Indexed records with these words.
     Words(String),
-    /// Records of a logger and a level before it, in order of their time.
+    /// Indexed records of a logger and a level, in order of their time.
     Logger(String, i64),
-    /// Not records but their counts, in minutes from the first to before the second.
+    /// Rollup counts instead of records, from the first minute up to but excluding the second.
     Rollup(i64, i64),
 }
 
 impl Piece {
-    /// Adds `FROM` and what the piece itself asks for; ends so that more can be added with `AND`.
+    /// Adds `FROM` and the condition of the piece, in a form that can be extended with `AND`.
     fn from(&self, sql: &mut Sql) {
         match self {
             Self::ByTime => sql.push(" FROM records WHERE TRUE"),
@@ -150,7 +152,8 @@ impl Piece {
         };
     }
 
-    /// Adds the times of a query. Where an index other than that of the times is used, SQLite is kept from taking that.
+    /// Adds the time range of a query. When another index than the one on time is used, `+` keeps SQLite from taking
+    /// the index on time.
     fn between(&self, sql: &mut Sql, since: Option<i64>, until: Option<i64>) {
         let (from, to) = match self {
             Self::ByTime => (" AND time_ns >= ", " AND time_ns < "),
@@ -163,7 +166,7 @@ impl Piece {
         }
     }
 
-    /// Whether more than so many records come into question, as the index alone tells.
+    /// A statement that asks the index alone whether it has more than `most` candidates.
     pub fn exceeds(&self, most: i64) -> Option<Statement> {
         let mut sql = Sql::new(Dialect::Sqlite);
         sql.push("SELECT count(*) > ").bind(Parameter::Int(most));
@@ -180,7 +183,7 @@ impl Piece {
         Some(Statement::of(&sql))
     }
 
-    /// Times and numbers of the records that the query is after.
+    /// Times and numbers of the matching records.
     pub fn candidates(&self, query: &Query, most: usize) -> Statement {
         let mut sql = Sql::new(Dialect::Sqlite);
         sql.push("SELECT time_ns, id");
@@ -191,7 +194,7 @@ impl Piece {
         Statement::of(&sql)
     }
 
-    /// Records that the query is after, newest first, in pages.
+    /// Matching records, newest first, in pages.
     pub fn page(&self, query: &Query) -> Page {
         let (same_time, before) = match self {
             Self::Logger(..) => (
@@ -206,7 +209,7 @@ impl Piece {
         Page { same_time: self.ordered(query, &same_time), before: self.ordered(query, &before) }
     }
 
-    /// Whole records, with numbers at the end that are put in later.
+    /// Selects whole records; the placeholder numbers at the end are set later.
     fn ordered(&self, query: &Query, end: &[&'static str]) -> Statement {
         let mut sql = Sql::new(Dialect::Sqlite);
         sql.push("SELECT id, ").push(COLUMNS);
@@ -222,7 +225,7 @@ impl Piece {
         Statement::of(&sql)
     }
 
-    /// How many of the records that the query is after there are of each key. A key is a text, or an interval.
+    /// Counts of the matching records per key.
     pub fn counts(&self, query: &Query, key: &Key<'_>, since: Option<i64>, until: Option<i64>) -> Statement {
         let mut sql = Sql::new(Dialect::Sqlite);
         sql.push("SELECT ");
@@ -238,7 +241,7 @@ impl Piece {
     }
 }
 
-/// What records are counted by.
+/// The key that records are counted by.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Key<'a> {
     /// The value of a field.
@@ -250,14 +253,14 @@ pub(super) enum Key<'a> {
 /// A statement with the values of its parameters.
 #[derive(Debug, Clone)]
 pub(super) struct Statement {
-    /// The text.
+    /// The SQL text.
     pub sql: String,
     /// The values.
     pub values: Vec<Value>,
 }
 
 impl Statement {
-    /// The same with other numbers at the end.
+    /// Replaces the last `N` values.
     fn end_with<const N: usize>(&mut self, numbers: [i64; N]) -> &Self {
         let end = self.values.len().saturating_sub(N);
         self.values.splice(end.., numbers.map(Value::Integer));
@@ -274,7 +277,8 @@ impl Statement {
     }
 }
 
-/// Reads records in pages. One statement for both would look at all records of a time again for each page of them.
+/// Reads records in pages, with two statements. A single one would read all records of the same time again for each
+/// page.
 #[derive(Debug, Clone)]
 pub(super) struct Page {
     same_time: Statement,
@@ -282,12 +286,12 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// Of the time of a position so many records that come after it.
+    /// Up to `rows` records with the time of the position, after the position.
     pub fn same_time(&mut self, (time_ns, id): (i64, i64), rows: i64) -> &Statement {
         self.same_time.end_with([time_ns, id, rows])
     }
 
-    /// So many records before that time.
+    /// Up to `rows` records before that time.
     pub fn before(&mut self, (time_ns, _): (i64, i64), rows: i64) -> &Statement {
         self.before.end_with([time_ns, rows])
     }

@@ -1,4 +1,4 @@
-//! The file of a day, open to be read: one state of it, and of its index, for a whole query.
+//! A day's file, open for reading: one snapshot of it and of its index for a whole query.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -16,18 +16,18 @@ use crate::query::functions;
 use crate::record::Record;
 use crate::stores::{CANCELLED, StoreError};
 
-/// A file that is read.
+/// A file open for reading.
 #[derive(Debug)]
 pub(super) struct ReadFile {
-    /// In a transaction; the index, if it is of use, is attached as `ix`.
+    /// In a transaction; a usable index is attached as `ix`.
     pub connection: Connection,
-    /// Where the file lies.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Its place among all files.
+    /// The file's number in order of creation.
     pub sequence: i64,
-    /// Up to which record the index goes; `None`: there is none.
+    /// The last indexed record; `None`: there is no usable index.
     pub indexed_to: Option<i64>,
-    /// What the file says of itself.
+    /// The file's state in this snapshot.
     pub entry: Entry,
     until: Until,
 }
@@ -44,7 +44,7 @@ impl ReadFile {
             functions::register(&connection, until)?;
             let attached = attach(&connection, &index_of(&path));
             connection.execute_batch("BEGIN")?;
-            // The index is read first: what it has, the state of the file that is read next has too.
+            // Read the index first: the snapshot of the file, taken next, then has all records that the index has.
             let indexed = if attached { indexed(&connection) } else { None };
             let state = read_state(&connection, &entry.name)?;
             Ok((indexed, state))
@@ -71,7 +71,7 @@ impl ReadFile {
             return StoreError::Retry(CANCELLED.to_owned());
         }
         if self.until.is_over() {
-            // Whether SQLite or one of our functions has noticed it.
+            // The same error, whether SQLite or one of our functions noticed the deadline.
             let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_INTERRUPT);
             return failed("search", &self.path, &rusqlite::Error::SqliteFailure(code, None));
         }
@@ -83,7 +83,8 @@ impl ReadFile {
         failed("search", &self.path, error)
     }
 
-    /// The message for damage in the index; `None`: the damage is in the day's file. SQLite does not say which it is.
+    /// The message for damage in the index; `None`: the damage is in the day's file. SQLite does not report which one
+    /// it is.
     fn damage_of_index(&self, error: &rusqlite::Error) -> Option<String> {
         self.indexed_to?;
         let index = index_of(&self.path);
@@ -102,14 +103,14 @@ impl ReadFile {
         }
     }
 
-    /// Gives back the memory that SQLite keeps for the next statement: the answer pauses.
+    /// Releases memory that SQLite caches for the next statement, while the answer pauses.
     pub fn rest(&self) {
-        // What it keeps on an error is bounded by its cache.
+        // On an error the memory is bounded by SQLite's cache size.
         let _ = self.connection.execute_batch("PRAGMA shrink_memory");
     }
 }
 
-/// How far an index goes.
+/// The position of an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Indexed {
     /// The identity of its file.
@@ -118,7 +119,7 @@ pub(super) struct Indexed {
     pub indexed_to: i64,
 }
 
-/// Attaches the index where there is one that can be read.
+/// Attaches the index if it exists and can be read. Returns true if it can be used.
 fn attach(connection: &Connection, path: &Path) -> bool {
     let Some(name) = path.to_str().filter(|_| path.exists()) else { return false };
     let version = || {
@@ -136,18 +137,18 @@ fn attach(connection: &Connection, path: &Path) -> bool {
 
 fn indexed(connection: &Connection) -> Option<Indexed> {
     let read = |row: &Row<'_>| Ok(Indexed { identity: row.get(0)?, indexed_to: row.get(1)? });
-    // Any error: an index that is being made, or one that is damaged, which the indexer sees as well.
+    // Errors are ignored: the index is being made, or it is damaged, which the indexer notices too.
     connection.query_one("SELECT identity, indexed_to FROM ix.progress", [], read).ok()
 }
 
-/// An index is never needed: a damaged one only makes queries slow.
+/// Warns about a damaged index. Queries work without it, only slower.
 pub(super) fn tell_damage(index: &Path, error: &rusqlite::Error) {
     if is_damage(error) {
         tracing::warn!("cannot read {}: {error}; remove it, it is made again", index.display());
     }
 }
 
-/// The record in a row, from a column on, in the order of [`super::database::COLUMNS`].
+/// The record in a row, from column `from` on, in the order of [`super::database::COLUMNS`].
 pub(super) fn record(row: &Row<'_>, from: usize) -> rusqlite::Result<Record<'static>> {
     let text = |at: usize| -> rusqlite::Result<Option<Cow<'static, str>>> {
         Ok(match row.get_ref(from + at)? {

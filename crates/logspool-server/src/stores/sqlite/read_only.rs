@@ -1,8 +1,8 @@
-//! Databases in a place where nothing can be written: a disk that is mounted read-only, a folder of somebody else.
+//! Databases where nothing can be written: a disk mounted read-only, or a folder of another user.
 //!
-//! A database with a log needs a file beside it that all who use it share, and SQLite makes it. Where it cannot, nobody
-//! writes to the database here either, so it is read without: as it is where there is no log, else with a copy in memory
-//! of what the shared file would have.
+//! SQLite normally creates a shared-memory file beside a database with a log. If it cannot, no process on this machine
+//! writes to the database, so it is read without that file. Without a log it is opened as immutable; with a log, the
+//! index of the log is kept in this process's memory.
 
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
@@ -11,11 +11,12 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, Error, ErrorCode, OpenFlags, Result};
 use rustix::fs::{Access, access};
 
-/// Another way to open a database to read, after this error of the usual one; `None`: it was of another kind.
+/// An alternative way to open a database for reading, after the usual way failed with `error`. `None`: the error has
+/// another cause.
 pub(super) fn connection(path: &Path, error: &Error) -> Option<Box<dyn Fn() -> Result<Connection>>> {
     let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
     let may_be = matches!(error.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly));
-    // Anywhere else somebody may write at this moment, and locks are needed.
+    // If the folder can be written to, another process may be writing, and locks are needed.
     if !may_be || !path.exists() || access(folder, Access::WRITE_OK).is_ok() {
         return None;
     }
@@ -26,7 +27,7 @@ pub(super) fn connection(path: &Path, error: &Error) -> Option<Box<dyn Fn() -> R
     let path = path.to_owned();
     Some(if has_log {
         Box::new(move || {
-            // Without locks, and as if nobody else had it open: then what would be shared is in memory.
+            // Without locks and in exclusive mode, SQLite keeps the log's index in memory instead of a shared file.
             let connection = Connection::open_with_flags_and_vfs(&path, flags, "unix-none")?;
             connection.pragma_update_and_check(None, "locking_mode", "EXCLUSIVE", |_| Ok(()))?;
             Ok(connection)
@@ -37,7 +38,7 @@ pub(super) fn connection(path: &Path, error: &Error) -> Option<Box<dyn Fn() -> R
     })
 }
 
-/// The address of a file that nobody changes.
+/// The SQLite URI of a file that does not change.
 fn immutable(path: &Path) -> String {
     let mut address = "file:".to_owned();
     for byte in std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).as_os_str().as_bytes() {

@@ -1,49 +1,48 @@
-//! Traces of the newest records, in memory: of what the index has not reached yet, the records of a trace are found
-//! without reading it.
+//! Traces of the newest records, in memory, to find a trace's records that are not indexed yet.
 //!
-//! It only narrows down, and what it finds is looked at again. It knows the traces of all records of one file after a
-//! certain one, also of some whose transaction failed. It forgets what the index has, and the oldest where there are
-//! too many.
+//! The table only narrows the search; found records are checked again. It knows the traces of all records of one file
+//! after a certain record, including records of failed transactions. It forgets indexed records, and the oldest ones if
+//! there are too many.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Most records that are remembered. Chosen: 32 MiB, and some 5 ms for a look through all of them.
+/// Most records kept. Chosen: 32 MiB, and about 5 ms to scan all of them.
 const MOST: usize = 4 << 20;
 
-/// Bits of a trace's hash beside the number of its record. So one record in 16 million is looked at in vain.
+/// Bits of a trace's hash, stored beside the record's number. About one record in 16 million is checked in vain.
 const HASH_BITS: u32 = 24;
 
-/// Records with a trace that were stored by one transaction.
+/// Records with a trace, stored by one transaction.
 #[derive(Debug, Default)]
 pub(super) struct Stored {
     first: i64,
     last: i64,
-    /// Number and hash, in order.
+    /// Record number and hash, packed, in order.
     traces: Vec<u64>,
 }
 
-/// What is known of the records of a trace after the end of an index.
+/// Records that may belong to a trace, after the end of an index.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Found {
-    /// Nothing is known of the records up to this one.
+    /// Records up to this number are not known.
     pub after: i64,
-    /// Records that may be of the trace.
+    /// Numbers of records that may be of the trace.
     pub records: Vec<i64>,
 }
 
-/// See the file head. Shared by those that write, index and read.
+/// The table; see the file head. Shared by the writer, the indexer and queries.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Recent(Arc<Mutex<Traces>>);
 
 #[derive(Debug, Default)]
 struct Traces {
-    /// Of which file; the first has 1.
+    /// Sequence of the file; the first file has 1.
     sequence: i64,
     after: i64,
     stored: VecDeque<Stored>,
-    /// How many there are in all of `stored`.
+    /// Number of records in all of `stored`.
     records: usize,
 }
 
@@ -61,7 +60,7 @@ impl Stored {
 }
 
 impl Recent {
-    /// Takes the records of a transaction that is about to be committed.
+    /// Adds the records of a transaction that is about to be committed.
     pub fn add(&self, sequence: i64, stored: Stored) {
         if stored.last == 0 {
             return;
@@ -70,7 +69,7 @@ impl Recent {
         if traces.sequence != sequence {
             *traces = Traces { sequence, after: stored.first - 1, ..Traces::default() };
         }
-        // Numbers of a transaction that failed are given again.
+        // Record numbers of a failed transaction are used again.
         while traces.stored.back().is_some_and(|last| last.first >= stored.first) {
             traces.drop_newest();
         }
@@ -84,7 +83,7 @@ impl Recent {
         }
     }
 
-    /// Forgets the records up to one that the index has.
+    /// Forgets records up to `indexed_to`.
     pub fn forget(&self, sequence: i64, indexed_to: i64) {
         let mut traces = self.lock();
         while traces.sequence == sequence && traces.stored.front().is_some_and(|oldest| oldest.last <= indexed_to) {
@@ -92,7 +91,8 @@ impl Recent {
         }
     }
 
-    /// The records of a trace after one, in a file that was opened before; `None`: nothing is known of that file.
+    /// The records of a trace after `after`, in a file that was opened before this call. `None`: the table is of
+    /// another file.
     pub fn find(&self, sequence: i64, trace: &str, after: i64) -> Option<Found> {
         let traces = self.lock();
         if traces.sequence != sequence {
@@ -126,7 +126,8 @@ impl Traces {
     }
 }
 
-/// The number of a record and the hash of its trace. Numbers leave 2⁴⁰ to a file: a million a second for twelve days.
+/// Packs a record's number and the hash of its trace. 2⁴⁰ numbers per file remain: a million records a second for
+/// twelve days.
 fn packed(record: i64, trace: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     trace.hash(&mut hasher);
@@ -137,7 +138,7 @@ fn packed(record: i64, trace: &str) -> u64 {
 mod tests {
     use super::*;
 
-    /// Records from one on, each with the trace that is its number, divided by two.
+    /// Records that each have a trace: the record's number divided by two.
     fn stored(records: impl Iterator<Item = i64>) -> Stored {
         let mut stored = Stored::default();
         records.for_each(|record| stored.push(record, Some(&(record / 2).to_string())));

@@ -1,5 +1,5 @@
-//! Brings catalog and folder together when a store is opened: what the files say of themselves counts. A file that
-//! cannot be used keeps none of the others from being used.
+//! Reconciles the catalog with the folder when a store is opened; the files decide. An unusable file does not block the
+//! others.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use super::folder::{self, Day, log_of};
 use super::wal;
 use crate::stores::StoreError;
 
-/// A folder and what is known of it.
+/// A folder with its catalog and its known damage.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Known<'a> {
     pub folder: &'a Path,
@@ -22,11 +22,11 @@ pub(super) struct Known<'a> {
 }
 
 impl Known<'_> {
-    /// Returns the files, oldest first, damaged ones too.
+    /// Returns the files, oldest first, including damaged ones.
     ///
     /// # Errors
     ///
-    /// Fatal if the newest file was made by a newer logspool: what that knows of the streams cannot be read.
+    /// Fatal if a newer logspool wrote the newest file: its streams cannot be read.
     pub fn reconcile(self) -> Result<Vec<Entry>, StoreError> {
         let Self { folder, catalog, damages, .. } = self;
         let known = catalog.entries()?;
@@ -38,7 +38,7 @@ impl Known<'_> {
         let newest = known.last().map(|entry| &entry.name);
         for name in &names {
             let path = folder.join(name);
-            // First of all: whoever opens the file lets SQLite throw the rest of a damaged log away.
+            // Do this first: opening the file makes SQLite discard the rest of a damaged log.
             self.note_lost_transactions(&path);
             let entry = known.iter().find(|entry| entry.name == *name);
             if entry.is_some_and(|entry| entry.sealed) {
@@ -52,7 +52,7 @@ impl Known<'_> {
                     let range = state.entry.range.filter(|_| state.entry.sealed);
                     catalog.put(&Entry { range, ..state.entry })?;
                 }
-                // The process ended while it was made: nothing was written to it.
+                // The process ended while it created the file, so the file has no records.
                 (Condition::Unmade, None) => folder::remove_day(&path)?,
                 (Condition::Unmade, Some(entry)) => {
                     let why = format!("cannot use {}: {}; {MEND_DAMAGE}", path.display(), emptiness(&path));
@@ -68,16 +68,16 @@ impl Known<'_> {
         catalog.entries()
     }
 
-    /// Marks a file as unusable: it is not written to any more. Queries for its day fail and name it, other queries skip
+    /// Marks a file as unusable: it is not written any more. Queries for its day fail and name it, other queries skip
     /// it.
     pub fn set_aside(self, entry: &Entry, why: &str) -> Result<(), StoreError> {
         self.damages.note(self.folder, &entry.name, why);
-        // What came on that day is of that day, mostly.
+        // Most records received on a day also have a time on that day.
         let day = || Some(Day::in_name(&entry.name)?.times(self.now_ns));
         self.catalog.put(&Entry { sealed: true, range: entry.range.or_else(day), ..entry.clone() })
     }
 
-    /// Looks again at files that could not be used and have changed since, except those that the caller has open.
+    /// Checks unusable files that have changed since, except files that the caller has open.
     pub fn look_again(self, is_open: impl Fn(&str) -> bool) -> Result<(), StoreError> {
         for name in self.damages.forget_changed(self.folder, is_open) {
             let path = self.folder.join(&name);

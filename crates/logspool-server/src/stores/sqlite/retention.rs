@@ -1,4 +1,4 @@
-//! How long records are kept: whole files go, oldest first.
+//! Removes old records: whole files, oldest first.
 
 use std::path::Path;
 use std::time::Instant;
@@ -8,17 +8,17 @@ use super::folder::{self, Day, bytes_of_day, remove_day};
 use crate::stores::StoreError;
 use crate::stores::leap::Leap;
 
-/// What is kept. The file that is written is never removed.
+/// Limits of the store. The current file is never removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Retention {
-    /// Files of so many days before today; `None`: of all days.
+    /// Number of days before today whose files are kept; `None`: no limit.
     pub days: Option<u32>,
-    /// Files that take so many bytes together, indexes included; `None`: any number.
+    /// Total bytes of the kept files, including indexes; `None`: no limit.
     pub bytes: Option<u64>,
 }
 
 impl Retention {
-    /// Removes what is not kept; nothing for its age while the day is in doubt.
+    /// Removes files beyond the limits; no file is removed for its age while the clock is in doubt.
     pub(super) fn apply(self, folder: &Path, catalog: &Catalog, today: Day, leap: &mut Leap) -> Result<(), StoreError> {
         if self == Self::default() {
             return Ok(());
@@ -33,7 +33,8 @@ impl Retention {
             }
             _ => None,
         };
-        // Each is measured once: what an index grows by meanwhile would be taken off without having been counted.
+        // Measure each file once: otherwise an index that grows meanwhile would be subtracted without having been
+        // added.
         let bytes_of = |entry: &Entry| if self.bytes.is_some() { bytes_of_day(&folder.join(&entry.name)) } else { 0 };
         let sizes: Vec<u64> = entries.iter().map(bytes_of).collect();
         let mut bytes: u64 = sizes.iter().sum();
@@ -46,9 +47,9 @@ impl Retention {
                 continue;
             }
             bytes -= size;
-            // The catalog first: no query that begins now looks for the file. Where it cannot be written the file goes
-            // all the same, which makes room on a full disk: queries pass over a file that is gone, and the catalog is
-            // told of it the next time.
+            // Remove it from the catalog first, so that no new query looks for the file. If that fails, remove the file
+            // anyway, which frees space on a full disk. Queries skip a file that is gone, and the next run corrects the
+            // catalog.
             let unlisted = catalog.remove(entry.sequence);
             let removed = remove_day(&path);
             if removed.is_ok() && !is_gone {
@@ -60,8 +61,8 @@ impl Retention {
     }
 }
 
-/// The day on which each file came, by its name as far as that can be: none came before those that it stands behind,
-/// and one that a wrong clock dated ahead of today came before the next one.
+/// The day on which each file was created, from its name if possible. A file is never older than the files before it. A
+/// name after today comes from a wrong clock; such a file gets the day of the next one.
 fn days_of(entries: &[Entry], today: Day) -> Vec<Day> {
     let mut newest = None;
     let mut days: Vec<_> = Vec::with_capacity(entries.len());

@@ -1,7 +1,7 @@
-//! The records of one file that a query is after, newest first.
+//! The records of one file that match a query, newest first.
 //!
-//! They come from one or several sources, each in that order: the pages of an index that knows times, or a list of
-//! records that was found by one that does not. No record is in two of them.
+//! They come from one or more sources, each in that order: the pages of an index with times, or a list of records from
+//! an index without times. No record is in two sources.
 
 use std::collections::VecDeque;
 
@@ -16,22 +16,22 @@ use crate::query::Query;
 use crate::record::Record;
 use crate::stores::StoreError;
 
-/// Records that are found by an index without times before the index of the times is taken instead.
+/// Most records taken from an index without times; beyond that the index on time is used.
 ///
-/// Chosen: each costs a look at the record, so this many take some 50 ms. Words that are found more often are found
-/// soon as well, reading from the newest record on: the first hundred among the last of so many million.
+/// Chosen: each record costs one lookup, so this many take about 50 ms. Words with more matches are found soon by
+/// reading from the newest record on: the first hundred among the last few million.
 const MOST_LISTED: usize = 20_000;
 
-/// Levels of a logger that are read side by side. Python knows five.
+/// Levels of a logger that are read side by side. Python has five.
 const MOST_LEVELS: usize = 16;
 
-/// Rows of the first page, and of the largest. Each is the double of the one before.
+/// Rows of the first page and of the largest. Each page is twice the one before.
 const PAGE_ROWS: (i64, i64) = (64, 1024);
 
-/// Bytes of text that a page holds before it ends: the records of a page are in memory.
+/// Bytes of text after which a page ends: the records of a page are in memory.
 const PAGE_BYTES: usize = 1 << 20;
 
-/// A place in the order of the answer: the later, the sooner.
+/// Time and number of a record. Greater positions come first in the answer.
 pub(super) type Position = (i64, i64);
 
 /// The sources of a file.
@@ -54,7 +54,7 @@ enum Kind {
         page: Page,
         after: Position,
     },
-    /// What is left of the list, newest last.
+    /// The rest of the list, newest last.
     List(Vec<Position>),
     Ended,
 }
@@ -74,7 +74,7 @@ impl Sources {
         Self { file, sources: kinds.into_iter().map(source).collect() }
     }
 
-    /// The file's place among all files.
+    /// The file's number in order of creation.
     pub fn sequence(&self) -> i64 {
         self.file.sequence
     }
@@ -91,7 +91,7 @@ impl Sources {
         Ok(self.sources[at].page.pop_front().map(|(_, record)| record))
     }
 
-    /// Gives back memory while the answer pauses.
+    /// Releases memory while the answer pauses.
     pub fn rest(&self) {
         self.file.rest();
     }
@@ -125,7 +125,7 @@ impl Source {
                 if !is_full && rest > 0 {
                     is_full = read(connection, page.before(begin, rest), &mut self.page, after)?;
                 }
-                // Asked again, it would look at all that does not match once more.
+                // Another query would only read all non-matching records once more.
                 if !is_full && (self.page.len() as i64) < self.rows {
                     self.kind = Kind::Ended;
                 }
@@ -150,7 +150,7 @@ impl Source {
     }
 }
 
-/// Reads the records of a statement into a page, until that holds enough bytes; whether it does.
+/// Reads records into a page until the page holds enough bytes. Returns true if it does.
 fn read(
     connection: &Connection,
     Statement { sql, values }: &Statement,
@@ -173,12 +173,12 @@ fn read(
 }
 
 fn pages(piece: &Piece, query: &Query) -> Kind {
-    // Before the first record there can be.
+    // A position before the first possible record.
     let after = (query.until_ns.unwrap_or(i64::MAX), if query.until_ns.is_some() { i64::MIN } else { i64::MAX });
     Kind::Pages { page: piece.page(query), after }
 }
 
-/// The sources that an index gives, which goes up to a record; `None`: it is of no use here.
+/// The sources that an index up to record `end` gives; `None`: the index does not help.
 fn by_index(file: &ReadFile, query: &Query, end: i64, recent: &Recent) -> rusqlite::Result<Option<Vec<Kind>>> {
     let connection = &file.connection;
     let mut kinds = Vec::new();
@@ -212,7 +212,7 @@ fn by_index(file: &ReadFile, query: &Query, end: i64, recent: &Recent) -> rusqli
     Ok(Some(kinds))
 }
 
-/// The records of a piece as a list; `None`: they are too many.
+/// The records of a piece as a list; `None`: there are too many.
 fn list(connection: &Connection, piece: &Piece, query: &Query) -> rusqlite::Result<Option<Kind>> {
     if let Some(Statement { sql, values }) = piece.exceeds(MOST_LISTED as i64)
         && connection.query_one(&sql, params_from_iter(values), |row| row.get(0))?
@@ -227,7 +227,7 @@ fn list(connection: &Connection, piece: &Piece, query: &Query) -> rusqlite::Resu
     Ok((positions.len() <= MOST_LISTED).then_some(Kind::List(positions)))
 }
 
-/// The levels of a logger's records, found by leaps from one to the next.
+/// The levels of a logger's records, found by skipping from one to the next.
 fn levels(connection: &Connection, logger: &str) -> rusqlite::Result<Vec<i64>> {
     let sql = "SELECT min(of_level) FROM ix.by_logger WHERE of_logger = ? AND of_level > ?";
     let mut statement = connection.prepare(sql)?;

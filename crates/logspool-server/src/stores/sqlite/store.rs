@@ -1,4 +1,4 @@
-//! The writer: one file at a time, a new one when the day changes.
+//! The writer: one file at a time, and a new one when the day changes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,29 +24,29 @@ pub struct SqliteStore {
     options: Options,
     catalog: Catalog,
     file: DayFile,
-    /// Whether the catalog has the file: else queries do not find it, and nothing is written to it yet.
+    /// True if the catalog has the file. Until then queries cannot find it, and it is not written.
     listed: bool,
-    /// Whether the file was found damaged: another one takes its place.
+    /// True if the file was found damaged; a new one then replaces it.
     damaged: bool,
-    /// A file that was not made whole, to be removed before anything is written.
+    /// A file whose creation failed, removed before anything is written.
     half_made: Option<PathBuf>,
-    /// Files that are written no more, and not put away yet.
+    /// Files that are no longer written and not sealed yet.
     unsealed: Vec<DayFile>,
     leap: Leap,
     recent: Recent,
     damages: Damages,
     indexer: Option<Indexer>,
-    /// The last field: the folder is let go of when all else is closed.
+    /// The last field, so that the lock is released after everything else is closed.
     _lock: Lock,
 }
 
 impl SqliteStore {
-    /// Opens a folder to write, and makes it where it is missing.
+    /// Opens a folder for writing, and creates it if it is missing.
     ///
     /// # Errors
     ///
-    /// Fatal if another process writes to it, it belongs to another user, or its newest file is of a newer version.
-    /// Other files that cannot be used are passed over, and told by [`Store::problems`].
+    /// Fatal if another process writes to it, it belongs to another user, or its newest file has a newer version. Other
+    /// unusable files are skipped and reported by [`Store::problems`].
     pub fn open(folder: impl Into<PathBuf>, options: Options) -> Result<Self, StoreError> {
         let folder = folder.into();
         let lock = folder::lock(&folder, options.readers)?;
@@ -59,7 +59,7 @@ impl SqliteStore {
         let newest = entries.last().filter(|newest| !newest.sealed && !damages.has(&newest.name));
         let (file, listed) = match newest {
             Some(newest) => (DayFile::open(&folder, newest, day_of(newest, today))?, true),
-            // The newest file was taken away or is damaged: those that are left know the streams as of their time.
+            // The newest file was removed or is damaged: take the streams from the newest readable file.
             None => {
                 let streams = newest_streams(&folder, &entries, &damages)?;
                 let after = entries.last().map_or(0, |newest| newest.sequence);
@@ -101,12 +101,12 @@ impl SqliteStore {
         Ok(store)
     }
 
-    /// What answers queries; it lives on its own.
+    /// A reader for queries; it may outlive the store.
     pub fn answers(&self) -> SqliteAnswers {
         SqliteAnswers::of(&self.folder, self.recent.clone(), self.damages.clone())
     }
 
-    /// Sees to it that the file is that of today, and that queries find it.
+    /// Makes sure that the current file is today's and that queries find it.
     fn settle(&mut self) -> Result<(), StoreError> {
         if let Some(path) = &self.half_made {
             folder::remove_database(path)?;
@@ -119,9 +119,9 @@ impl SqliteStore {
             tracing::warn!("{path} was moved or removed while it was written; what comes goes to a new file");
             self.damaged = true;
         }
-        // A query may have found it damaged.
+        // A query may have found the file damaged.
         self.damaged |= self.damages.has(self.file.name());
-        // A clock that is set back over midnight by a little changes nothing.
+        // A clock that is set back over midnight by a little does not change the file.
         if !(-1..=0).contains(&passed) || self.damaged {
             self.roll_over(now_ns)?;
         }
@@ -132,11 +132,11 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// Changes to a new file. Once that is whole, the old one is never written to again, or what the new one knows of
-    /// the streams would be out of date.
+    /// Switches to a new file. After the new file is committed the old one is never written again, because the new
+    /// one's watermarks would be outdated.
     fn roll_over(&mut self, now_ns: i64) -> Result<(), StoreError> {
         let today = Day::of(now_ns);
-        // Where the clock was set, what it said before or says now is wrong.
+        // If the clock was set, its earlier or its current time is wrong.
         let is_next_day = today.after(self.file.day) == 1;
         let streams = match self.file.streams(is_next_day.then_some(now_ns)) {
             Err(StoreError::Fatal(why)) => {
@@ -152,7 +152,7 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// Seals what is written no more, as far as that goes.
+    /// Seals files that are no longer written, if possible.
     fn seal(&mut self) -> Result<(), StoreError> {
         let mut result = Ok(());
         let Self { folder, catalog, damages, options, unsealed, .. } = self;
@@ -176,7 +176,7 @@ impl SqliteStore {
         result
     }
 
-    /// Looks again at files that could not be used.
+    /// Checks files again that could not be used.
     fn look_again(&self) -> Result<(), StoreError> {
         let is_open = |name: &str| self.file.name() == name || self.unsealed.iter().any(|file| file.name() == name);
         let Self { folder, catalog, damages, options, .. } = self;
@@ -191,7 +191,7 @@ impl Store for SqliteStore {
 
     fn write(&mut self, deliveries: &[Arc<Delivery>]) -> Result<Written, StoreError> {
         self.settle()?;
-        // Nobody would forget them where there is no index.
+        // Without an indexer nothing would remove entries from `recent`.
         let recent = self.indexer.is_some().then_some(&self.recent);
         self.file.write(deliveries, self.options.clock.now_ns(), recent).map_err(|error| {
             let failure = failed("write to", self.file.path(), &error);
@@ -206,7 +206,7 @@ impl Store for SqliteStore {
 
     fn maintain(&mut self) -> Result<(), StoreError> {
         let (settled, sealed) = (self.settle(), self.seal());
-        // Whatever they say: where the disk is full, this makes the room that they need.
+        // Even if those failed: on a full disk removal frees the space that they need.
         let today = Day::of(self.options.clock.now_ns());
         let removed = self.options.retention.apply(&self.folder, &self.catalog, today, &mut self.leap);
         self.unsealed.retain(|file| !folder::is_gone(file.path()));
@@ -228,8 +228,7 @@ fn day_of(entry: &Entry, today: Day) -> Day {
     Day::in_name(&entry.name).unwrap_or(today)
 }
 
-/// Makes the next file under the first name of the day that is free. What is left of one that fails is removed, now or
-/// later.
+/// Creates the next file under the first free name of the day. If that fails, the partial file is removed now or later.
 fn create(
     folder: &Path,
     day: Day,
@@ -240,7 +239,7 @@ fn create(
     let is_free = |name: &String| folder::is_free(&folder.join(name));
     let name = (1..).map(|nth| day.file_name(nth)).find(is_free).unwrap_or_default();
     let path = folder.join(&name);
-    // An index of that name is of a file that is gone.
+    // An index of that name belongs to a file that is gone.
     folder::remove_database(&folder::index_of(&path))?;
     DayFile::create(folder, &name, day, after + 1, streams).inspect_err(|_| {
         *half_made = folder::remove_database(&path).err().map(|_| path);

@@ -1,6 +1,5 @@
-//! One transaction of the writer: batches judged, records and their counts written, watermarks moved.
+//! One transaction of the writer: judges batches, writes records and rollup counts, moves watermarks.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
@@ -14,8 +13,9 @@ use crate::stores::watermark::{Verdict, Watermark, judge};
 
 /// Writes batches in one transaction.
 ///
-/// It is made without care for records that the store cannot take, for there are hardly ever any; when one turns up,
-/// all is taken back and made again with care. Before the commit `tell` gets what is stored by it.
+/// The first attempt assumes that SQLite accepts all records, which is almost always true. If one is refused, the
+/// transaction is rolled back and repeated with a check of each record. Before the commit, `tell` gets the stored
+/// records.
 pub(super) fn write(
     connection: &mut Connection,
     deliveries: &[Arc<Delivery>],
@@ -63,16 +63,16 @@ fn attempt(
     }
     let (counts, stored) = inserter.finish()?;
     (written.stored, written.quarantined) = (counts.stored, counts.quarantined);
-    // Not after it: who sees the commit must find it there.
+    // Before the commit: a query that sees the commit must find the records in this table.
     tell(stored);
     transaction.commit()?;
     Ok(written)
 }
 
-/// Judges a chunk by the watermark as it stands in the transaction, and moves it.
+/// Judges a chunk by its watermark in the transaction, and moves the watermark.
 ///
-/// The table is asked each time, one look by its key for hundreds of records: so nothing is kept in memory that could
-/// differ from it.
+/// It reads the table each time, one lookup by key for hundreds of records. So no copy in memory can differ from the
+/// table.
 fn judged(connection: &Connection, chunk: &Chunk, now_ns: i64) -> rusqlite::Result<Verdict> {
     let sql = "SELECT epoch, last FROM streams WHERE stream = ?";
     let stored = connection
@@ -85,7 +85,7 @@ fn judged(connection: &Connection, chunk: &Chunk, now_ns: i64) -> rusqlite::Resu
     let reached = match verdict {
         Verdict::Refuse => return Ok(verdict),
         Verdict::Store { .. } => Some(Watermark { epoch: chunk.epoch, last: chunk.last }),
-        // Only that it was heard of.
+        // The watermark stays; only the time of the last sign of life changes.
         Verdict::Known => stored,
     };
     if chunk.end {
@@ -97,6 +97,3 @@ fn judged(connection: &Connection, chunk: &Chunk, now_ns: i64) -> rusqlite::Resu
     }
     Ok(verdict)
 }
-
-/// Records of a minute, a logger and a level.
-pub(super) type Rollup<'a> = HashMap<(i64, &'a str, u16), u64>;

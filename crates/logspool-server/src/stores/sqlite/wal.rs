@@ -1,12 +1,12 @@
-//! Finds committed transactions in SQLite's write-ahead log that SQLite would skip without a word.
+//! Finds committed transactions in SQLite's write-ahead log that SQLite would skip silently.
 //!
-//! SQLite takes frames from the log until one has another checksum than it should, and ignores the rest. That is right
-//! for what a kill or a power cut left: the rest was never committed. But where the disk has damaged a frame, the rest
-//! holds transactions that were committed, and whose records were acknowledged. They are told apart here: frames of a
-//! transaction that was not finished have no commit mark, and frames of an older round of the log have other salts.
-//! Damage to the last frame alone cannot be told from a frame that a kill cut.
+//! SQLite reads frames from the log until a frame's checksum is wrong, and ignores the rest. That is right after a kill
+//! or a power cut: the rest was never committed. But if the disk damaged a frame, the rest holds committed transactions
+//! with acknowledged records. The two cases are distinguished here: frames of an unfinished transaction have no commit
+//! mark, and frames of an older round of the log have other salts. Damage to the last frame alone cannot be
+//! distinguished from a frame cut by a kill.
 //!
-//! The format is that of <https://www.sqlite.org/fileformat2.html#walformat>.
+//! The format is described in <https://www.sqlite.org/fileformat2.html#walformat>.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -18,16 +18,17 @@ use super::folder::{day_files, log_of};
 const HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
 
-/// The last bit says in which order of bytes sums are made.
+/// The last bit gives the byte order of the checksums.
 const MAGIC: u32 = 0x377f_0682;
 
-/// Bytes of a page where the header cannot say: those of all databases that are made here.
+/// Page size if the header is damaged: the size of all databases created here.
 const PAGE: usize = 4096;
 
-/// A log that nobody has written to for so long is not written now. Chosen: its times are as coarse as a few milliseconds.
+/// A log that was not modified for this time is not being written. Chosen: file times have a resolution of a few
+/// milliseconds.
 const UNTOUCHED: Duration = Duration::from_millis(100);
 
-/// How many committed transactions lie after a damaged frame. A log that is missing has none.
+/// Number of committed transactions after a damaged frame. 0 if there is no log.
 pub(super) fn lost_transactions(path: &Path) -> io::Result<u64> {
     let file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
@@ -52,7 +53,7 @@ pub(super) fn lost_transactions(path: &Path) -> io::Result<u64> {
     let mut frame = vec![0; FRAME_HEADER + page];
     while fill(&mut from, &mut frame)? {
         let own = (word(&frame, 8), word(&frame, 12));
-        // Where the header is damaged, the round is that of the first frame.
+        // If the header is damaged, take the salts of the first frame.
         let is_of_this_round = own == *salts.get_or_insert(own);
         let is_commit = word(&frame, 4) != 0;
         if is_broken {
@@ -66,7 +67,7 @@ pub(super) fn lost_transactions(path: &Path) -> io::Result<u64> {
     Ok(lost)
 }
 
-/// What is said of a log with lost transactions.
+/// The message about lost transactions.
 pub(super) fn loss(log: &Path, day: &Path, lost: u64) -> String {
     format!(
         "{} is damaged: the records of at least {lost} transactions that were stored and acknowledged are lost; check the \
@@ -76,8 +77,8 @@ pub(super) fn loss(log: &Path, day: &Path, lost: u64) -> String {
     )
 }
 
-/// Damaged logs of a folder, for a query without the service. A log that is written at this moment is passed over: it
-/// cannot be read as a whole then.
+/// Damaged logs of a folder, for a query without the service. A log that is being written is skipped, because it cannot
+/// be read consistently.
 pub fn damaged_logs(folder: &Path) -> Vec<String> {
     let changed = |log: &Path| log.metadata().and_then(|found| found.modified()).ok();
     let loss = |name: String| {
@@ -95,7 +96,7 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     bytes[at..].first_chunk().map_or(0, |word| u32::from_be_bytes(*word))
 }
 
-/// Whether there was as much.
+/// Fills `to`. Returns false at the end of the file.
 fn fill(from: &mut impl Read, to: &mut [u8]) -> io::Result<bool> {
     match from.read_exact(to) {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
@@ -103,7 +104,7 @@ fn fill(from: &mut impl Read, to: &mut [u8]) -> io::Result<bool> {
     }
 }
 
-/// The sums of the log, each over all that comes before.
+/// The checksums of the log, each over all bytes before it.
 struct Sums {
     is_big_endian: bool,
     sums: (u32, u32),

@@ -18,7 +18,7 @@ use crate::sinks::{FileOptions, SinkOptions};
 
 const NAME: &str = "1-2-3-00000000000000aa";
 
-/// A process with two threads, of which the first one does more.
+/// A process with two threads; the first one logs most records.
 struct Process {
     folder: tempfile::TempDir,
     segment: Segment,
@@ -54,7 +54,7 @@ impl Process {
             values.raw_bytes(format!("{:06} {}\n", self.logged, "x".repeat(100)).as_bytes());
             let head = Head { len: 0, site: 0, route: sink, level: 20, flags: flags::TEXT, ticks: 0 };
             let bytes = values.bytes;
-            // SAFETY: the place has room for so many bytes.
+            // SAFETY: the reserved place has room for `bytes.len()` bytes.
             let fill = |place: *mut u8| unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len()) };
             self.producer.push(head, bytes.len(), fill).unwrap();
             self.logged += 1;
@@ -67,7 +67,7 @@ impl Process {
         std::mem::swap(&mut self.producer, &mut self.other);
     }
 
-    /// Batches what was logged; the notes in the lanes come later, or never.
+    /// Batches the logged records without storing the notes in the lanes.
     fn publish(&mut self) -> (u64, Vec<LaneRange>) {
         assert!(manifest::make_room(&self.segment));
         let header = self.segment.header();
@@ -91,7 +91,7 @@ impl Process {
         (end, ranges)
     }
 
-    /// Batches what was logged, and has it written everywhere.
+    /// Batches the logged records and marks them written for all sinks.
     fn write(&mut self) {
         let (end, ranges) = self.batch();
         for range in ranges {
@@ -150,7 +150,7 @@ fn a_dead_process_takes_what_it_has_queued() {
     process.log(sink, 150);
     process.write();
     process.grow(256 * 1024);
-    // More than once around its second ring, and over the end of it.
+    // Fills its second ring more than once, across the ring's end.
     for _ in 0..30 {
         process.log(sink, 150);
         process.write();
@@ -245,8 +245,8 @@ fn files_that_nothing_left_refers_to_are_removed() {
     assert!(dead.holds_nothing());
 }
 
-/// Recovers a process that was killed in its third batch, where a recoverer was killed after `kept` notes of what is
-/// passed up to a batch. Returns whether it had more to note.
+/// Recovers a process that was killed in its third batch. An earlier recoverer was killed after `kept` notes of the
+/// batches passed up to `up_to`. Returns whether that recoverer had more notes to store.
 fn recover_after_notes(up_to: u64, kept: usize) -> bool {
     let mut process = Process::new();
     let (first, second) = (process.open_sink("first.log"), process.open_sink("second.log"));
@@ -267,7 +267,7 @@ fn recover_after_notes(up_to: u64, kept: usize) -> bool {
     let folder = Folder::open_existing(dead.folder.path()).unwrap();
     let leftover = Leftover::find(&folder, NAME).unwrap();
     let claim = Claim::take(&folder, &leftover).unwrap().unwrap();
-    // As if that file had all of its records.
+    // As if `first.log` had all its records.
     claim.close(first as usize).unwrap();
     let read = || Decoded::read(&folder, &leftover, claim.segment().unwrap()).unwrap();
     let notes = notes(&read().plan.passed(|batch| batch > up_to));

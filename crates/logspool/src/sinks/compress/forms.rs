@@ -36,7 +36,7 @@ pub fn plain_name(name: &[u8]) -> &[u8] {
 ///
 /// # Errors
 ///
-/// What the system said.
+/// When a system call fails.
 pub fn shift(path: &str, number: u32) -> io::Result<()> {
     let target = format!("{path}.{}", number + 1);
     let source = if number == 0 { path.to_owned() } else { format!("{path}.{number}") };

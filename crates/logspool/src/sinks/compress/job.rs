@@ -29,7 +29,7 @@ const SYNC_BYTES: u64 = 4 * 1024 * 1024;
 const GZIP_LEVEL: u32 = 6;
 const ZSTD_LEVEL: i32 = 3;
 
-/// See the file head.
+/// See the module documentation.
 pub struct Job {
     source: File,
     status: Metadata,
@@ -70,7 +70,7 @@ impl Job {
     ///
     /// # Errors
     ///
-    /// What the system said.
+    /// When a system call fails.
     pub fn begin(task: &Task, backup: &Backup) -> io::Result<Option<Self>> {
         let source =
             match OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(&backup.path) {
@@ -107,7 +107,7 @@ impl Job {
     ///
     /// # Errors
     ///
-    /// What the system said. The plain file is as it was.
+    /// When a system call fails. The plain file is as it was.
     pub fn go_on(&mut self, task: &Task, is_asked_to_leave: &dyn Fn() -> bool) -> io::Result<Done> {
         let mut piece = vec![0; PIECE_BYTES];
         while let Some(encoder) = &mut self.encoder {
@@ -239,7 +239,7 @@ fn open_alone(path: &Path, make: bool) -> io::Result<Option<File>> {
 ///
 /// # Errors
 ///
-/// What the system said.
+/// When a system call fails.
 pub fn remove_dead(path: &Path) -> io::Result<()> {
     match open_alone(path, false)? {
         Some(_locked) => fs::remove_file(path),

@@ -1,0 +1,174 @@
+//! Context of the call that a format shows: thread, process, task, fields.
+//!
+//! Stop on the line: *capture*. Asked for only when a format of the route needs it, by the same lookups as
+//! `LogRecord.__init__`. What stock logging would look up elsewhere (a patched `threading.current_thread`, say)
+//! never comes here: `planning` keeps such loggers on the stock path.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use logspool_record::tag;
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+use crate::calls::fields;
+use crate::calls::pieces::Pieces;
+use crate::interpreter::failure::Failure;
+use crate::interpreter::leaving;
+use crate::interpreter::names::names;
+use crate::interpreter::object::{self, Owned};
+use crate::interpreter::running_loop::{Loaded, if_any, loaded_module, running_loop};
+use crate::plans::needs::Needs;
+
+/// Objects that stock logging reads at each call, as they were at install.
+pub struct Sources {
+    /// `threading._active`.
+    pub active_threads: Owned,
+    /// `threading.current_thread`.
+    pub current_thread: Owned,
+    /// `threading.Thread.name`, the property.
+    pub thread_name: Owned,
+    /// The context variable behind `logspool.bind`.
+    pub bound_fields: Owned,
+}
+
+unsafe extern "C" {
+    // Declared here: older PyO3 lacks it.
+    fn PyThread_get_thread_ident() -> std::ffi::c_ulong;
+}
+
+static SOURCES: OnceLock<Sources> = OnceLock::new();
+
+/// Remembers the sources. The first call counts: they are never replaced without a plan noticing.
+pub fn set_sources(sources: Sources) {
+    let _ = SOURCES.set(sources);
+}
+
+/// Whether there is something to [`add`].
+#[inline(always)]
+pub fn is_needed(needs: &Needs, extra: Option<&Owned>) -> bool {
+    needs.context() && (extra.is_some() || BOUND.load(Relaxed) || !needs.only_given_fields())
+}
+
+/// Adds what `needs` asks for; `extra` are the fields that the call gave itself, an exact dict with `str` keys.
+///
+/// # Errors
+///
+/// [`Failure::Stock`] for values that are stock logging's to show.
+#[cold]
+#[inline(never)]
+pub fn add<'a, 'py: 'a>(
+    py: Python<'py>,
+    pieces: &mut Pieces<'a>,
+    needs: Needs,
+    extra: Option<&Owned>,
+) -> Result<(), Failure> {
+    let sources = SOURCES.get().ok_or(Failure::Stock)?;
+    if needs.thread || needs.thread_name {
+        // SAFETY: no preconditions.
+        let ident = unsafe { PyThread_get_thread_ident() };
+        if needs.thread {
+            pieces.word(tag::THREAD, ident as u64);
+        }
+        if needs.thread_name {
+            add_text(py, pieces, tag::THREAD_NAME, thread_name(py, sources, ident)?)?;
+        }
+    }
+    if needs.process_name {
+        match process_name(py)? {
+            Some(name) => add_text(py, pieces, tag::PROCESS_NAME, name)?,
+            None => {
+                pieces.bytes(tag::PROCESS_NAME, b"MainProcess");
+            }
+        }
+    }
+    if needs.task_name
+        && let Some(name) = task_name(py)?
+    {
+        add_text(py, pieces, tag::TASK_NAME, name)?;
+    }
+    if let Some(shown) = needs.fields {
+        fields::add(py, pieces, shown, extra, bound_fields(py, sources)?)?;
+    }
+    Ok(())
+}
+
+/// Adds an exact `str`.
+///
+/// # Errors
+///
+/// [`Failure::Stock`] for another object, and for text that does not encode.
+pub fn add_text(py: Python<'_>, pieces: &mut Pieces<'_>, tag: u8, text: Owned) -> Result<(), Failure> {
+    if object::is_exact_str(text.bind(py)) && pieces.keep_text(py, tag, text) { Ok(()) } else { Err(Failure::Stock) }
+}
+
+fn thread_name(py: Python<'_>, sources: &Sources, ident: std::ffi::c_ulong) -> Result<Owned, Failure> {
+    // SAFETY: the token shows that the thread is attached. `_active` is an exact dict with int keys; what it gives is
+    // made an own reference before any Python code runs.
+    let thread = unsafe {
+        let key = Owned::steal(ffi::PyLong_FromUnsignedLong(ident)).ok_or(Failure::Stock)?;
+        let thread = ffi::PyDict_GetItemWithError(sources.active_threads.as_ptr(), key.as_ptr());
+        Borrowed::from_ptr_or_opt(py, thread).map(|thread| Owned::of(&thread))
+    };
+    let thread = match thread {
+        Some(thread) => thread,
+        // A thread that Python did not start: stock logging makes a dummy for it, and so does this.
+        None => leaving::call(sources.current_thread.bind(py)).ok_or_else(|| Failure::of_error(py))?,
+    };
+    let thread = thread.bind(py);
+    // The property of an untouched Thread reads `_name`.
+    let property = object::attribute(thread.get_type().as_any().as_borrowed(), &names().name).ok_or(Failure::Stock)?;
+    let name = if property.as_ptr() == sources.thread_name.as_ptr() {
+        // SAFETY: live objects of an attached thread; the result is a new reference or null with an error set.
+        unsafe { Owned::steal(ffi::PyObject_GenericGetAttr(thread.as_ptr(), names().private_name.as_ptr())) }
+    } else {
+        leaving::attribute(thread, &names().name)
+    };
+    name.ok_or_else(|| Failure::of_error(py))
+}
+
+fn process_name(py: Python<'_>) -> Result<Option<Owned>, Failure> {
+    let Some(module) = loaded_module(py, Loaded::Multiprocessing) else { return Ok(None) };
+    // As stock: a module that is only half imported counts as none.
+    let Some(function) = object::attribute(module.bind(py), &names().current_process) else { return Ok(None) };
+    match if_any(py, leaving::call(function.bind(py)))? {
+        Some(process) => if_any(py, leaving::attribute(process.bind(py), &names().name)),
+        None => Ok(None),
+    }
+}
+
+fn task_name(py: Python<'_>) -> Result<Option<Owned>, Failure> {
+    // Asking for the loop first spares the exception that `current_task` raises without one.
+    let Some((module, _)) = running_loop(py)? else { return Ok(None) };
+    let Some(function) = object::attribute(module.bind(py), &names().current_task) else { return Ok(None) };
+    match if_any(py, leaving::call(function.bind(py)))? {
+        Some(task) => if_any(py, leaving::method(task.bind(py), &names().get_name)),
+        None => Ok(None),
+    }
+}
+
+/// Whether `logspool.bind` was ever used: until then no context has fields.
+///
+/// An atomic outside `queue`: set once, before the first fields are.
+static BOUND: AtomicBool = AtomicBool::new(false);
+
+/// Notes that `logspool.bind` is used.
+pub fn note_bound_fields() {
+    BOUND.store(true, Relaxed);
+}
+
+/// The fields of `logspool.bind`, if there are any: exact dicts that nobody changes after `bind` made them.
+fn bound_fields(py: Python<'_>, sources: &Sources) -> Result<Option<Owned>, Failure> {
+    if !BOUND.load(Relaxed) {
+        return Ok(None);
+    }
+    let mut fields = std::ptr::null_mut();
+    // SAFETY: a live context variable and a place for a new reference; the token shows that the thread is attached.
+    let fields = unsafe {
+        if ffi::PyContextVar_Get(sources.bound_fields.as_ptr(), std::ptr::null_mut(), &mut fields) != 0 {
+            return Err(Failure::of_error(py));
+        }
+        Owned::steal(fields)
+    };
+    Ok(fields.filter(|fields| !fields.bind(py).is_none()))
+}

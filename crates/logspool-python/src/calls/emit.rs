@@ -1,0 +1,263 @@
+//! An adopted handler reached on the stock path: formats in the caller, at its place in the chain, and queues the
+//! finished line.
+//!
+//! Stop on the line: *capture*, beside the native path. The line travels in the same lane, so the order of a thread
+//! holds across both. Anything unusual (a formatter that raises, text that does not encode) is left to the stock
+//! `emit`, after what is queued was written; it reports as stock logging does, from stock logging's own frames.
+
+use std::sync::Arc;
+
+use logspool::pipeline;
+use logspool_record::{Head, flags, tag};
+use pyo3::ffi::{self, PyObject};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyInt};
+
+use crate::calls::pieces::{self, Pieces, Queued, bytes_of};
+use crate::calls::record::{self, ByValue, Destination, PassedBy};
+use crate::calls::stock::{Method, call_stock, passed_filters, with_made_text};
+use crate::calls::{message, queue_handler};
+use crate::interpreter::failure::{Failure, passed};
+use crate::interpreter::leaving;
+use crate::interpreter::names::names;
+use crate::interpreter::object::{self, Call, Object, Owned};
+use crate::options;
+use crate::plans::adoption::{self, Adoption, State, Verdict};
+use crate::plans::environment::{self, MadeUnder};
+use crate::plans::python_half::{installed, stands_alone};
+use crate::plans::text_stream;
+
+/// `handler.emit(record)`.
+pub fn emit(method: Method, handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
+    let Some(record) = call.only() else { return call_stock(method, handler, call) };
+    let mut line = queue_line(method, handler, record);
+    for _ in 1..MOST_TRIES {
+        if matches!(line, Line::Again) {
+            line = queue_line(method, handler, record);
+        }
+    }
+    match line {
+        Line::Queued => return object::none(call.py()),
+        Line::Raised => return std::ptr::null_mut(),
+        Line::Stock | Line::StockAfterQueue | Line::Uninstalling | Line::Again => {}
+    }
+    let barrier = match line {
+        Line::Stock => flush_beside_stream(method, handler),
+        Line::StockAfterQueue | Line::Again if method != Method::SinkEmit => {
+            adoption::give_back(&handler, options::shutdown_timeout())
+        }
+        Line::Uninstalling => adoption::give_back(&handler, options::shutdown_timeout())
+            .and_then(|()| flush_beside_stream(method, handler)),
+        // Nothing is written beside the queue.
+        _ => Ok(()),
+    };
+    if !passed(call.py(), barrier) {
+        return std::ptr::null_mut();
+    }
+    with_made_text(record, || call_stock(method, handler, call))
+}
+
+/// `handler.handle(record)`. A record that goes by value needs none of its steps: no filter would see it, `emit` is
+/// known, and the queue needs no lock. A handler that is not known yet becomes so in its `emit`.
+pub fn handle(handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
+    if let Some(record) = call.only() {
+        if let Some(answer) = queue_handler::handle(handler, record) {
+            return answer;
+        }
+        if is_adopted(handler) {
+            return match queue_by_value(handler, record) {
+                ByValue::Done => passed_filters(record),
+                ByValue::Raised => std::ptr::null_mut(),
+                ByValue::No => with_made_text(record, || call_stock(Method::HandlerHandle, handler, call)),
+            };
+        }
+    }
+    call_stock(Method::HandlerHandle, handler, call)
+}
+
+/// What stock logging is about to write comes after what is queued for the same file: `logging.lastResort` and a
+/// handler that cannot be adopted share standard error with one that is.
+fn flush_beside_stream(method: Method, handler: Object<'_, '_>) -> PyResult<()> {
+    if method == Method::StreamEmit
+        && let Some(stream) = object::attribute(handler, &names().stream)
+    {
+        adoption::flush_beside(&stream.bind(handler.py()), options::shutdown_timeout())?;
+    }
+    Ok(())
+}
+
+/// How often an entry is queued again.
+///
+/// Chosen: once is enough but for a program that closes handlers in one thread all the time.
+const MOST_TRIES: usize = 3;
+
+enum Line {
+    /// In the queue, or refused and counted.
+    Queued,
+    /// The handler is not adopted.
+    Stock,
+    /// It is, but this line is stock logging's.
+    StockAfterQueue,
+    /// `uninstall()` has begun: all lines are stock logging's, and come after what their thread has queued.
+    Uninstalling,
+    /// The handler changed, or its sink was closed or the process forked and stock logging has no way to where this goes.
+    Again,
+    /// An error that no handler catches is set.
+    Raised,
+}
+
+/// What is known of a handler, or why there is nothing to know.
+fn known(handler: Object<'_, '_>) -> Result<Arc<State>, Line> {
+    if !installed() && !stands_alone(&handler) {
+        return Err(Line::Uninstalling);
+    }
+    environment::refresh(handler.py());
+    match adoption::handler_state(&handler) {
+        Ok(state) => state.ok_or_else(|| stock(handler)),
+        Err(()) => Err(Line::Raised),
+    }
+}
+
+/// Why a line is stock logging's whose handler is not adopted, or not any more.
+fn stock(handler: Object<'_, '_>) -> Line {
+    if installed() || stands_alone(&handler) { Line::Stock } else { Line::Uninstalling }
+}
+
+/// Where lines of an adopted handler go, and under what that was found.
+fn destination(state: &State, handler: Object<'_, '_>) -> Option<(u32, MadeUnder)> {
+    // Read before the sink is: one that is closed from here on moves it. The generation after: opening the first sink
+    // begins it.
+    let before = MadeUnder::now();
+    // `uninstall()` is seen here or moves what was just read, and leaves each sink in its state until it is closed.
+    if matches!(stock(handler), Line::Uninstalling) {
+        return None;
+    }
+    let sink = state.sink().ok()?;
+    Some((sink, MadeUnder { generation: pipeline::generation(), ..before }))
+}
+
+/// Whether the handler was adopted when it was looked at last.
+fn is_adopted(handler: Object<'_, '_>) -> bool {
+    adoption::known(&handler).is_some_and(|state| matches!(state.verdict, Verdict::Adopted(_)))
+}
+
+fn queue_by_value(handler: Object<'_, '_>, record: Object<'_, '_>) -> ByValue {
+    let state = match known(handler) {
+        Ok(state) => state,
+        Err(Line::Raised) => return ByValue::Raised,
+        Err(_) => return ByValue::No,
+    };
+    let Verdict::Adopted(adoption) = &state.verdict else { return ByValue::No };
+    if !adoption.may_go_by_value() || !state.holds() {
+        return ByValue::No;
+    }
+    let Some((sink, made_under)) = destination(&state, handler) else { return ByValue::No };
+    record::queue(PassedBy::Handle, &Destination { state: &state, adoption, sink, made_under }, handler, record)
+}
+
+fn queue_line(method: Method, handler: Object<'_, '_>, record: Object<'_, '_>) -> Line {
+    let py = record.py();
+    let state = match known(handler) {
+        Ok(state) => state,
+        Err(line) => return line,
+    };
+    let Verdict::Adopted(adoption) = &state.verdict else { return Line::Stock };
+    if adoption.turns() && matches!(method, Method::FileEmit | Method::StreamEmit) {
+        // The stock `emit` of a subclass has just decided about a rollover: the sink must not do so again.
+        return Line::StockAfterQueue;
+    }
+    let Some((sink, made_under)) = destination(&state, handler) else {
+        return if state.is_gone() { Line::Again } else { stock(handler) };
+    };
+    if adoption.may_go_by_value() && state.holds() {
+        message::take_broken();
+        let destination = Destination { state: &state, adoption, sink, made_under };
+        match record::queue(PassedBy::Emit, &destination, handler, record) {
+            ByValue::Done => return Line::Queued,
+            // Its formatter would raise, too: stock logging reports it, and makes the text once.
+            ByValue::No if message::take_broken() => return Line::StockAfterQueue,
+            ByValue::No => {}
+            ByValue::Raised => return Line::Raised,
+        }
+        if !made_under.may_push() {
+            return Line::StockAfterQueue;
+        }
+    }
+    let made = if adoption.takes_entries() { entry(handler, record) } else { line(adoption, handler, record) };
+    let Some(line) = made else {
+        if object::has_error(py) && matches!(Failure::of_error(py), Failure::Raised) {
+            return Line::Raised;
+        }
+        return Line::StockAfterQueue;
+    };
+    if !adoption.stream.text.is_null() {
+        // SAFETY: `adoption` holds its stream and buffer.
+        match unsafe { text_stream::empty_buffers(py, &[adoption.text_stream(sink)]) } {
+            Ok(()) => {}
+            Err(Failure::Stock) => return Line::StockAfterQueue,
+            Err(Failure::Raised) => return Line::Raised,
+        }
+    }
+    let Some(level) = level(record) else { return Line::StockAfterQueue };
+    let line = line.bind(py);
+    let Some(bytes) = bytes_of(line).or_else(|| object::utf8(line)) else { return Line::StockAfterQueue };
+    // The line is made: what else has changed meanwhile does not matter to it.
+    if !made_under.may_push() && adoption.takes_entries() {
+        return Line::Again;
+    }
+    let mut pieces = Pieces::new();
+    if !pieces.bytes(tag::BYTES, bytes) || !made_under.may_push() {
+        return Line::StockAfterQueue;
+    }
+    let head = Head { len: 0, site: 0, route: sink, level, flags: flags::TEXT, ticks: 0 };
+    match pieces::queue(py, head, made_under, &pieces) {
+        Queued::Done => {
+            if adoption.interactive {
+                pieces::show(py, sink);
+            }
+            Line::Queued
+        }
+        Queued::Raised => Line::Raised,
+        // The handler changed, or the process forked: what was queued before is written first, then this line.
+        Queued::Stale if adoption.takes_entries() => Line::Again,
+        Queued::Stale => Line::StockAfterQueue,
+    }
+}
+
+/// The line with its terminator: a `str` that encodes to UTF-8, or the bytes that `errors` made of it. `format` may run
+/// foreign code.
+fn line(adoption: &Adoption, handler: Object<'_, '_>, record: Object<'_, '_>) -> Option<Owned> {
+    let py = record.py();
+    let message = leaving::method_of_one(handler, &names().format, record)?;
+    if !object::is_str(message.bind(py)) {
+        return None;
+    }
+    // SAFETY: live objects of an attached thread; each result is a new reference or null with an error set.
+    unsafe {
+        let terminator = Owned::steal(ffi::PyObject_GetAttr(handler.as_ptr(), names().terminator.as_ptr()))?;
+        let line = Owned::steal(ffi::PyUnicode_Concat(message.as_ptr(), terminator.as_ptr()))?;
+        if object::utf8(line.bind(py)).is_some() {
+            return Some(line);
+        }
+        let errors = std::ffi::CString::new(adoption.errors.as_str()).ok()?;
+        Owned::steal(ffi::PyUnicode_AsEncodedString(line.as_ptr(), c"utf-8".as_ptr(), errors.as_ptr()))
+    }
+}
+
+/// The bytes that a sink gets for a record in its parts. `_entry` may run foreign code.
+fn entry(handler: Object<'_, '_>, record: Object<'_, '_>) -> Option<Owned> {
+    let entry = leaving::method_of_one(handler, &names().entry, record)?;
+    let is_bytes = entry.bind(record.py()).is_instance_of::<PyBytes>();
+    is_bytes.then_some(entry)
+}
+
+fn level(record: Object<'_, '_>) -> Option<u16> {
+    let level = object::attribute(record, &names().levelno)?;
+    if !level.bind(record.py()).is_instance_of::<PyInt>() {
+        return None;
+    }
+    let mut overflow = 0;
+    // SAFETY: a live int of an attached thread.
+    let number = unsafe { ffi::PyLong_AsLongLongAndOverflow(level.as_ptr(), &mut overflow) };
+    Some(if overflow > 0 { u16::MAX } else { number.clamp(0, i64::from(u16::MAX)) as u16 })
+}

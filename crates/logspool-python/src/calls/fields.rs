@@ -1,0 +1,145 @@
+//! Fields of `extra` and of `logspool.bind` on their way into a record.
+//!
+//! Stop on the line: *capture*. Which fields the formats of a route show, [`ShownFields`] says. A value that they do not
+//! show as Python does, and a record without a field that a text format names, is stock logging's to write or report.
+
+use logspool_record::format::{Acceptance, ArgumentKind};
+use logspool_record::tag;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+
+use crate::calls::message::{self, is_ascii};
+use crate::calls::pieces::{Pieces, kind_of, small_int};
+use crate::calls::template::Kind;
+use crate::interpreter::dict::{self, DictWalk};
+use crate::interpreter::failure::Failure;
+use crate::interpreter::leaving;
+use crate::interpreter::object::{self, Object, Owned};
+use crate::plans::needs::{Accepts, ShownFields};
+
+/// Adds the fields that are shown: those of `extra` in its order, then those of `bound` that `extra` does not have. Both
+/// are exact dicts with `str` keys, and `bound` never changes. Runs foreign code.
+///
+/// # Errors
+///
+/// [`Failure::Stock`] for a value that is stock logging's to show, and where its text cannot be made.
+pub fn add<'a, 'py: 'a>(
+    py: Python<'py>,
+    pieces: &mut Pieces<'a>,
+    shown: &'static ShownFields,
+    extra: Option<&Owned>,
+    bound: Option<Owned>,
+) -> Result<(), Failure> {
+    if extra.is_none() && bound.is_none() && shown.names_none() {
+        return Ok(());
+    }
+    // Code that runs below may change the program's own dict.
+    let extra = extra.filter(|extra| extra.bind(py).len().is_ok_and(|len| len > 0));
+    let extra = extra.map(|extra| if OWN_COPY { Ok(extra.again(py)) } else { dict::copy(extra.bind(py)) });
+    let extra = extra.transpose()?;
+    // SAFETY: keys and values of these dicts go into `pieces` only. Nobody changes the dicts: the one is a copy, the
+    // other one of `bind`, which never changes.
+    let sources = [extra, bound].map(|fields| fields.map(|fields| unsafe { pieces.keep_and_lend(py, fields) }));
+    for (name, required, accepts) in shown.named() {
+        let name = name.bind(py);
+        let value = sources.into_iter().flatten().find_map(|fields| item(fields, name));
+        match value {
+            Some(value) if !shown.all() => add_one(pieces, name, value, Some(accepts))?,
+            None if required => return Err(Failure::Stock),
+            _ => {}
+        }
+    }
+    if shown.all() {
+        add_all(pieces, shown, sources)?;
+    }
+    Ok(())
+}
+
+/// Whether the dict of `extra` is a copy already: without a GIL it is made before the dict is looked at.
+const OWN_COPY: bool = cfg!(Py_GIL_DISABLED);
+
+/// The value of a key in an exact dict with `str` keys that nobody changes while the result is in use.
+fn item<'a, 'py>(fields: Object<'a, 'py>, name: Object<'_, '_>) -> Option<Object<'a, 'py>> {
+    // SAFETY: live objects of an attached thread; comparing `str` runs no foreign code, and nothing raises. The dict
+    // keeps the value: it is a copy of ours, or one of `bind`, which never changes.
+    unsafe { Borrowed::from_ptr_or_opt(fields.py(), ffi::PyDict_GetItemWithError(fields.as_ptr(), name.as_ptr())) }
+}
+
+/// Adds every field, each once.
+fn add_all<'a, 'py: 'a>(
+    pieces: &mut Pieces<'a>,
+    shown: &ShownFields,
+    sources: [Option<Object<'a, 'py>>; 2],
+) -> Result<(), Failure> {
+    let [extra, bound] = sources;
+    let is_bound = |fields: Object<'_, '_>| bound.is_some_and(|bound| bound.is(&*fields));
+    for fields in sources.into_iter().flatten() {
+        let mut walk = DictWalk::of(fields);
+        while let Some((key, value)) = walk.next() {
+            if is_bound(fields) && extra.is_some_and(|extra| item(extra, key).is_some()) {
+                continue;
+            }
+            if shown.containers() && is_container(value) {
+                return Err(Failure::Stock);
+            }
+            add_one(pieces, key, value, accepts(shown, key))?;
+        }
+    }
+    Ok(())
+}
+
+/// Which kinds of values of that field are shown as they are; `None` where no format names it.
+fn accepts<'a>(shown: &'a ShownFields, key: Object<'_, '_>) -> Option<&'a Accepts> {
+    shown.named().find(|(name, ..)| object::has_text(key, name)).map(|(_, _, accepts)| accepts)
+}
+
+/// Adds one field. Without `accepts` every format shows it as `str()` does.
+fn add_one<'a, 'py: 'a>(
+    pieces: &mut Pieces<'a>,
+    key: Object<'a, 'py>,
+    value: Object<'a, 'py>,
+    accepts: Option<&Accepts>,
+) -> Result<(), Failure> {
+    let py = key.py();
+    let kind = argument_kind(value)?;
+    let acceptance = match accepts {
+        Some(accepts) => accepts[kind as usize],
+        None if kind == ArgumentKind::Other => Acceptance::RenderInCaller,
+        None => Acceptance::Deferred,
+    };
+    let key = object::utf8(key).ok_or(Failure::Stock)?;
+    if acceptance == Acceptance::Mismatch || !pieces.bytes(tag::FIELD, key) {
+        return Err(Failure::Stock);
+    }
+    let as_text = match (acceptance, kind) {
+        (Acceptance::RenderInCaller, _) => Some(tag::STR),
+        (_, ArgumentKind::BigInt) => Some(tag::BIG_INT),
+        _ => None,
+    };
+    if let Some(tag) = as_text {
+        return message::add_owned(py, pieces, tag, leaving::str(value));
+    }
+    if pieces.value(value) { Ok(()) } else { Err(Failure::Stock) }
+}
+
+fn is_container(value: Object<'_, '_>) -> bool {
+    value.is_instance_of::<PyDict>() || value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>()
+}
+
+fn argument_kind(value: Object<'_, '_>) -> Result<ArgumentKind, Failure> {
+    Ok(match kind_of(value) {
+        Kind::AsciiStr => {
+            let bytes = object::utf8(value).ok_or(Failure::Stock)?;
+            if is_ascii(value, bytes) { ArgumentKind::AsciiStr } else { ArgumentKind::Str }
+        }
+        Kind::Str => ArgumentKind::Str,
+        Kind::Int if small_int(value).is_none() => ArgumentKind::BigInt,
+        Kind::Int => ArgumentKind::Int,
+        Kind::Float => ArgumentKind::Float,
+        Kind::Bool => ArgumentKind::Bool,
+        Kind::None => ArgumentKind::None,
+        Kind::Bytes => ArgumentKind::Bytes,
+        Kind::Other => ArgumentKind::Other,
+    })
+}

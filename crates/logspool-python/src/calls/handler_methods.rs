@@ -1,0 +1,115 @@
+//! The native methods of handlers: barriers, which write what is queued first, and `emit` and `handle`.
+//!
+//! Stop on the line: *call site* into *capture*, on the stock path.
+
+use std::ptr;
+use std::time::Duration;
+
+use pyo3::ffi::{self, PyObject};
+use pyo3::prelude::*;
+
+use crate::calls::stock::{Method, call_stock};
+use crate::calls::{emit, prepare};
+use crate::interpreter::failure::passed;
+use crate::interpreter::object::{self, Call, ErrorKept, Object, Owned};
+use crate::options;
+use crate::plans::adoption;
+
+/// Raw functions for CPython, each with what it does with its object and its call.
+macro_rules! methods {
+    ($($name:ident: $act:expr;)*) => {
+        $(
+            /// # Safety
+            ///
+            /// As CPython calls a `METH_FASTCALL | METH_KEYWORDS` method, attached.
+            pub unsafe extern "C" fn $name(
+                object: *mut PyObject,
+                arguments: *const *mut PyObject,
+                count: ffi::Py_ssize_t,
+                keywords: *mut PyObject,
+            ) -> *mut PyObject {
+                // SAFETY: CPython calls it, attached, with live objects; the descriptor checked the object's type.
+                let (object, call) = unsafe { object::received(object, arguments, count, keywords) };
+                $act(object, call)
+            }
+        )*
+    };
+}
+
+/// Does what has to come before a stock method, then calls that one.
+fn after_barrier(
+    method: Method,
+    handler: Object<'_, '_>,
+    call: Call<'_, '_>,
+    before: impl FnOnce(Object<'_, '_>, Duration) -> PyResult<()>,
+) -> *mut PyObject {
+    let barrier = {
+        let _error = ErrorKept::take(call.py());
+        before(handler, options::shutdown_timeout())
+    };
+    if !passed(call.py(), barrier) {
+        return ptr::null_mut();
+    }
+    call_stock(method, handler, call)
+}
+
+fn flush_queue(handler: Object<'_, '_>, timeout: Duration) -> PyResult<()> {
+    adoption::flush(&handler, timeout).map(drop)
+}
+
+fn flush_and_catch_up(handler: Object<'_, '_>, timeout: Duration) -> PyResult<()> {
+    adoption::flush(&handler, timeout)?;
+    adoption::catch_up(&handler)
+}
+
+fn close_queue(handler: Object<'_, '_>, timeout: Duration) -> PyResult<()> {
+    adoption::release(&handler, timeout)
+}
+
+/// What stock logging is about to print on standard error comes after what is queued for it.
+fn flush_beside_report(handler: Object<'_, '_>, timeout: Duration) -> PyResult<()> {
+    // SAFETY: `handler` shows that the thread is attached. A borrowed reference, made an own one before the `fileno()`
+    // of the stream runs.
+    let stream = unsafe {
+        let stream = ffi::PySys_GetObject(c"stderr".as_ptr());
+        Borrowed::from_ptr_or_opt(handler.py(), stream).map(|stream| Owned::of(&stream))
+    };
+    match stream {
+        Some(stream) if !stream.bind(handler.py()).is_none() => {
+            adoption::flush_beside(&stream.bind(handler.py()), timeout)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A barrier on the handler that is removed.
+fn remove(logger: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
+    if let [handler] = call.positional()
+        && !passed(call.py(), adoption::flush(handler, options::shutdown_timeout()))
+    {
+        return ptr::null_mut();
+    }
+    // Plans hold the logger's list, which holds handlers only as long as they are in it; nothing else to let go.
+    call_stock(Method::RemoveHandler, logger, call)
+}
+
+methods! {
+    remove_handler: remove;
+    stream_flush: |handler, call| after_barrier(Method::StreamFlush, handler, call, flush_and_catch_up);
+    set_stream: |handler, call| after_barrier(Method::SetStream, handler, call, flush_queue);
+    file_close: |handler, call| after_barrier(Method::FileClose, handler, call, close_queue);
+    handler_close: |handler, call| after_barrier(Method::HandlerClose, handler, call, close_queue);
+    size_rollover: |handler, call| after_barrier(Method::SizeRollover, handler, call, close_queue);
+    time_rollover: |handler, call| after_barrier(Method::TimeRollover, handler, call, close_queue);
+    size_question: |handler, call| after_barrier(Method::SizeQuestion, handler, call, flush_and_catch_up);
+    time_question: |handler, call| after_barrier(Method::TimeQuestion, handler, call, flush_and_catch_up);
+    handle_error: |handler, call| after_barrier(Method::HandleError, handler, call, flush_beside_report);
+    sink_flush: |handler, call| after_barrier(Method::SinkFlush, handler, call, flush_queue);
+    stream_emit: |handler, call| emit::emit(Method::StreamEmit, handler, call);
+    file_emit: |handler, call| emit::emit(Method::FileEmit, handler, call);
+    rotating_emit: |handler, call| emit::emit(Method::RotatingEmit, handler, call);
+    watched_emit: |handler, call| emit::emit(Method::WatchedEmit, handler, call);
+    sink_emit: |handler, call| emit::emit(Method::SinkEmit, handler, call);
+    handler_handle: emit::handle;
+    queue_prepare: prepare::prepare;
+}

@@ -1,0 +1,173 @@
+//! The keywords of a logging call: `exc_info`, `extra`, `stack_info`, `stacklevel`.
+//!
+//! Stop on the line: *capture*. A keyword that stock logging refuses, and a value of an unusual kind, makes the whole
+//! call stock logging's: its errors are its own.
+
+use std::sync::OnceLock;
+
+use logspool_record::tag;
+use pyo3::exceptions::PyBaseException;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict};
+
+use crate::calls::message;
+use crate::calls::pieces::{Pieces, small_int};
+use crate::interpreter::dict::{self, DictWalk};
+use crate::interpreter::failure::Failure;
+use crate::interpreter::frame::Frame;
+use crate::interpreter::leaving;
+use crate::interpreter::names::names;
+use crate::interpreter::object::{self, Call, Object, Owned};
+
+/// What the keywords ask for.
+pub struct Keywords<'a, 'py> {
+    /// What is logged as an exception.
+    exc_info: Option<Object<'a, 'py>>,
+    /// Whether the stack of the caller is shown.
+    pub stack_info: bool,
+    /// Which of the callers counts as the caller, 1 for the nearest.
+    pub stack_level: i64,
+    /// An exact dict whose keys are `str` and no attributes of a LogRecord.
+    pub extra: Option<Owned>,
+}
+
+/// What only Python knows or makes.
+pub struct Makers {
+    /// `exception_text(exc_info) -> str`
+    pub exception_text: Owned,
+    /// `stack_text(frame) -> str | None`
+    pub stack_text: Owned,
+    /// A frozenset of the names that `extra` may not have.
+    pub record_names: Owned,
+}
+
+static MAKERS: OnceLock<Makers> = OnceLock::new();
+
+/// Remembers the makers. The first call counts.
+pub fn set_makers(makers: Makers) {
+    let _ = MAKERS.set(makers);
+}
+
+fn makers() -> Result<&'static Makers, Failure> {
+    MAKERS.get().ok_or(Failure::Stock)
+}
+
+impl<'a, 'py> Keywords<'a, 'py> {
+    /// Reads the keywords of a call. Runs foreign code when an exception has a `__bool__` of its own.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Stock`] for keywords that are stock logging's to judge.
+    pub fn read(call: Call<'a, 'py>) -> Result<Self, Failure> {
+        let mut read = Self { exc_info: None, stack_info: false, stack_level: 1, extra: None };
+        let names = names();
+        for (name, value) in call.named() {
+            if object::has_text(name, &names.extra) {
+                read.extra = extra(value)?;
+            } else if object::has_text(name, &names.exc_info) {
+                if asks_for_exception(value)? {
+                    read.exc_info = Some(value);
+                }
+            } else if object::has_text(name, &names.stacklevel) {
+                read.stack_level = stack_level(value)?;
+            } else if object::has_text(name, &names.stack_info) {
+                read.stack_info = yes_or_no(value)?;
+            } else {
+                return Err(Failure::Stock);
+            }
+        }
+        Ok(read)
+    }
+
+    /// Whether the caller is another than the nearest one, or its frame is needed.
+    #[inline]
+    pub fn walks(&self) -> bool {
+        self.stack_info || self.stack_level != 1
+    }
+
+    /// Adds the text of the traceback, if one is asked for. Runs foreign code.
+    ///
+    /// # Errors
+    ///
+    /// Where making the text raised.
+    pub fn add_exception(&self, pieces: &mut Pieces<'_>) -> Result<(), Failure> {
+        match self.exc_info {
+            Some(exc_info) => add_made(pieces, tag::EXCEPTION, &makers()?.exception_text, exc_info),
+            None => Ok(()),
+        }
+    }
+
+    /// Adds the text of the stack that ends with `frame`. Runs foreign code.
+    ///
+    /// # Errors
+    ///
+    /// Where making the text raised.
+    pub fn add_stack(&self, py: Python<'_>, pieces: &mut Pieces<'_>, frame: &Frame) -> Result<(), Failure> {
+        add_made(pieces, tag::STACK, &makers()?.stack_text, frame.object().bind(py))
+    }
+}
+
+/// Adds what a maker makes of an object: a `str`, or None for nothing.
+fn add_made(pieces: &mut Pieces<'_>, tag: u8, maker: &Owned, of: Object<'_, '_>) -> Result<(), Failure> {
+    let py = of.py();
+    let made = leaving::call_with(maker.bind(py), of).ok_or_else(|| Failure::of_error(py))?;
+    if made.bind(py).is_none() {
+        return Ok(());
+    }
+    message::add_owned(py, pieces, tag, Some(made))
+}
+
+fn extra(value: Object<'_, '_>) -> Result<Option<Owned>, Failure> {
+    if value.is_none() {
+        return Ok(None);
+    }
+    if !value.is_exact_instance_of::<PyDict>() {
+        return Err(Failure::Stock);
+    }
+    // Exact `str` keys: neither their hash nor a comparison runs foreign code, so nobody changes the dict meanwhile;
+    // without a GIL another thread might, so there a copy is looked at.
+    let fields = if cfg!(Py_GIL_DISABLED) { dict::copy(value)? } else { Owned::of(&value) };
+    let reserved = makers()?.record_names.as_ptr();
+    let mut walk = DictWalk::of(fields.bind(value.py()));
+    while let Some((key, _)) = walk.next() {
+        // SAFETY: a frozenset of ours and a live exact `str`.
+        if !object::is_exact_str(key) || unsafe { ffi::PySet_Contains(reserved, key.as_ptr()) } != 0 {
+            return Err(Failure::Stock);
+        }
+    }
+    Ok(Some(fields))
+}
+
+fn asks_for_exception(value: Object<'_, '_>) -> Result<bool, Failure> {
+    if let Ok(asked) = value.cast_exact::<PyBool>() {
+        return Ok(asked.is_true());
+    }
+    if value.is_none() {
+        return Ok(false);
+    }
+    if let Some(parts) = object::tuple_items(value) {
+        return Ok(!parts.is_empty());
+    }
+    if !object::is_exact_int(value) && !value.is_instance_of::<PyBaseException>() {
+        return Err(Failure::Stock);
+    }
+    leaving::is_true(value).ok_or_else(|| Failure::of_error(value.py()))
+}
+
+fn stack_level(value: Object<'_, '_>) -> Result<i64, Failure> {
+    match small_int(value) {
+        Some(level) if level >= 1 => Ok(level),
+        // Below one, 3.10 takes the nearest caller; later ones show a line of logging's own.
+        Some(_) if cfg!(not(Py_3_11)) => Ok(1),
+        _ => Err(Failure::Stock),
+    }
+}
+
+fn yes_or_no(value: Object<'_, '_>) -> Result<bool, Failure> {
+    match value.cast_exact::<PyBool>() {
+        Ok(answer) => Ok(answer.is_true()),
+        Err(_) if value.is_none() => Ok(false),
+        Err(_) => Err(Failure::Stock),
+    }
+}

@@ -1,0 +1,270 @@
+//! Message and arguments of one call: by value where the template allows it, else as text made here.
+//!
+//! Stop on the line: *capture*. Everything that may run foreign code (`str()` of the message, `%` of an
+//! argument that is no builtin value) happens here, before a byte is reserved.
+//! What foreign code has made of a message that cannot be formatted is kept ([`take_made`]), so that stock logging,
+//! which reports the error, does not run it again.
+
+use std::cell::Cell;
+use std::sync::OnceLock;
+
+use logspool_record::format::Acceptance;
+use logspool_record::tag;
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+use crate::calls::pieces::{Pieces, kind_of, small_int};
+use crate::calls::site::{BoundTemplate, Site, SiteName};
+use crate::calls::template::{Directive, Kind};
+use crate::interpreter::failure::Failure;
+use crate::interpreter::leaving;
+use crate::interpreter::object::{self, Call, Object, Owned};
+
+/// `collections.abc.Mapping`: a single such argument is the mapping of `%(key)s` directives.
+static MAPPING: OnceLock<Owned> = OnceLock::new();
+
+/// `_texts.MadeText`
+static MADE_TEXT: OnceLock<Owned> = OnceLock::new();
+
+/// Remembers `_texts.MadeText`. The first call counts.
+pub fn set_made_text(class: Owned) {
+    let _ = MADE_TEXT.set(class);
+}
+
+/// A message object and the `MadeText` that stands for it in stock logging's call.
+struct MadeMessage {
+    message: usize,
+    stand_in: Owned,
+}
+
+thread_local! {
+    /// Set where the message of a call cannot be formatted after its text was made; taken by that call. Holds nothing
+    /// between calls, so that the end of a thread, which is not attached, drops nothing.
+    static MADE: Cell<Option<MadeMessage>> = const { Cell::new(None) };
+    /// Whether the last message could not be formatted.
+    static BROKEN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What stands for `message` in stock logging's call, where its text was made before it failed.
+pub fn take_made(message: Object<'_, '_>) -> Option<Owned> {
+    let made = MADE.try_with(Cell::take).ok().flatten()?;
+    if made.message == message.as_ptr() as usize {
+        return Some(made.stand_in);
+    }
+    // A finalizer logs while the call that failed ends.
+    let _ = MADE.try_with(|cell| cell.set(Some(made)));
+    None
+}
+
+/// Whether the message that was just tried cannot be formatted. Asks once.
+pub fn take_broken() -> bool {
+    BROKEN.try_with(Cell::take).unwrap_or(false)
+}
+
+/// Stock logging, because formatting raises.
+fn broken() -> Failure {
+    let _ = BROKEN.try_with(|broken| broken.set(true));
+    Failure::Stock
+}
+
+/// Remembers `collections.abc.Mapping`.
+pub fn set_mapping(class: Owned) {
+    let _ = MAPPING.set(class);
+}
+
+/// Adds the message of a call: its first positional value and the %-arguments after it. Returns the site's id in the
+/// record, 0 when the record carries the site itself.
+///
+/// # Errors
+///
+/// [`Failure::Stock`] where stock logging formats or reports, [`Failure::Raised`] where foreign code raised.
+#[inline(always)]
+pub fn add<'a>(pieces: &mut Pieces<'a>, site: &'a Site, generation: u64, call: Call<'a, '_>) -> Result<u32, Failure> {
+    let Some((&message, values)) = call.positional().split_first() else { return Err(Failure::Stock) };
+    if !values.is_empty()
+        && object::is_exact_str(message)
+        && let Some(bound) = site.template(message)
+        && bound.template.deferrable()
+    {
+        if values.len() == 1 && kind_of(values[0]) == Kind::Other && is_mapping(values[0])? {
+            // `%(key)s` directives make a template that is not deferrable; this one ignores the mapping
+            // or complains about it, which is Python's to say.
+            return add_text(pieces, site, generation, message, values);
+        }
+        if bound.template.directives.len() != values.len() {
+            return Err(broken());
+        }
+        let id = add_name(pieces, bound.name(generation));
+        add_deferred(pieces, bound, values)?;
+        return Ok(id);
+    }
+    add_text(pieces, site, generation, message, values)
+}
+
+#[inline(always)]
+fn add_name<'a>(pieces: &mut Pieces<'a>, name: SiteName<'a>) -> u32 {
+    match name {
+        SiteName::Id(id) => id,
+        SiteName::Inline(definition) => {
+            pieces.raw(definition);
+            0
+        }
+    }
+}
+
+#[inline(always)]
+fn add_deferred<'a>(
+    pieces: &mut Pieces<'a>,
+    bound: &BoundTemplate,
+    arguments: &'a [Object<'a, '_>],
+) -> Result<(), Failure> {
+    for (directive, &argument) in bound.template.directives.iter().zip(arguments) {
+        let kind = kind_of(argument);
+        if kind == Kind::AsciiStr {
+            let Some(bytes) = object::utf8(argument) else { return Err(Failure::Stock) };
+            match directive.accepts(if is_ascii(argument, bytes) { Kind::AsciiStr } else { Kind::Str }) {
+                Acceptance::Deferred if pieces.bytes(tag::STR, bytes) => {}
+                Acceptance::RenderInCaller => add_rendered(pieces, argument, directive)?,
+                _ => return Err(Failure::Stock),
+            }
+            continue;
+        }
+        match directive.accepts(kind) {
+            Acceptance::Deferred => {
+                if kind == Kind::Int {
+                    match small_int(argument) {
+                        Some(number) => pieces.word(tag::INT, number as u64),
+                        None => add_rendered(pieces, argument, directive)?,
+                    }
+                } else if !pieces.value(argument) {
+                    return Err(Failure::Stock);
+                }
+            }
+            Acceptance::RenderInCaller => {
+                // It may run foreign code, which stock logging must not run again for an argument further on.
+                if kind == Kind::Other && !fit(bound, arguments) {
+                    return Err(broken());
+                }
+                add_rendered(pieces, argument, directive)?;
+            }
+            Acceptance::Mismatch => return Err(broken()),
+        }
+    }
+    Ok(())
+}
+
+/// Whether the UTF-8 of a `str` has one byte for each character.
+#[inline(always)]
+pub fn is_ascii(text: Object<'_, '_>, bytes: &[u8]) -> bool {
+    // SAFETY: a live `str`: it has just been encoded.
+    bytes.len() == unsafe { ffi::PyUnicode_GET_LENGTH(text.as_ptr()) } as usize
+}
+
+/// Whether each argument is of a kind that its directive takes.
+fn fit(bound: &BoundTemplate, arguments: &[Object<'_, '_>]) -> bool {
+    let accepts = |(directive, argument): (&Directive, &Object<'_, '_>)| {
+        directive.accepts(kind_of(*argument)) != Acceptance::Mismatch
+    };
+    bound.template.directives.iter().zip(arguments).all(accepts)
+}
+
+fn add_rendered(pieces: &mut Pieces<'_>, argument: Object<'_, '_>, directive: &Directive) -> Result<(), Failure> {
+    add_owned(argument.py(), pieces, tag::RENDERED, directive.render(argument))
+}
+
+/// Adds text made for this record. `None`: making it raised, and the error is set.
+///
+/// # Errors
+///
+/// [`Failure::Stock`] also where it is no text or does not encode.
+pub fn add_owned(py: Python<'_>, pieces: &mut Pieces<'_>, tag: u8, text: Option<Owned>) -> Result<(), Failure> {
+    let text = text.ok_or_else(|| Failure::of_error(py))?;
+    if pieces.keep_text(py, tag, text) { Ok(()) } else { Err(Failure::Stock) }
+}
+
+/// Whether stock logging would take a single argument for a mapping: one that is true.
+fn is_mapping(argument: Object<'_, '_>) -> Result<bool, Failure> {
+    let mapping = MAPPING.get().ok_or(Failure::Stock)?;
+    // `__instancecheck__` and `__bool__` may run foreign code.
+    let is_one = leaving::is_instance(argument, mapping)
+        .and_then(|is_one| if is_one { leaving::is_true(argument) } else { Some(false) });
+    is_one.ok_or_else(|| Failure::of_error(argument.py()))
+}
+
+/// Adds the finished message, as `LogRecord.getMessage` makes it.
+fn add_text<'a>(
+    pieces: &mut Pieces<'a>,
+    site: &'a Site,
+    generation: u64,
+    message: Object<'a, '_>,
+    values: &[Object<'_, '_>],
+) -> Result<u32, Failure> {
+    let id = add_name(pieces, site.plain_name(generation));
+    let py = message.py();
+    let text = if object::is_exact_str(message) {
+        if values.is_empty() {
+            let bytes = object::utf8(message).ok_or(Failure::Stock)?;
+            return if pieces.bytes(tag::MESSAGE, bytes) { Ok(id) } else { Err(Failure::Stock) };
+        }
+        Owned::of(&message)
+    } else {
+        leaving::str(message).ok_or_else(|| Failure::of_error(py))?
+    };
+    let text = if values.is_empty() { text } else { format_text(message, &text, values)? };
+    // `__mod__` of a subclass of `str` may have made something else.
+    if !object::is_str(text.bind(py)) {
+        return Err(Failure::Stock);
+    }
+    add_owned(py, pieces, tag::MESSAGE, Some(text))?;
+    Ok(id)
+}
+
+/// `text % values`, for the text of `message`. Where that raises, the text is kept for stock logging.
+fn format_text(message: Object<'_, '_>, text: &Owned, values: &[Object<'_, '_>]) -> Result<Owned, Failure> {
+    let py = message.py();
+    if let Some(formatted) = percent(text.bind(py), values)? {
+        return Ok(formatted);
+    }
+    let failed = Failure::of_error(py);
+    if matches!(failed, Failure::Stock) {
+        let _ = BROKEN.try_with(|broken| broken.set(true));
+        keep_made(message, text.bind(py));
+    }
+    Err(failed)
+}
+
+/// Keeps the text of a message that is no `str`.
+fn keep_made(message: Object<'_, '_>, text: Object<'_, '_>) {
+    let Some(class) = MADE_TEXT.get().filter(|_| message.as_ptr() != text.as_ptr()) else { return };
+    let values = [message.as_ptr(), text.as_ptr()];
+    // SAFETY: two live values and a class of ours; the result is a new reference or null with an error set.
+    let made =
+        unsafe { Owned::steal(ffi::PyObject_Vectorcall(class.as_ptr(), values.as_ptr(), 2, std::ptr::null_mut())) };
+    match made {
+        Some(stand_in) => {
+            let made = MadeMessage { message: message.as_ptr() as usize, stand_in };
+            let _ = MADE.try_with(|cell| cell.set(Some(made)));
+        }
+        None => object::clear_error(message.py()),
+    }
+}
+
+/// `text % values`; `None` where that raised, with the error set.
+fn percent(text: Object<'_, '_>, values: &[Object<'_, '_>]) -> Result<Option<Owned>, Failure> {
+    if let [value] = values
+        && !object::is_scalar(*value)
+        && is_mapping(*value)?
+    {
+        return Ok(leaving::remainder(text, *value));
+    }
+    // SAFETY: the new tuple takes over one reference for each of its places.
+    let tuple = unsafe {
+        let tuple = Owned::steal(ffi::PyTuple_New(values.len() as isize));
+        let tuple = tuple.ok_or_else(|| Failure::of_error(text.py()))?;
+        for (index, value) in values.iter().enumerate() {
+            ffi::PyTuple_SetItem(tuple.as_ptr(), index as isize, Owned::of(value).into_ptr());
+        }
+        tuple
+    };
+    Ok(leaving::remainder(text, tuple.bind(text.py())))
+}

@@ -1,0 +1,261 @@
+//! Native methods that stand in the place of `logging`'s own, and the stock functions behind them.
+//!
+//! Stop on the line: *call site* into *capture*. Each is a true method descriptor of the stdlib class
+//! (`PyDescr_NewMethod`), called by vectorcall without a bound method. A method that logspool cannot serve calls the
+//! stock function with the same arguments, from no Python frame of its own: `findCaller` counts frames as ever.
+
+use std::ffi::CStr;
+
+use pyo3::exceptions::PyKeyError;
+use pyo3::ffi::{self, PyObject};
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+
+use crate::calls::stock::{self, Method};
+use crate::calls::{capture, handler_methods};
+use crate::interpreter::object::Owned;
+use crate::plans::hooks;
+
+/// Those of them in `logging` itself.
+const LOGGING_METHODS: usize = 15;
+
+type WithKeywords =
+    unsafe extern "C" fn(*mut PyObject, *const *mut PyObject, ffi::Py_ssize_t, *mut PyObject) -> *mut PyObject;
+
+struct Declared {
+    class: &'static str,
+    name: &'static CStr,
+    doc: &'static CStr,
+    method: Method,
+    function: WithKeywords,
+}
+
+const LOG_DOC: &CStr =
+    c"debug($self, msg, /, *args, **kwargs)\n--\n\nLog 'msg % args' with the severity of this method's name.";
+
+static DECLARED: [Declared; stock::METHODS] = [
+    Declared { class: "Logger", name: c"debug", doc: LOG_DOC, method: Method::Debug, function: capture::debug },
+    Declared {
+        class: "Logger",
+        name: c"info",
+        doc: c"info($self, msg, /, *args, **kwargs)\n--\n\nLog 'msg % args' with severity 'INFO'.",
+        method: Method::Info,
+        function: capture::info,
+    },
+    Declared {
+        class: "Logger",
+        name: c"warning",
+        doc: c"warning($self, msg, /, *args, **kwargs)\n--\n\nLog 'msg % args' with severity 'WARNING'.",
+        method: Method::Warning,
+        function: capture::warning,
+    },
+    Declared {
+        class: "Logger",
+        name: c"error",
+        doc: c"error($self, msg, /, *args, **kwargs)\n--\n\nLog 'msg % args' with severity 'ERROR'.",
+        method: Method::Error,
+        function: capture::error,
+    },
+    Declared {
+        class: "Logger",
+        name: c"critical",
+        doc: c"critical($self, msg, /, *args, **kwargs)\n--\n\nLog 'msg % args' with severity 'CRITICAL'.",
+        method: Method::Critical,
+        function: capture::critical,
+    },
+    Declared {
+        class: "Logger",
+        name: c"log",
+        doc: c"log($self, level, msg, /, *args, **kwargs)\n--\n\nLog 'msg % args' with the integer severity 'level'.",
+        method: Method::Log,
+        function: capture::log,
+    },
+    Declared {
+        class: "Logger",
+        name: c"removeHandler",
+        doc: c"removeHandler($self, hdlr, /)\n--\n\nRemove the specified handler, once everything queued for it is written.",
+        method: Method::RemoveHandler,
+        function: handler_methods::remove_handler,
+    },
+    Declared {
+        class: "StreamHandler",
+        name: c"emit",
+        doc: c"emit($self, record, /)\n--\n\nEmit a record.",
+        method: Method::StreamEmit,
+        function: handler_methods::stream_emit,
+    },
+    Declared {
+        class: "FileHandler",
+        name: c"emit",
+        doc: c"emit($self, record, /)\n--\n\nEmit a record.",
+        method: Method::FileEmit,
+        function: handler_methods::file_emit,
+    },
+    Declared {
+        class: "StreamHandler",
+        name: c"flush",
+        doc: c"flush($self, /)\n--\n\nWait until everything queued is written, then flush the stream.",
+        method: Method::StreamFlush,
+        function: handler_methods::stream_flush,
+    },
+    Declared {
+        class: "StreamHandler",
+        name: c"setStream",
+        doc: c"setStream($self, stream, /)\n--\n\nSet the stream, once everything queued for the old one is written.",
+        method: Method::SetStream,
+        function: handler_methods::set_stream,
+    },
+    Declared {
+        class: "FileHandler",
+        name: c"close",
+        doc: c"close($self, /)\n--\n\nWait until everything queued is written, then close the stream.",
+        method: Method::FileClose,
+        function: handler_methods::file_close,
+    },
+    Declared {
+        class: "Handler",
+        name: c"close",
+        doc: c"close($self, /)\n--\n\nWait until everything queued is written, then tidy up.",
+        method: Method::HandlerClose,
+        function: handler_methods::handler_close,
+    },
+    Declared {
+        class: "Handler",
+        name: c"handleError",
+        doc: c"handleError($self, record)\n--\n\nReport an error of emit(), after what is queued for standard error.",
+        method: Method::HandleError,
+        function: handler_methods::handle_error,
+    },
+    Declared {
+        class: "Handler",
+        name: c"handle",
+        doc: c"handle($self, record)\n--\n\nEmit the specified record unless a filter drops it.",
+        method: Method::HandlerHandle,
+        function: handler_methods::handler_handle,
+    },
+    Declared {
+        class: "BaseRotatingHandler",
+        name: c"emit",
+        doc: c"emit($self, record, /)\n--\n\nEmit a record.",
+        method: Method::RotatingEmit,
+        function: handler_methods::rotating_emit,
+    },
+    Declared {
+        class: "WatchedFileHandler",
+        name: c"emit",
+        doc: c"emit($self, record, /)\n--\n\nEmit a record.",
+        method: Method::WatchedEmit,
+        function: handler_methods::watched_emit,
+    },
+    Declared {
+        class: "RotatingFileHandler",
+        name: c"doRollover",
+        doc: ROLLOVER_DOC,
+        method: Method::SizeRollover,
+        function: handler_methods::size_rollover,
+    },
+    Declared {
+        class: "TimedRotatingFileHandler",
+        name: c"doRollover",
+        doc: ROLLOVER_DOC,
+        method: Method::TimeRollover,
+        function: handler_methods::time_rollover,
+    },
+    Declared {
+        class: "RotatingFileHandler",
+        name: c"shouldRollover",
+        doc: QUESTION_DOC,
+        method: Method::SizeQuestion,
+        function: handler_methods::size_question,
+    },
+    Declared {
+        class: "TimedRotatingFileHandler",
+        name: c"shouldRollover",
+        doc: QUESTION_DOC,
+        method: Method::TimeQuestion,
+        function: handler_methods::time_question,
+    },
+    Declared {
+        class: "SinkHandler",
+        name: c"emit",
+        doc: c"emit($self, record, /)\n--\n\nQueue a record.",
+        method: Method::SinkEmit,
+        function: handler_methods::sink_emit,
+    },
+    Declared {
+        class: "SinkHandler",
+        name: c"flush",
+        doc: c"flush($self, /)\n--\n\nWait until the sink has everything that is queued.",
+        method: Method::SinkFlush,
+        function: handler_methods::sink_flush,
+    },
+    Declared {
+        class: "QueueHandler",
+        name: c"prepare",
+        doc: c"prepare($self, record)\n--\n\nReturn a copy of the record for the queue, its message and arguments merged.",
+        method: Method::QueuePrepare,
+        function: handler_methods::queue_prepare,
+    },
+];
+
+const ROLLOVER_DOC: &CStr = c"doRollover($self, /)\n--\n\nDo a rollover, once everything queued is written.";
+
+const QUESTION_DOC: &CStr =
+    c"shouldRollover($self, record)\n--\n\nSay whether a rollover is due, once everything queued is written.";
+
+/// Class name and method name of every method of `logging` that `install()` replaces. Those of `logging.handlers`
+/// follow when they are needed.
+pub fn declared() -> impl Iterator<Item = (&'static str, &'static str)> {
+    DECLARED[..LOGGING_METHODS].iter().map(|method| (method.class, method.name.to_str().expect("an ASCII literal")))
+}
+
+/// Makes the native method `class.name`, with the stock `function` after it.
+///
+/// # Errors
+///
+/// `KeyError` where nothing of that name is declared; CPython cannot make it.
+pub fn descriptor<'py>(
+    class: &Bound<'py, PyType>,
+    owner: &str,
+    name: &str,
+    function: Owned,
+) -> PyResult<Bound<'py, PyAny>> {
+    let declared = DECLARED.iter().find(|method| method.class == owner && method.name.to_str() == Ok(name));
+    let declared = declared.ok_or_else(|| PyKeyError::new_err("no such native method"))?;
+    stock::set_stock(declared.method, function);
+    new_descriptor(
+        class,
+        ffi::PyMethodDef {
+            ml_name: declared.name.as_ptr(),
+            ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: declared.function },
+            ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
+            ml_doc: declared.doc.as_ptr(),
+        },
+    )
+}
+
+/// Makes `__setattr__` or `__delattr__` for a class.
+///
+/// # Errors
+///
+/// CPython cannot make it.
+pub fn attribute_hook<'py>(class: &Bound<'py, PyType>, delete: bool) -> PyResult<Bound<'py, PyAny>> {
+    let (name, function): (&CStr, ffi::PyCFunctionFast) =
+        if delete { (c"__delattr__", hooks::delete_attribute) } else { (c"__setattr__", hooks::set_attribute) };
+    new_descriptor(
+        class,
+        ffi::PyMethodDef {
+            ml_name: name.as_ptr(),
+            ml_meth: ffi::PyMethodDefPointer { PyCFunctionFast: function },
+            ml_flags: ffi::METH_FASTCALL,
+            ml_doc: c"As object's, and logspool looks whether the attribute matters.".as_ptr(),
+        },
+    )
+}
+
+fn new_descriptor<'py>(class: &Bound<'py, PyType>, definition: ffi::PyMethodDef) -> PyResult<Bound<'py, PyAny>> {
+    // Leaked: a descriptor points to its definition for ever, and there are two dozen of them.
+    let definition = Box::leak(Box::new(definition));
+    // SAFETY: a live class and a definition that lives for ever; a new reference or null with an error set.
+    unsafe { Bound::from_owned_ptr_or_err(class.py(), ffi::PyDescr_NewMethod(class.as_type_ptr(), definition)) }
+}

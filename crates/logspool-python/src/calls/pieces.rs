@@ -1,0 +1,385 @@
+//! The values of one record: collected first, then pushed into a lane in one go.
+//!
+//! Stop on the line: *capture* into *queue*. Whatever may run foreign code happens while pieces are added; writing them
+//! is plain copying, inside the lane's window. Where there is no room, the call waits outside of the interpreter.
+
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use logspool::pipeline::{self, DurableWait, Push, Refusal, Room, Waiter};
+use logspool_record::{Head, MAX_TUPLE_DEPTH, tag};
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+use crate::calls::template::Kind;
+use crate::flushing::SHARE;
+use crate::interpreter::failure::Failure;
+use crate::interpreter::leaving;
+use crate::interpreter::object::{self, Object, Owned};
+use crate::interpreter::running_loop::has_running_loop;
+use crate::plans::environment::MadeUnder;
+
+/// One value or part of one.
+#[derive(Clone, Copy)]
+enum Piece {
+    /// A tag alone.
+    Tag(u8),
+    /// A tag and eight bytes.
+    Word(u8, u64),
+    /// A tag, a `u32` length and bytes.
+    Bytes(u8, *const u8, u32),
+    /// Bytes as they are.
+    Raw(*const u8, u32),
+}
+
+/// Pieces that fit without the heap.
+///
+/// Chosen: a call with ten arguments and full context has fewer.
+const INLINE: usize = 20;
+
+/// The values of one record. What they point to outlives it: the call's arguments, or `owned`.
+pub struct Pieces<'a> {
+    count: usize,
+    bytes: usize,
+    inline: [std::mem::MaybeUninit<Piece>; INLINE],
+    spill: Vec<Piece>,
+    owned: Vec<Owned>,
+    texts: Vec<Box<[u8]>>,
+    _borrowed: PhantomData<&'a [u8]>,
+}
+
+impl<'a> Pieces<'a> {
+    /// No values.
+    #[inline(always)]
+    pub fn new() -> Self {
+        Self {
+            count: 0,
+            bytes: 0,
+            inline: [const { std::mem::MaybeUninit::uninit() }; INLINE],
+            spill: Vec::new(),
+            owned: Vec::new(),
+            texts: Vec::new(),
+            _borrowed: PhantomData,
+        }
+    }
+
+    /// Bytes that [`Pieces::write`] writes.
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        self.bytes
+    }
+
+    #[inline(always)]
+    fn add(&mut self, piece: Piece, bytes: usize) {
+        if self.count < INLINE {
+            self.inline[self.count].write(piece);
+        } else {
+            self.spill.push(piece);
+        }
+        self.count += 1;
+        self.bytes += bytes;
+    }
+
+    /// Adds `None`, `True` or `False`.
+    #[inline(always)]
+    pub fn tag(&mut self, tag: u8) {
+        self.add(Piece::Tag(tag), 1);
+    }
+
+    /// Adds an integer, a double (its bits) or a context entry with an integer.
+    #[inline(always)]
+    pub fn word(&mut self, tag: u8, word: u64) {
+        self.add(Piece::Word(tag, word), 9);
+    }
+
+    /// Adds text or bytes that live until the record is written. `false`: longer than a record can hold.
+    #[inline(always)]
+    pub fn bytes(&mut self, tag: u8, bytes: &'a [u8]) -> bool {
+        let Ok(len) = u32::try_from(bytes.len()) else { return false };
+        self.add(Piece::Bytes(tag, bytes.as_ptr(), len), 5 + bytes.len());
+        true
+    }
+
+    /// Adds bytes as they are; they live until the record is written.
+    pub fn raw(&mut self, bytes: &'a [u8]) {
+        self.add(Piece::Raw(bytes.as_ptr(), bytes.len() as u32), bytes.len());
+    }
+
+    /// Keeps an object alive until the record is written, and lends it for values of this record.
+    ///
+    /// # Safety
+    ///
+    /// The result is added to `self` alone, and is not used once `self` is dropped.
+    pub unsafe fn keep_and_lend<'py>(&mut self, py: Python<'py>, object: Owned) -> Object<'a, 'py> {
+        // SAFETY: `owned` keeps the object until `self` is dropped; the rest is the caller's to hold.
+        let lent = unsafe { Borrowed::from_ptr(py, object.as_ptr()) };
+        self.owned.push(object);
+        lent
+    }
+
+    /// Adds the text of a `str`, which is kept alive until the record is written. `false`: it is no `str`, does not
+    /// encode, or is longer than a record can hold.
+    pub fn keep_text(&mut self, py: Python<'_>, tag: u8, text: Owned) -> bool {
+        let Some(bytes) = object::utf8(text.bind(py)) else { return false };
+        // SAFETY: the bytes live as long as the `str`, which is kept in `owned` until `self` is dropped.
+        let bytes: &'a [u8] = unsafe { std::slice::from_raw_parts(bytes.as_ptr(), bytes.len()) };
+        self.owned.push(text);
+        self.bytes(tag, bytes)
+    }
+
+    /// Adds bytes as they are, and keeps them until the record is written.
+    fn keep_raw(&mut self, bytes: Vec<u8>) {
+        let bytes = bytes.into_boxed_slice();
+        self.add(Piece::Raw(bytes.as_ptr(), bytes.len() as u32), bytes.len());
+        // Neither moved out of `texts` nor changed before `self` is dropped.
+        self.texts.push(bytes);
+    }
+
+    /// Adds `value` if it is an exact `str`, `int`, `float`, `bool`, `bytes`, `None` or a tuple of these: the only
+    /// objects whose content goes into a lane as it is. `false` when it is anything else, or text that does not
+    /// encode; pieces may then hold a part and are void. Runs no foreign code.
+    pub fn value<'py: 'a>(&mut self, value: Object<'a, 'py>) -> bool {
+        self.value_at_depth(value, 0)
+    }
+
+    fn value_at_depth<'py: 'a>(&mut self, value: Object<'a, 'py>, depth: usize) -> bool {
+        match kind_of(value) {
+            Kind::AsciiStr | Kind::Str => object::utf8(value).is_some_and(|text| self.bytes(tag::STR, text)),
+            Kind::Int => match small_int(value) {
+                Some(number) => {
+                    self.word(tag::INT, number as u64);
+                    true
+                }
+                None => false,
+            },
+            Kind::Float => {
+                // SAFETY: an exact float.
+                self.word(tag::FLOAT, unsafe { ffi::PyFloat_AS_DOUBLE(value.as_ptr()) }.to_bits());
+                true
+            }
+            Kind::Bool => {
+                // SAFETY: the address of a singleton.
+                let is_true = value.as_ptr() == unsafe { ffi::Py_True() };
+                self.tag(if is_true { tag::TRUE } else { tag::FALSE });
+                true
+            }
+            Kind::None => {
+                self.tag(tag::NONE);
+                true
+            }
+            Kind::Bytes => bytes_of(value).is_some_and(|bytes| self.bytes(tag::BYTES, bytes)),
+            Kind::Other if depth + 1 < MAX_TUPLE_DEPTH => {
+                let Some(items) = object::tuple_items(value) else { return false };
+                let Ok(length) = u32::try_from(items.len()) else { return false };
+                let mut head = vec![tag::TUPLE];
+                head.extend_from_slice(&length.to_ne_bytes());
+                self.keep_raw(head);
+                items.iter().all(|item| self.value_at_depth(*item, depth + 1))
+            }
+            Kind::Other => false,
+        }
+    }
+
+    /// All values, one behind the other.
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.bytes);
+        // SAFETY: room for `len` bytes, and `write` writes exactly as many.
+        unsafe {
+            self.write(bytes.as_mut_ptr());
+            bytes.set_len(self.bytes);
+        }
+        bytes
+    }
+
+    /// Writes all values at `to`.
+    ///
+    /// # Safety
+    ///
+    /// [`Pieces::len`] bytes from `to` on are writable.
+    #[inline(always)]
+    pub unsafe fn write(&self, mut to: *mut u8) {
+        let inline = self.count.min(INLINE);
+        for piece in &self.inline[..inline] {
+            // SAFETY: the first `count` pieces were written by `add`; room as the caller says.
+            to = unsafe { put(piece.assume_init_ref(), to) };
+        }
+        for piece in &self.spill {
+            // SAFETY: `add` has counted these bytes, too; room as the caller says.
+            to = unsafe { put(piece, to) };
+        }
+    }
+}
+
+/// Writes one piece and returns the place after it.
+///
+/// # Safety
+///
+/// The bytes that `Pieces::add` counted for the piece are writable from `to` on, and what it points to is alive.
+#[inline(always)]
+unsafe fn put(piece: &Piece, to: *mut u8) -> *mut u8 {
+    // SAFETY: the caller has counted the same bytes in `Pieces::bytes`; sources outlive the pieces.
+    unsafe {
+        match *piece {
+            Piece::Tag(tag) => {
+                to.write(tag);
+                to.add(1)
+            }
+            Piece::Word(tag, word) => {
+                to.write(tag);
+                to.add(1).cast::<u64>().write_unaligned(word);
+                to.add(9)
+            }
+            Piece::Bytes(tag, bytes, len) => {
+                to.write(tag);
+                to.add(1).cast::<u32>().write_unaligned(len);
+                std::ptr::copy_nonoverlapping(bytes, to.add(5), len as usize);
+                to.add(5 + len as usize)
+            }
+            Piece::Raw(bytes, len) => {
+                std::ptr::copy_nonoverlapping(bytes, to, len as usize);
+                to.add(len as usize)
+            }
+        }
+    }
+}
+
+/// The bytes of a `bytes`; `None` for another object.
+pub fn bytes_of<'a>(value: Object<'a, '_>) -> Option<&'a [u8]> {
+    // SAFETY: a live object whose type is checked first; its bytes live as long as it and never change.
+    unsafe {
+        if ffi::PyBytes_Check(value.as_ptr()) == 0 {
+            return None;
+        }
+        let start = ffi::PyBytes_AsString(value.as_ptr()).cast::<u8>();
+        Some(std::slice::from_raw_parts(start, ffi::PyBytes_Size(value.as_ptr()) as usize))
+    }
+}
+
+/// The kind of an object by its exact type; all text counts as [`Kind::AsciiStr`].
+#[inline(always)]
+pub fn kind_of(argument: Object<'_, '_>) -> Kind {
+    let class = object::class_of(argument).cast_const();
+    if class == &raw const ffi::PyUnicode_Type {
+        // Which of the two kinds of text shows only when its bytes are at hand.
+        Kind::AsciiStr
+    } else if class == &raw const ffi::PyLong_Type {
+        Kind::Int
+    } else if class == &raw const ffi::PyFloat_Type {
+        Kind::Float
+    } else if class == &raw const ffi::PyBool_Type {
+        Kind::Bool
+    } else if argument.is_none() {
+        Kind::None
+    } else if class == &raw const ffi::PyBytes_Type {
+        Kind::Bytes
+    } else {
+        Kind::Other
+    }
+}
+
+/// The value of an exact `int` that fits `i64`; `None` for another object.
+#[inline(always)]
+pub fn small_int(value: Object<'_, '_>) -> Option<i64> {
+    if !object::is_exact_int(value) {
+        return None;
+    }
+    let mut overflow = 0;
+    // SAFETY: an exact int of an attached thread, so no `__index__` runs.
+    let number = unsafe { ffi::PyLong_AsLongLongAndOverflow(value.as_ptr(), &mut overflow) };
+    (overflow == 0).then_some(number)
+}
+
+/// What became of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Queued {
+    /// It is in the queue, or was refused and counted: the call is done.
+    Done,
+    /// While the call waited, the process forked or a sink was closed: the ids in the head are void.
+    Stale,
+    /// While it waited, a signal's handler raised: the error is set, and the record in the queue or counted as refused.
+    Raised,
+}
+
+/// Queues one record whose ids hold as long as no sink is closed and the generation is the same.
+#[inline(always)]
+pub fn queue(py: Python<'_>, head: Head, made_under: MadeUnder, pieces: &Pieces<'_>) -> Queued {
+    // SAFETY: the lane gives as many bytes as asked for.
+    match pipeline::push(head, pieces.len(), |to| unsafe { pieces.write(to) }) {
+        Push::Accepted => Queued::Done,
+        Push::Undurable => await_durable(py, head.level),
+        Push::NoRoom => wait_and_queue(py, head, made_under, pieces),
+    }
+}
+
+/// Waits until the record that was just pushed is durable, or for as long as that may take.
+#[cold]
+#[inline(never)]
+fn await_durable(py: Python<'_>, level: u16) -> Queued {
+    let Some(wait) = DurableWait::begin(level) else { return Queued::Done };
+    loop {
+        if leaving::outside(py, || wait.share(SHARE)).is_some() {
+            return Queued::Done;
+        }
+        if !leaving::signals_pass(py) {
+            wait.give_up();
+            return Queued::Raised;
+        }
+    }
+}
+
+/// How long a call waits for its own line on a terminal.
+///
+/// Specified: a terminal shows a line at most this long after its call.
+const TERMINAL_WAIT: Duration = Duration::from_millis(5);
+
+/// Waits until a terminal shows the lines that are queued for it.
+#[cold]
+#[inline(never)]
+pub fn show(py: Python<'_>, terminal: u32) {
+    leaving::outside(py, || pipeline::flush(Some(terminal), Some(TERMINAL_WAIT)));
+}
+
+#[cold]
+#[inline(never)]
+fn wait_and_queue(py: Python<'_>, head: Head, made_under: MadeUnder, pieces: &Pieces<'_>) -> Queued {
+    let mut waited = Duration::ZERO;
+    let waiter = match has_running_loop(py) {
+        Ok(true) => Waiter::EventLoop,
+        Ok(false) | Err(Failure::Stock) => Waiter::Thread,
+        Err(Failure::Raised) => return refuse(head, made_under, pieces),
+    };
+    let len = pieces.len();
+    loop {
+        let room = leaving::outside(py, || pipeline::make_room(head.level, len, waiter, &mut waited));
+        if let Room::Refused(_) = room {
+            show_refused(head, made_under, pieces);
+            return Queued::Done;
+        }
+        // A sink may have been closed meanwhile, once everything queued before was written.
+        if !made_under.may_push() {
+            return Queued::Stale;
+        }
+        // SAFETY: the lane gives as many bytes as asked for.
+        match pipeline::push(head, len, |to| unsafe { pieces.write(to) }) {
+            Push::Accepted => return Queued::Done,
+            Push::Undurable => return await_durable(py, head.level),
+            // What runs may change all that is compared above, and push records of its own.
+            Push::NoRoom if leaving::signals_pass(py) => {}
+            Push::NoRoom => return refuse(head, made_under, pieces),
+        }
+    }
+}
+
+/// Drops a record whose call ends because something was raised.
+fn refuse(head: Head, made_under: MadeUnder, pieces: &Pieces<'_>) -> Queued {
+    pipeline::refuse(head.level, Refusal::QueueFull);
+    show_refused(head, made_under, pieces);
+    Queued::Raised
+}
+
+fn show_refused(head: Head, made_under: MadeUnder, pieces: &Pieces<'_>) {
+    // Ids of another generation stand for other definitions.
+    if made_under.generation == pipeline::generation() {
+        pipeline::show_refused(head, || pieces.to_vec());
+    }
+}

@@ -1,0 +1,190 @@
+//! `QueueHandler.prepare`: merges the message of a record and copies the record, as the standard library does.
+//!
+//! Beside the line: it makes programs with a `QueueListener` as fast as the listener's handlers allow. Python's own
+//! takes a third of such a program's time, most of it for `copy.copy()`. Whatever could run foreign code (a formatter,
+//! arguments that are no builtin scalars, a traceback) is left to the stock function from its start.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use pyo3::ffi::{self, PyObject};
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+
+use crate::calls::record;
+use crate::calls::stock::{Method, call_stock};
+use crate::interpreter::failure::Failure;
+use crate::interpreter::names::names;
+use crate::interpreter::object::{self, Call, Object, Owned};
+use crate::plans::environment;
+use crate::plans::plan::ClassVersion;
+use crate::plans::python_half::{locked, record_class};
+use crate::plans::watched::Part;
+
+/// What `_queueing.py` tells.
+pub struct Stock {
+    /// Says what is as the standard library made it, and on which classes and objects that depends.
+    pub describe: Owned,
+    /// `QueueHandler`
+    pub class: Owned,
+    /// Attributes of a record that the stock function sets to `None`.
+    pub cleared: Vec<Owned>,
+    /// `copyreg.dispatch_table`: classes that are copied in another way.
+    pub copied_otherwise: Owned,
+    /// The class of a handler's lock.
+    pub lock_class: Owned,
+    /// Queues of the standard library.
+    pub queue_classes: Vec<Owned>,
+}
+
+static STOCK: OnceLock<Stock> = OnceLock::new();
+
+/// Whether the stock functions would do what the native ones do, as long as epoch and classes are as they were.
+pub struct StockVerdict {
+    epoch: u64,
+    types: Vec<ClassVersion>,
+    /// The formatter and its style.
+    parts: Vec<Part>,
+    /// Those that `prepare` runs.
+    prepares: bool,
+    /// Those that `handle` runs, too.
+    pub hands_on: bool,
+}
+
+static VERDICT: Mutex<Option<Arc<StockVerdict>>> = Mutex::new(None);
+
+/// Remembers what `_queueing.py` tells. The first call counts.
+pub fn set_stock(stock: Stock) {
+    let _ = STOCK.set(stock);
+}
+
+/// What `_queueing.py` has told. `None`: no `QueueHandler` was met yet.
+#[inline]
+pub fn stock() -> Option<&'static Stock> {
+    STOCK.get()
+}
+
+/// `QueueHandler.prepare(record)`.
+pub fn prepare(handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
+    match call.only().map(|record| prepared_if_plain(handler, record)) {
+        Some(Ok(prepared)) => prepared.into_ptr(),
+        Some(Err(Failure::Raised)) => std::ptr::null_mut(),
+        Some(Err(Failure::Stock)) | None => call_stock(Method::QueuePrepare, handler, call),
+    }
+}
+
+fn prepared_if_plain(handler: Object<'_, '_>, logged: Object<'_, '_>) -> Result<Owned, Failure> {
+    let stock = stock().ok_or(Failure::Stock)?;
+    let is_stock = object::class_of(handler).cast() == stock.class.as_ptr();
+    if !is_stock || !verdict(logged.py(), stock)?.prepares {
+        return Err(Failure::Stock);
+    }
+    prepared(stock, handler, logged)
+}
+
+/// The copy of a record for the queue of a handler that is a `QueueHandler`, under a verdict that says so.
+///
+/// # Errors
+///
+/// [`Failure::Stock`] where the stock function would run foreign code.
+pub fn prepared(stock: &Stock, handler: Object<'_, '_>, logged: Object<'_, '_>) -> Result<Owned, Failure> {
+    let py = logged.py();
+    let class = record_class().ok_or(Failure::Stock)?;
+    if object::class_of(logged).cast() != class.as_ptr()
+        || !has_no_format(handler)?
+        || item(py, &stock.copied_otherwise, class.as_ptr()).is_some()
+    {
+        return Err(Failure::Stock);
+    }
+    let names = names();
+    let attribute = |name: &Owned| object::attribute(logged, name).ok_or(Failure::Stock);
+    for name in [&names.exc_info, &names.exc_text, &names.stack_info] {
+        if !attribute(name)?.bind(py).is_none() {
+            return Err(Failure::Stock);
+        }
+    }
+    let message = record::plain_text(py, attribute(&names.msg)?, &attribute(&names.args)?)?;
+    let checked = |result: std::ffi::c_int| if result < 0 { Err(Failure::of_error(py)) } else { Ok(()) };
+    // SAFETY: live objects of an attached thread. The record's class has the stock `__setattr__` and the `__new__` of
+    // `object`, as the verdict says; each function reports an error by a number below 0 or by null.
+    unsafe {
+        // As the formatter leaves it; the copy has it from there.
+        checked(ffi::PyObject_SetAttr(logged.as_ptr(), names.message.as_ptr(), message.as_ptr()))?;
+        let copy = Owned::steal(ffi::PyType_GenericAlloc(class.as_ptr().cast(), 0));
+        let copy = copy.ok_or_else(|| Failure::of_error(py))?;
+        let attributes = own_attributes(copy.bind(py))?;
+        checked(ffi::PyDict_Update(attributes.as_ptr(), own_attributes(logged)?.as_ptr()))?;
+        checked(ffi::PyDict_SetItem(attributes.as_ptr(), names.msg.as_ptr(), message.as_ptr()))?;
+        for name in &stock.cleared {
+            checked(ffi::PyDict_SetItem(attributes.as_ptr(), name.as_ptr(), ffi::Py_None()))?;
+        }
+        Ok(copy)
+    }
+}
+
+/// The address of a value in a dict, by a key whose comparison runs no foreign code.
+fn item(_attached: Python<'_>, dict: &Owned, key: *mut PyObject) -> Option<*mut PyObject> {
+    // SAFETY: a live dict and key; the token shows that the thread is attached. Only the address is given on.
+    let found = unsafe { ffi::PyDict_GetItemWithError(dict.as_ptr(), key) };
+    (!found.is_null()).then_some(found)
+}
+
+/// `object.__dict__`
+///
+/// # Errors
+///
+/// It has none.
+pub fn own_attributes(object: Object<'_, '_>) -> Result<Owned, Failure> {
+    // SAFETY: a live object of an attached thread; a new reference, or null with an error set where it has no dict.
+    let found = unsafe { Owned::steal(ffi::PyObject_GenericGetDict(object.as_ptr(), std::ptr::null_mut())) };
+    found.ok_or_else(|| Failure::of_error(object.py()))
+}
+
+/// Whether classes and module globals are as the standard library made them.
+///
+/// # Errors
+///
+/// What asking raised.
+pub fn verdict(py: Python<'_>, stock: &Stock) -> Result<Arc<StockVerdict>, Failure> {
+    if !environment::unmoved(py) {
+        environment::refresh(py);
+    }
+    let epoch = environment::epoch();
+    let known = VERDICT.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    if let Some(known) = known
+        && known.holds(epoch)
+    {
+        return Ok(known);
+    }
+    let made = Arc::new(StockVerdict::ask(py, stock, epoch)?);
+    let before = VERDICT.lock().unwrap_or_else(PoisonError::into_inner).replace(made.clone());
+    drop(before);
+    Ok(made)
+}
+
+impl StockVerdict {
+    fn ask(py: Python<'_>, stock: &Stock, epoch: u64) -> Result<Self, Failure> {
+        locked(py, |_| {
+            let describe = stock.describe.bind(py);
+            let ask = || describe.call0()?.extract::<(bool, bool, Vec<Bound<'_, PyType>>, Vec<Bound<'_, PyAny>>)>();
+            let parts_of = |objects: &[Bound<'_, PyAny>]| {
+                objects.iter().map(|object| Part::watch(object.as_ptr() as usize)).collect()
+            };
+            // Asked twice: a change between the first answer and the watch is in the second one.
+            let parts: Vec<Part> = parts_of(&ask()?.3);
+            let (prepares, hands_on, classes, _) = ask()?;
+            Ok(Self { epoch, types: classes.iter().map(ClassVersion::assigned).collect(), parts, prepares, hands_on })
+        })
+    }
+
+    fn holds(&self, epoch: u64) -> bool {
+        self.epoch == epoch && self.types.iter().all(ClassVersion::holds) && self.parts.iter().all(Part::holds)
+    }
+}
+
+/// Whether the handler itself has neither a formatter nor a method of that name.
+fn has_no_format(handler: Object<'_, '_>) -> Result<bool, Failure> {
+    let py = handler.py();
+    let attributes = own_attributes(handler)?;
+    let formatter = item(py, &attributes, names().formatter.as_ptr());
+    Ok(formatter == Some(py.None().as_ptr()) && item(py, &attributes, names().format.as_ptr()).is_none())
+}

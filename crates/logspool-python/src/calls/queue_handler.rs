@@ -1,0 +1,71 @@
+//! `Handler.handle` of a `QueueHandler`: prepares a record and puts it into the handler's queue.
+//!
+//! Beside the line: it saves the Python frames of `handle`, `acquire`, `emit`, `enqueue` and `release`, which take as
+//! long as the queue itself. Only a `QueueHandler` as the standard library made it, without filters and with a queue of
+//! the standard library, is served. Everything else is left to the stock function from its start, and so is a record
+//! that the queue does not take: stock logging tries again and reports the error.
+
+use pyo3::ffi::{self, PyObject};
+
+use crate::calls::prepare::{self, Stock};
+use crate::calls::stock;
+use crate::interpreter::failure::Failure;
+use crate::interpreter::leaving;
+use crate::interpreter::names::{Names, names};
+use crate::interpreter::object::{self, ErrorKept, Object, Owned};
+
+/// `handler.handle(record)`. `None`: stock logging does it.
+#[inline]
+pub fn handle(handler: Object<'_, '_>, record: Object<'_, '_>) -> Option<*mut PyObject> {
+    let queueing = prepare::stock()?;
+    if object::class_of(handler).cast() != queueing.class.as_ptr() {
+        return None;
+    }
+    match hand_on(queueing, handler, record) {
+        Ok(()) => Some(stock::passed_filters(record)),
+        Err(Failure::Raised) => Some(std::ptr::null_mut()),
+        Err(Failure::Stock) => None,
+    }
+}
+
+/// Puts a record into the queue of a handler.
+///
+/// # Errors
+///
+/// [`Failure::Stock`]: it is not there, and stock logging is to do it all.
+fn hand_on(stock: &Stock, handler: Object<'_, '_>, record: Object<'_, '_>) -> Result<(), Failure> {
+    let py = record.py();
+    if !prepare::verdict(py, stock)?.hands_on || overrides_step(handler)? {
+        return Err(Failure::Stock);
+    }
+    let Names { filters, lock, queue, acquire, release, put_nowait, .. } = names();
+    let attribute = |name: &Owned| object::attribute(handler, name).ok_or(Failure::Stock);
+    let (filters, lock, queue) = (attribute(filters)?, attribute(lock)?, attribute(queue)?);
+    let (lock, queue) = (lock.bind(py), queue.bind(py));
+    if !object::is_empty_list(filters.bind(py))
+        || object::class_of(lock).cast() != stock.lock_class.as_ptr()
+        || !stock.queue_classes.iter().any(|known| known.as_ptr() == object::class_of(queue).cast())
+    {
+        return Err(Failure::Stock);
+    }
+    let prepared = prepare::prepared(stock, handler, record)?;
+    leaving::method(lock, acquire).ok_or(Failure::Raised)?;
+    let put = leaving::method_of_one(queue, put_nowait, prepared.bind(py));
+    {
+        let _error = ErrorKept::take(py);
+        // It fails only where another one has released it meanwhile.
+        if leaving::method(lock, release).is_none() {
+            object::clear_error(py);
+        }
+    }
+    put.map(drop).ok_or_else(|| Failure::of_error(py))
+}
+
+/// Whether the handler itself has a method of the name of one of the steps.
+fn overrides_step(handler: Object<'_, '_>) -> Result<bool, Failure> {
+    let attributes = prepare::own_attributes(handler)?;
+    let Names { acquire, emit, enqueue, filter, prepare, release, .. } = names();
+    // SAFETY: the dict of a live handler of an attached thread; looking up a `str` runs no foreign code.
+    let has = |name: &Owned| unsafe { !ffi::PyDict_GetItemWithError(attributes.as_ptr(), name.as_ptr()).is_null() };
+    Ok([acquire, emit, enqueue, filter, prepare, release].into_iter().any(has))
+}

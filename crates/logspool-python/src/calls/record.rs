@@ -1,0 +1,386 @@
+//! A finished `LogRecord` by value, for an adopted handler that stock logging reaches.
+//!
+//! Stop on the line: *capture*, beside the native path. Everything a format shows is read from the record, never
+//! looked up again: it may have been made elsewhere, or changed by a filter. What the collector would not render as
+//! Python does from the same record (a level renamed on the record, a time that cannot be met to the bit, a traceback)
+//! makes [`queue`] answer [`ByValue::No`], and the line is formatted in the caller.
+//!
+//! Formatting leaves `message` and `asctime` on the record. Nobody can miss them where this handler is the last stop:
+//! the logger of the record's name reaches no other handler, and no filter has kept it. Elsewhere, as behind a
+//! `QueueListener`, both are set here as Python's formatter sets them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use logspool_record::format::{CompiledSite, TimeArithmetic};
+use logspool_record::{Head, tag};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyFloat;
+
+use crate::calls::pieces::{self, Pieces, Queued, small_int};
+use crate::calls::site::Site;
+use crate::calls::{context, message};
+use crate::interpreter::dict::{self, DictWalk};
+use crate::interpreter::failure::Failure;
+use crate::interpreter::names::names;
+use crate::interpreter::object::{self, Call, Object, Owned};
+use crate::plans::adoption::{Adoption, State};
+use crate::plans::environment::MadeUnder;
+use crate::plans::logging_globals::LoggingGlobals;
+use crate::plans::python_half::record_class;
+use crate::plans::text_stream;
+
+/// What became of a record.
+pub enum ByValue {
+    /// It is in the queue, or was refused and counted.
+    Done,
+    /// Its line must be made in the caller.
+    No,
+    /// An error that no handler catches is set.
+    Raised,
+}
+
+/// Who passes a record on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PassedBy {
+    /// `Handler.handle`, which would ask the handler's filters first.
+    Handle,
+    /// `Handler.emit`, after the filters.
+    Emit,
+}
+
+/// Where the records of an adopted handler go.
+pub struct Destination<'a> {
+    /// The handler's state, fresh.
+    pub state: &'a State,
+    /// What it adopted.
+    pub adoption: &'a Adoption,
+    /// The sink, open.
+    pub sink: u32,
+    /// What all of this was found under.
+    pub made_under: MadeUnder,
+}
+
+/// Queues a record by its values.
+pub fn queue(step: PassedBy, to: &Destination<'_>, handler: Object<'_, '_>, record: Object<'_, '_>) -> ByValue {
+    match read(step, to, handler, record) {
+        Ok(what) => what,
+        Err(Failure::Stock) => ByValue::No,
+        Err(Failure::Raised) => ByValue::Raised,
+    }
+}
+
+fn read(
+    step: PassedBy,
+    to: &Destination<'_>,
+    handler: Object<'_, '_>,
+    record: Object<'_, '_>,
+) -> Result<ByValue, Failure> {
+    let py = record.py();
+    let (sink, made_under) = (to.sink, to.made_under);
+    let Some(class) = record_class() else { return Ok(ByValue::No) };
+    if object::class_of(record).cast() != class.as_ptr() {
+        return Ok(ByValue::No);
+    }
+    let Some(reading) = to.state.reading(py, to.adoption)? else { return Ok(ByValue::No) };
+    let matters = reading.matters;
+    if matters.attribute_names && !all_named(record) {
+        return Ok(ByValue::No);
+    }
+    if reading.generation != made_under.generation || !reading.globals.record_class.is_same() {
+        return Ok(ByValue::No);
+    }
+    let fields = RecordAttributes { record };
+    let names = names();
+    for name in [&names.exc_info, &names.exc_text, &names.stack_info] {
+        if !fields.get(name)?.bind(py).is_none() {
+            return Ok(ByValue::No);
+        }
+    }
+    let name = fields.exact_str(&names.name)?;
+    let name = reading.name(handler, name.bind(py), sink, made_under.epoch)?;
+    let is_last_stop = name.last_stop.as_ref().is_some_and(|lists| lists.iter().all(|list| list.fresh(py)));
+    if step == PassedBy::Handle && !is_last_stop && !has_no_filters(handler)? {
+        return Ok(ByValue::No);
+    }
+    let level = fields.level(&reading.globals)?;
+    let time = fields.time(reading.globals.arithmetic)?;
+    let needs = reading.format.1;
+    if matters.process_id && small_int(fields.get(&names.process)?.bind(py)) != Some(i64::from(std::process::id())) {
+        return Ok(ByValue::No);
+    }
+    let place = if needs.caller { Some(fields.place(matters.file)?) } else { None };
+    let site = match &place {
+        Some(place) => &place.site,
+        None => no_place(),
+    };
+    // Before the pieces, which point into them.
+    let mut message = fields.get(&names.msg)?;
+    let mut arguments = fields.get(&names.args)?;
+    if !is_last_stop {
+        message = plain_text(py, message, &arguments)?;
+        arguments = Owned::of(py.None().bind(py));
+        reading.leave_texts(record, time, &message)?;
+    }
+    let mut pieces = Pieces::new();
+    pieces.word(tag::TIME, time as u64);
+    if needs.thread {
+        pieces.word(tag::THREAD, small_int(fields.get(&names.thread)?.bind(py)).ok_or(Failure::Stock)? as u64);
+    }
+    for (needed, tag, name) in [
+        (needs.thread_name, tag::THREAD_NAME, &names.thread_name),
+        (needs.process_name, tag::PROCESS_NAME, &names.process_name),
+    ] {
+        if needed {
+            context::add_text(py, &mut pieces, tag, fields.get(name)?)?;
+        }
+    }
+    if needs.task_name {
+        let task_name = fields.get(&names.task_name)?;
+        if !task_name.bind(py).is_none() {
+            context::add_text(py, &mut pieces, tag::TASK_NAME, task_name)?;
+        }
+    }
+    let mut call = [message.bind(py); MOST_ARGUMENTS + 1];
+    let count = lay_out(&mut call, arguments.bind(py))?;
+    let call = Call::positional_only(py, &call[..count]);
+    let site = message::add(&mut pieces, site, made_under.generation, call)?;
+    if !to.adoption.stream.text.is_null() {
+        // SAFETY: the adoption holds its stream and buffer, and `to` borrows it.
+        unsafe { text_stream::empty_buffers(py, &[to.adoption.text_stream(sink)])? };
+    }
+    if !made_under.holds() {
+        return Ok(ByValue::No);
+    }
+    let head = Head { len: 0, site, route: name.route, level, flags: 0, ticks: 0 };
+    Ok(match pieces::queue(py, head, made_under, &pieces) {
+        Queued::Done => ByValue::Done,
+        Queued::Stale => ByValue::No,
+        Queued::Raised => ByValue::Raised,
+    })
+}
+
+/// Whether no filter of the handler would see a record. Its class has the stock `__getattribute__`.
+fn has_no_filters(handler: Object<'_, '_>) -> Result<bool, Failure> {
+    let filters = object::attribute(handler, &names().filters).ok_or(Failure::Stock)?;
+    Ok(object::is_empty_list(filters.bind(handler.py())))
+}
+
+/// What `LogRecord.getMessage` returns, for a message and arguments that run no foreign code.
+///
+/// # Errors
+///
+/// [`Failure::Stock`] for others, and where formatting raises.
+pub fn plain_text(py: Python<'_>, message: Owned, arguments: &Owned) -> Result<Owned, Failure> {
+    if !object::is_exact_str(message.bind(py)) {
+        return Err(Failure::Stock);
+    }
+    if arguments.bind(py).is_none() {
+        return Ok(message);
+    }
+    let values = object::tuple_items(arguments.bind(py)).ok_or(Failure::Stock)?;
+    if values.is_empty() {
+        return Ok(message);
+    }
+    if !values.iter().all(|value| object::is_scalar(*value)) {
+        return Err(Failure::Stock);
+    }
+    // SAFETY: a live str and tuple of an attached thread; a new reference or null with an error set.
+    let made = unsafe { Owned::steal(ffi::PyUnicode_Format(message.as_ptr(), arguments.as_ptr())) };
+    made.ok_or_else(|| Failure::of_error(py))
+}
+
+/// Whether the name of every attribute is text. `extra` may bring others.
+fn all_named(record: Object<'_, '_>) -> bool {
+    let py = record.py();
+    // SAFETY: a live object of an attached thread; a new reference or null with an error set.
+    let attributes = unsafe { Owned::steal(ffi::PyObject_GenericGetDict(record.as_ptr(), std::ptr::null_mut())) };
+    let Some(mut attributes) = attributes else {
+        object::clear_error(py);
+        return false;
+    };
+    // Nothing foreign runs while the dict is walked; without a GIL another thread might change it, so there a copy is
+    // walked.
+    if cfg!(Py_GIL_DISABLED) {
+        let Ok(copied) = dict::copy(attributes.bind(py)) else { return false };
+        attributes = copied;
+    }
+    let mut walk = DictWalk::of(attributes.bind(py));
+    while let Some((key, _)) = walk.next() {
+        if !object::is_str(key) {
+            return false;
+        }
+    }
+    true
+}
+
+/// Most arguments of a record that goes by value.
+const MOST_ARGUMENTS: usize = 16;
+
+/// Lays the arguments out after the message, as a call has them. Returns the number of both.
+fn lay_out<'a, 'py: 'a>(
+    call: &mut [Object<'a, 'py>; MOST_ARGUMENTS + 1],
+    arguments: Object<'a, 'py>,
+) -> Result<usize, Failure> {
+    if arguments.is_none() {
+        return Ok(1);
+    }
+    let values = object::tuple_items(arguments).ok_or(Failure::Stock)?;
+    let places = call.get_mut(1..=values.len()).ok_or(Failure::Stock)?;
+    places.copy_from_slice(values);
+    // A call's single mapping would have been taken out of its tuple before.
+    if let [value] = values
+        && !object::is_scalar(*value)
+    {
+        return Err(Failure::Stock);
+    }
+    Ok(values.len() + 1)
+}
+
+/// The attributes of a record, whose class has the stock `__getattribute__`: reading them runs no foreign code.
+struct RecordAttributes<'a, 'py> {
+    record: Object<'a, 'py>,
+}
+
+impl RecordAttributes<'_, '_> {
+    fn get(&self, name: &Owned) -> Result<Owned, Failure> {
+        object::attribute(self.record, name).ok_or(Failure::Stock)
+    }
+
+    fn exact_str(&self, name: &Owned) -> Result<Owned, Failure> {
+        let found = self.get(name)?;
+        if object::is_exact_str(found.bind(self.record.py())) { Ok(found) } else { Err(Failure::Stock) }
+    }
+
+    fn small_int(&self, name: &Owned) -> Result<i64, Failure> {
+        small_int(self.get(name)?.bind(self.record.py())).ok_or(Failure::Stock)
+    }
+
+    fn exact_float(&self, name: &Owned) -> Result<f64, Failure> {
+        let found = self.get(name)?;
+        let found = found.bind(self.record.py());
+        found.cast_exact::<PyFloat>().map(|found| found.value()).map_err(|_| Failure::Stock)
+    }
+
+    fn shows(&self, name: &Owned, text: &str) -> Result<bool, Failure> {
+        let found = self.exact_str(name)?;
+        Ok(object::utf8(found.bind(self.record.py())) == Some(text.as_bytes()))
+    }
+
+    /// The level's number, if the record has the name that the number stands for.
+    fn level(&self, globals: &LoggingGlobals) -> Result<u16, Failure> {
+        let number = u16::try_from(self.small_int(&names().levelno)?).map_err(|_| Failure::Stock)?;
+        let index = globals.level_names.binary_search_by_key(&number, |(number, _)| *number);
+        let (_, name) = &globals.level_names[index.map_err(|_| Failure::Stock)?];
+        if self.shows(&names().levelname, name)? { Ok(number) } else { Err(Failure::Stock) }
+    }
+
+    /// Nanoseconds from which the collector computes the record's `created` and `msecs` to the bit.
+    fn time(&self, arithmetic: TimeArithmetic) -> Result<i64, Failure> {
+        let (created, msecs) = (self.exact_float(&names().created)?, self.exact_float(&names().msecs)?);
+        nanoseconds(created, msecs, arithmetic).ok_or(Failure::Stock)
+    }
+
+    /// Where the record says that it was made. The file beside the path is looked at where it is shown.
+    fn place(&self, shows_file: bool) -> Result<Arc<Place>, Failure> {
+        let path = self.exact_str(&names().pathname)?;
+        let function = self.exact_str(&names().func_name)?;
+        let line = u32::try_from(self.small_int(&names().lineno)?).map_err(|_| Failure::Stock)?;
+        let key = (path.as_ptr() as usize, function.as_ptr() as usize, line);
+        let known = {
+            let mut places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
+            places.get_or_insert_default().get(&key).cloned()
+        };
+        // Places hold the objects by whose addresses they are found.
+        let place = match known {
+            Some(place) => place,
+            None => Place::new(self.record.py(), key, path, function, line)?,
+        };
+        if !shows_file
+            || self.shows(&names().filename, place.compiled.filename())?
+                && self.shows(&names().module, place.compiled.module())?
+        {
+            Ok(place)
+        } else {
+            Err(Failure::Stock)
+        }
+    }
+}
+
+/// A place that records name.
+struct Place {
+    #[expect(dead_code, reason = "held, so that no other object gets its address")]
+    texts: [Owned; 2],
+    site: Site,
+    compiled: CompiledSite,
+}
+
+type Key = (usize, usize, u32);
+
+static PLACES: Mutex<Option<HashMap<Key, Arc<Place>>>> = Mutex::new(None);
+
+/// Most places kept; at that number they are forgotten and met anew.
+///
+/// Chosen: some 2 MB; programs have a few hundred.
+const MOST_PLACES: usize = 4096;
+
+impl Place {
+    fn new(py: Python<'_>, key: Key, path: Owned, function: Owned, line: u32) -> Result<Arc<Self>, Failure> {
+        let text = |object: &Owned| object::text(object.bind(py)).map(str::to_owned).ok_or(Failure::Stock);
+        let site = Site::of_record(text(&path)?, line, text(&function)?);
+        let compiled = CompiledSite::new(site.definition().clone());
+        let made = Arc::new(Self { texts: [path, function], site, compiled });
+        let gone = {
+            let mut places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
+            let places = places.get_or_insert_default();
+            let gone = (places.len() >= MOST_PLACES).then(|| std::mem::take(places));
+            places.insert(key, made.clone());
+            gone
+        };
+        drop(gone);
+        Ok(made)
+    }
+}
+
+/// The site of records whose format shows none: it only carries the message.
+fn no_place() -> &'static Site {
+    static NOWHERE: std::sync::OnceLock<Site> = std::sync::OnceLock::new();
+    NOWHERE.get_or_init(|| Site::of_record(String::new(), 0, String::new()))
+}
+
+/// Nanoseconds in a second.
+const NANOS: i64 = 1_000_000_000;
+
+/// A time in nanoseconds that becomes exactly `created` and `msecs` by `arithmetic`.
+fn nanoseconds(created: f64, msecs: f64, arithmetic: TimeArithmetic) -> Option<i64> {
+    // Beyond it nanoseconds do not fit; before the epoch Python truncates elsewhere.
+    if !(0.0..9e9).contains(&created) {
+        return None;
+    }
+    let second = created.trunc();
+    let near = second as i64 * NANOS + ((created - second) * 1e9).round() as i64;
+    let seconds_of = |time: i64| {
+        if arithmetic != TimeArithmetic::Nanoseconds && time % NANOS == 0 {
+            (time / NANOS) as f64
+        } else {
+            time as f64 / 1e9
+        }
+    };
+    // A double of this size stands for some 240 ns, and the integer itself is rounded before the division.
+    let time = [0, 64, -64, 128, -128].into_iter().map(|step| near + step).find(|time| seconds_of(*time) == created)?;
+    match arithmetic {
+        TimeArithmetic::FloatFraction => ((created - second) * 1000.0 == msecs).then_some(time),
+        TimeArithmetic::FloatWhole => (((created - second) * 1000.0).trunc() + 0.0 == msecs).then_some(time),
+        TimeArithmetic::Nanoseconds => {
+            if !(0.0..=999.0).contains(&msecs) || msecs.fract() != 0.0 {
+                return None;
+            }
+            let first = time.div_euclid(NANOS) * NANOS + msecs as i64 * 1_000_000;
+            let time = time.clamp(first, first + 999_999);
+            // At the turn of a second CPython mends `msecs`; such a record is formatted in the caller.
+            let whole = time / NANOS == second as i64;
+            (whole && seconds_of(time) == created).then_some(time)
+        }
+    }
+}

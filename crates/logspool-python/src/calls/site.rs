@@ -1,0 +1,427 @@
+//! Call sites: where a record was logged from, resolved once per instruction of a code object.
+//!
+//! Stop on the line: *capture*. On GIL builds a site lives in its code object (the extra slot) and dies with
+//! it, so an address that is used again by another function never lends it an old line. On free-threaded builds
+//! that slot is not thread-safe (python/cpython #144981): there a bounded map holds the code object.
+//!
+//! Atomics outside `queue`: the ids are written by concurrent calls on free-threaded builds.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use logspool::pipeline;
+use logspool_record::definition::SiteDefinition;
+use logspool_record::{Encoder, tag};
+use pyo3::prelude::*;
+
+use crate::calls::template::Template;
+use crate::interpreter::frame::{self, Caller, Frame};
+use crate::interpreter::names::names;
+use crate::interpreter::object::{self, Object, Owned};
+
+/// A place in the program.
+pub struct Site {
+    /// Stock logging skips such frames: logging's own, and from 3.11 on the import machinery's.
+    pub internal: bool,
+    /// File and function encode to UTF-8; else the record takes the stock path.
+    pub usable: bool,
+    definition: SiteDefinition,
+    plain: SiteId,
+    template: OnceLock<BoundTemplate>,
+}
+
+/// The first template seen at a site. Another one there travels as text.
+pub struct BoundTemplate {
+    /// The `str` itself: compared by address first.
+    pub object: Owned,
+    /// Its directives.
+    pub template: Template,
+    definition: SiteDefinition,
+    id: SiteId,
+}
+
+/// How a record names its site.
+#[derive(Clone, Copy)]
+pub enum SiteName<'a> {
+    /// By id.
+    Id(u32),
+    /// By the whole definition: the table is full.
+    Inline(&'a [u8]),
+}
+
+struct SiteId {
+    /// Pipeline generation that `id` belongs to.
+    generation: AtomicU64,
+    /// 0 when the table had no room.
+    id: AtomicU32,
+    inline: OnceLock<Vec<u8>>,
+}
+
+impl SiteId {
+    const fn new() -> Self {
+        Self { generation: AtomicU64::new(0), id: AtomicU32::new(0), inline: OnceLock::new() }
+    }
+
+    #[inline(always)]
+    fn name(&self, generation: u64, definition: &SiteDefinition) -> SiteName<'_> {
+        // Acquire pairs with the Release in `define`: the id read next is of this generation.
+        if self.generation.load(Ordering::Acquire) == generation {
+            let id = self.id.load(Ordering::Relaxed);
+            if id != 0 {
+                return SiteName::Id(id);
+            }
+        }
+        self.define(generation, definition)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn define(&self, generation: u64, definition: &SiteDefinition) -> SiteName<'_> {
+        if self.generation.load(Ordering::Acquire) != generation {
+            let id = pipeline::define_site(definition).unwrap_or(0);
+            self.id.store(id, Ordering::Relaxed);
+            self.generation.store(generation, Ordering::Release);
+            if id != 0 {
+                return SiteName::Id(id);
+            }
+        }
+        SiteName::Inline(self.inline.get_or_init(|| {
+            let mut encoder = Encoder::new();
+            encoder.bytes.push(tag::SITE);
+            definition.encode(&mut encoder);
+            encoder.bytes
+        }))
+    }
+}
+
+impl Site {
+    fn new(py: Python<'_>, caller: Caller<'_>, line: u32) -> Self {
+        let file = caller.text(py, &names().co_filename);
+        let function = caller.text(py, &names().co_name);
+        let usable = file.is_some() && function.is_some();
+        let file = file.unwrap_or_default();
+        Self {
+            internal: internal(&file),
+            usable,
+            definition: SiteDefinition { file, line, function: function.unwrap_or_default(), template: None },
+            plain: SiteId::new(),
+            template: OnceLock::new(),
+        }
+    }
+
+    /// A place as a record tells it.
+    pub fn of_record(file: String, line: u32, function: String) -> Self {
+        Self {
+            internal: false,
+            usable: true,
+            definition: SiteDefinition { file, line, function, template: None },
+            plain: SiteId::new(),
+            template: OnceLock::new(),
+        }
+    }
+
+    /// File, line and function.
+    pub fn definition(&self) -> &SiteDefinition {
+        &self.definition
+    }
+
+    /// How a record with its message as text names this site.
+    #[inline]
+    pub fn plain_name(&self, generation: u64) -> SiteName<'_> {
+        self.plain.name(generation, &self.definition)
+    }
+
+    /// The template bound to this site, if `message`, an exact `str`, is it or can become it.
+    #[inline(always)]
+    pub fn template(&self, message: Object<'_, '_>) -> Option<&BoundTemplate> {
+        match self.template.get() {
+            Some(bound) if bound.object.as_ptr() == message.as_ptr() => Some(bound),
+            other => self.template_slow(other, message),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn template_slow<'a>(
+        &'a self,
+        bound: Option<&'a BoundTemplate>,
+        message: Object<'_, '_>,
+    ) -> Option<&'a BoundTemplate> {
+        let text = object::text(message)?;
+        // Comparing two exact strs runs no Python code.
+        let is_it = |bound: &&BoundTemplate| object::text(bound.object.bind(message.py())) == Some(text);
+        if let Some(bound) = bound {
+            return Some(bound).filter(is_it);
+        }
+        let template = Template::parse(message.py(), text)?;
+        let definition = SiteDefinition { template: Some(text.to_owned()), ..self.definition.clone() };
+        let new = BoundTemplate { object: Owned::of(&message), template, definition, id: SiteId::new() };
+        // Another thread may have bound its own first; ours is dropped then.
+        let _ = self.template.set(new);
+        self.template.get().filter(is_it)
+    }
+}
+
+impl BoundTemplate {
+    /// How a record with deferred arguments names this site.
+    #[inline(always)]
+    pub fn name(&self, generation: u64) -> SiteName<'_> {
+        self.id.name(generation, &self.definition)
+    }
+}
+
+static SOURCE_FILE: OnceLock<String> = OnceLock::new();
+
+/// Tells where logging's own code lies (`logging._srcfile`).
+pub fn set_source_file(path: &str) {
+    let _ = SOURCE_FILE.set(path.to_owned());
+}
+
+fn internal(file: &str) -> bool {
+    // `os.path.normcase` changes nothing on this platform.
+    SOURCE_FILE.get().is_some_and(|source| source == file)
+        || cfg!(Py_3_11) && file.contains("importlib") && file.contains("_bootstrap")
+}
+
+/// The site of the code that called the running native function, past internal frames as `findCaller` skips them.
+///
+/// `None` where stock logging would have to say: no Python frame, or only internal ones.
+#[inline(always)]
+pub fn find(py: Python<'_>) -> Option<Reference<'_>> {
+    if let Some(site) = store::find(py, frame::caller(py)?)
+        && !site.internal
+    {
+        return Some(site);
+    }
+    find_slow(py)
+}
+
+#[cold]
+#[inline(never)]
+fn find_slow(py: Python<'_>) -> Option<Reference<'_>> {
+    let caller = frame::caller(py)?;
+    let site = known(py, caller, &Frame::top(py)?)?;
+    if site.internal { find_at(py, 1).map(|(site, _)| site) } else { Some(site) }
+}
+
+/// The site of a caller, made when it is met first. `frame` is the one that it is in.
+fn known<'py>(py: Python<'py>, caller: Caller<'_>, frame: &Frame) -> Option<Reference<'py>> {
+    match store::find(py, caller) {
+        Some(site) => Some(site),
+        None => store::put(py, caller, Site::new(py, caller, frame.line(py))),
+    }
+}
+
+/// The frame that `findCaller(stacklevel=level)` finds, as this version of Python counts, and its site. `level` is
+/// at least 1.
+#[cfg(Py_3_11)]
+pub fn find_at(py: Python<'_>, level: i64) -> Option<(Reference<'_>, Frame)> {
+    let mut left = level;
+    let mut frame = Frame::top(py)?;
+    loop {
+        let site = known(py, frame.caller(py), &frame)?;
+        if !site.internal {
+            left -= 1;
+        }
+        if left == 0 {
+            return Some((site, frame));
+        }
+        match frame.back(py) {
+            Some(outer) => frame = outer,
+            // The stack ends first: its outermost frame counts, whatever it is.
+            None => return Some((site, frame)),
+        }
+    }
+}
+
+/// The frame that `findCaller(stacklevel=level)` finds, as this version of Python counts, and its site. `level` is
+/// at least 1.
+#[cfg(not(Py_3_11))]
+pub fn find_at(py: Python<'_>, level: i64) -> Option<(Reference<'_>, Frame)> {
+    let mut frame = Frame::top(py)?;
+    for _ in 1..level {
+        match frame.back(py) {
+            Some(outer) => frame = outer,
+            // The stack ends first: then the nearest frame counts.
+            None => {
+                frame = Frame::top(py)?;
+                break;
+            }
+        }
+    }
+    // Internal frames were counted; one that is found is skipped.
+    loop {
+        let site = known(py, frame.caller(py), &frame)?;
+        if !site.internal {
+            return Some((site, frame));
+        }
+        frame = frame.back(py)?;
+    }
+}
+
+pub use store::{Reference, init};
+
+#[cfg(not(Py_GIL_DISABLED))]
+mod store {
+    //! Sites in the code object's extra slot.
+    use super::{Caller, Site};
+    use pyo3::{Python, ffi};
+    use std::ffi::{c_int, c_void};
+    use std::marker::PhantomData;
+    use std::sync::atomic::{AtomicIsize, Ordering::Relaxed};
+
+    // Declared here: PyO3 names them differently from version to version, CPython since 3.12.
+    unsafe extern "C" {
+        #[cfg_attr(not(Py_3_12), link_name = "_PyEval_RequestCodeExtraIndex")]
+        fn PyUnstable_Eval_RequestCodeExtraIndex(free: unsafe extern "C" fn(*mut c_void)) -> isize;
+        #[cfg_attr(not(Py_3_12), link_name = "_PyCode_GetExtra")]
+        fn PyUnstable_Code_GetExtra(code: *mut ffi::PyObject, index: isize, extra: *mut *mut c_void) -> c_int;
+        #[cfg_attr(not(Py_3_12), link_name = "_PyCode_SetExtra")]
+        fn PyUnstable_Code_SetExtra(code: *mut ffi::PyObject, index: isize, extra: *mut c_void) -> c_int;
+    }
+
+    /// Lives as long as the code object, which a frame holds that runs for as long as the thread has the token `'py`:
+    /// the native function's caller, or one of its callers. Sites never move or leave before it.
+    pub struct BorrowedSite<'py>(*const Site, PhantomData<&'py Site>);
+
+    /// What the lookup gives.
+    pub type Reference<'py> = BorrowedSite<'py>;
+
+    impl std::ops::Deref for BorrowedSite<'_> {
+        type Target = Site;
+
+        #[inline(always)]
+        fn deref(&self) -> &Site {
+            // SAFETY: the frame outlives `'py`, as the type says, and holds the code object with its sites.
+            unsafe { &*self.0 }
+        }
+    }
+
+    static INDEX: AtomicIsize = AtomicIsize::new(-1);
+
+    /// Sites of one code object, by key.
+    struct Sites(Vec<(isize, Box<Site>)>);
+
+    /// # Safety
+    ///
+    /// `sites` is null or what `put` gave to the slot, and is used no more.
+    unsafe extern "C" fn free(sites: *mut c_void) {
+        if !sites.is_null() {
+            // SAFETY: made by `put`; CPython calls this once, when the code object dies.
+            drop(unsafe { Box::from_raw(sites.cast::<Sites>()) });
+        }
+    }
+
+    /// Asks CPython for a slot. Called at install.
+    pub fn init(_attached: Python<'_>) -> bool {
+        if INDEX.load(Relaxed) < 0 {
+            // SAFETY: the token shows that the thread is attached; `free` takes what is put into the slot.
+            INDEX.store(unsafe { PyUnstable_Eval_RequestCodeExtraIndex(free) }, Relaxed);
+        }
+        INDEX.load(Relaxed) >= 0
+    }
+
+    #[inline(always)]
+    pub fn find<'py>(_attached: Python<'py>, caller: Caller<'_>) -> Option<Reference<'py>> {
+        let mut extra: *mut c_void = std::ptr::null_mut();
+        // SAFETY: the caller's frame holds the code object; the index is ours.
+        unsafe {
+            PyUnstable_Code_GetExtra(caller.code(), INDEX.load(Relaxed), &mut extra);
+            let sites = extra.cast::<Sites>().as_ref()?;
+            // A function logs from a handful of places: a scan beats a search.
+            let (_, site) = if sites.0.len() <= 8 {
+                sites.0.iter().find(|(key, _)| *key == caller.key())?
+            } else {
+                &sites.0[sites.0.binary_search_by_key(&caller.key(), |(key, _)| *key).ok()?]
+            };
+            let address: *const Site = &raw const **site;
+            Some(BorrowedSite(address, PhantomData))
+        }
+    }
+
+    pub fn put<'py>(_attached: Python<'py>, caller: Caller<'_>, site: Site) -> Option<Reference<'py>> {
+        let index = INDEX.load(Relaxed);
+        let mut extra: *mut c_void = std::ptr::null_mut();
+        // SAFETY: the caller's frame holds the code object, and the index is ours; the box is owned by the slot from `SetExtra` on.
+        unsafe {
+            PyUnstable_Code_GetExtra(caller.code(), index, &mut extra);
+            if extra.is_null() {
+                extra = Box::into_raw(Box::new(Sites(Vec::with_capacity(1)))).cast();
+                if PyUnstable_Code_SetExtra(caller.code(), index, extra) != 0 {
+                    ffi::PyErr_Clear();
+                    free(extra);
+                    return None;
+                }
+            }
+            let sites = &mut (*extra.cast::<Sites>()).0;
+            let site = Box::new(site);
+            let address: *const Site = &raw const *site;
+            let place = sites.partition_point(|(key, _)| *key < caller.key());
+            sites.insert(place, (caller.key(), site));
+            Some(BorrowedSite(address, PhantomData))
+        }
+    }
+}
+
+#[cfg(Py_GIL_DISABLED)]
+mod store {
+    //! Sites in a map that holds their code objects.
+    use super::{Caller, Site};
+    use crate::interpreter::object::Owned;
+    use pyo3::prelude::*;
+    use std::collections::HashMap;
+    use std::marker::PhantomData;
+    use std::sync::{Arc, Mutex};
+
+    /// A site, held. The lifetime is that of the reference on GIL builds.
+    pub struct HeldSite<'py>(Arc<Site>, PhantomData<&'py Site>);
+
+    /// What the lookup gives.
+    pub type Reference<'py> = HeldSite<'py>;
+
+    impl std::ops::Deref for HeldSite<'_> {
+        type Target = Site;
+
+        fn deref(&self) -> &Site {
+            &self.0
+        }
+    }
+
+    /// Code objects held per shard; a full shard is emptied, and its sites are made again when they log again.
+    ///
+    /// Chosen: 16 shards hold 32,768 sites, some 16 MB at worst; programs have a few hundred.
+    const MOST_PER_SHARD: usize = 2048;
+    const SHARDS: usize = 16;
+
+    type Shard = Mutex<Option<HashMap<(usize, isize), (Owned, Arc<Site>)>>>;
+    static MAP: [Shard; SHARDS] = [const { Mutex::new(None) }; SHARDS];
+
+    fn shard(caller: Caller<'_>) -> &'static Shard {
+        &MAP[((caller.code() as usize) >> 5) % SHARDS]
+    }
+
+    pub fn init(_attached: Python<'_>) -> bool {
+        true
+    }
+
+    pub fn find<'py>(_attached: Python<'py>, caller: Caller<'_>) -> Option<Reference<'py>> {
+        let map = shard(caller).lock().expect("no panic happens while it is held");
+        map.as_ref()?.get(&(caller.code() as usize, caller.key())).map(|(_, site)| HeldSite(site.clone(), PhantomData))
+    }
+
+    pub fn put<'py>(py: Python<'py>, caller: Caller<'_>, site: Site) -> Option<Reference<'py>> {
+        let site = Arc::new(site);
+        // SAFETY: the caller's frame holds the code object.
+        let code = unsafe { Borrowed::from_ptr(py, caller.code()) };
+        let code = Owned::of(&code);
+        let gone = {
+            let mut map = shard(caller).lock().expect("no panic happens while it is held");
+            let map = map.get_or_insert_with(HashMap::new);
+            let gone = (map.len() >= MOST_PER_SHARD).then(|| std::mem::take(map));
+            let old = map.insert((caller.code() as usize, caller.key()), (code, site.clone()));
+            (gone, old)
+        };
+        drop(gone);
+        Some(HeldSite(site, PhantomData))
+    }
+}

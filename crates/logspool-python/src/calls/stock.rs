@@ -1,0 +1,138 @@
+//! The stock functions after the native methods: what logspool cannot serve, they do from its start.
+//!
+//! They are called with the same arguments, from no Python frame of logspool's own: `findCaller` counts frames as ever.
+
+use std::ptr;
+use std::sync::OnceLock;
+
+use pyo3::ffi::{self, PyObject};
+
+use crate::calls::message;
+use crate::interpreter::leaving;
+use crate::interpreter::names::names;
+use crate::interpreter::object::{self, Call, Object, Owned};
+
+/// Every method that is replaced. The number is the index of its stock function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Method {
+    /// `Logger.debug`
+    Debug,
+    /// `Logger.info`
+    Info,
+    /// `Logger.warning`
+    Warning,
+    /// `Logger.error`
+    Error,
+    /// `Logger.critical`
+    Critical,
+    /// `Logger.log`
+    Log,
+    /// `Logger.removeHandler`
+    RemoveHandler,
+    /// `StreamHandler.emit`
+    StreamEmit,
+    /// `FileHandler.emit`
+    FileEmit,
+    /// `StreamHandler.flush`
+    StreamFlush,
+    /// `StreamHandler.setStream`
+    SetStream,
+    /// `FileHandler.close`
+    FileClose,
+    /// `Handler.close`
+    HandlerClose,
+    /// `Handler.handleError`
+    HandleError,
+    /// `Handler.handle`
+    HandlerHandle,
+    /// `logging.handlers.BaseRotatingHandler.emit`
+    RotatingEmit,
+    /// `logging.handlers.WatchedFileHandler.emit`
+    WatchedEmit,
+    /// `logging.handlers.RotatingFileHandler.doRollover`
+    SizeRollover,
+    /// `logging.handlers.TimedRotatingFileHandler.doRollover`
+    TimeRollover,
+    /// `logging.handlers.RotatingFileHandler.shouldRollover`
+    SizeQuestion,
+    /// `logging.handlers.TimedRotatingFileHandler.shouldRollover`
+    TimeQuestion,
+    /// `logspool.SinkHandler.emit`
+    SinkEmit,
+    /// `logspool.SinkHandler.flush`
+    SinkFlush,
+    /// `logging.handlers.QueueHandler.prepare`
+    QueuePrepare,
+}
+
+/// How many methods are replaced.
+pub const METHODS: usize = 24;
+
+static STOCK: [OnceLock<Owned>; METHODS] = [const { OnceLock::new() }; METHODS];
+
+/// Sets the stock function behind a method. The first call counts.
+pub fn set_stock(method: Method, function: Owned) {
+    let _ = STOCK[method as usize].set(function);
+}
+
+/// Arguments that are passed on without the heap.
+const INLINE: usize = 12;
+
+/// Calls the stock function of `method` with `object` before the arguments; null with an error set.
+pub fn call_stock(method: Method, object: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
+    call_stock_with(method, object, call, call.values())
+}
+
+/// As [`call_stock`], with other values in the places of the call's own.
+pub fn call_stock_with(
+    method: Method,
+    object: Object<'_, '_>,
+    call: Call<'_, '_>,
+    values: &[Object<'_, '_>],
+) -> *mut PyObject {
+    assert_eq!(values.len(), call.values().len(), "one value for each of the call's");
+    let py = object.py();
+    let Some(function) = STOCK[method as usize].get() else { return object::none(py) };
+    let function = function.bind(py);
+    #[cfg(Py_GIL_DISABLED)]
+    let _turn = leaving::StockTurn::take(py);
+    let count = call.positional().len() + 1;
+    if values.len() < INLINE {
+        let mut all = [ptr::null_mut(); INLINE];
+        all[0] = object.as_ptr();
+        for (place, value) in all[1..].iter_mut().zip(values) {
+            *place = value.as_ptr();
+        }
+        // SAFETY: `object` and as many live values as the call has, whose keywords are null or a tuple of `str`.
+        unsafe { leaving::vectorcall(function, all.as_ptr(), count, call.keywords()) }
+    } else {
+        let all: Vec<_> = std::iter::once(&object).chain(values).map(|value| value.as_ptr()).collect();
+        // SAFETY: as many live values as the call has, after `object`.
+        unsafe { leaving::vectorcall(function, all.as_ptr(), count, call.keywords()) }
+    }
+}
+
+/// What `Handler.handle` returns for a record that no filter dropped.
+pub fn passed_filters(record: Object<'_, '_>) -> *mut PyObject {
+    if cfg!(Py_3_12) { Owned::of(&record).into_ptr() } else { object::truth(record.py(), true) }
+}
+
+/// Runs a stock method on a record whose message may have been made into text already: not a second time.
+pub fn with_made_text(record: Object<'_, '_>, stock: impl FnOnce() -> *mut PyObject) -> *mut PyObject {
+    let py = record.py();
+    let made = object::attribute(record, &names().msg)
+        .and_then(|message| Some((message::take_made(message.bind(py))?, message)));
+    let Some((made, message)) = made else { return stock() };
+    let set = |value: &Owned| {
+        // SAFETY: live objects of an attached thread.
+        if unsafe { ffi::PyObject_SetAttr(record.as_ptr(), names().msg.as_ptr(), value.as_ptr()) } != 0 {
+            object::clear_error(py);
+        }
+    };
+    set(&made);
+    let result = stock();
+    let _error = object::ErrorKept::take(py);
+    set(&message);
+    result
+}

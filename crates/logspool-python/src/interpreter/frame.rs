@@ -1,0 +1,241 @@
+//! Which instruction of which code object called us.
+//!
+//! Stop on the line: *capture*. A frame object costs 30-60 ns to make; the interpreter's own frame record
+//! holds what a call site is keyed by. Its layout differs per version and is private, so it is compared with
+//! the public functions once at import ([`self_check`]); where they disagree the public functions are used.
+
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use pyo3::ffi::{self, PyObject};
+use pyo3::prelude::*;
+
+use crate::interpreter::object::{self, Owned};
+
+/// A code object and a key of the calling instruction in it. Borrowed from a frame that runs or is held for `'a`.
+#[derive(Clone, Copy)]
+pub struct Caller<'a> {
+    code: *mut PyObject,
+    key: isize,
+    _frame: PhantomData<&'a PyObject>,
+}
+
+impl Caller<'_> {
+    /// The code object, live for as long as the caller is borrowed.
+    #[inline(always)]
+    pub fn code(&self) -> *mut PyObject {
+        self.code
+    }
+
+    /// Stable per instruction within the code object's life.
+    #[inline(always)]
+    pub fn key(&self) -> isize {
+        self.key
+    }
+
+    /// `code.co_filename` or `code.co_name`.
+    pub fn text(&self, py: Python<'_>, name: &Owned) -> Option<String> {
+        // SAFETY: the frame holds its code; `py` shows that the thread is attached.
+        let code = unsafe { Borrowed::from_ptr(py, self.code) };
+        object::attribute(code, name).and_then(|value| object::text(value.bind(py)).map(str::to_owned))
+    }
+}
+
+/// A frame object, held.
+pub struct Frame(Owned);
+
+impl Frame {
+    /// The frame on top, made if need be.
+    pub fn top(_attached: Python<'_>) -> Option<Self> {
+        // SAFETY: the token shows that the thread is attached; the frame is borrowed from it, and becomes an own one.
+        unsafe {
+            let frame = ffi::PyEval_GetFrame().cast::<PyObject>();
+            ffi::Py_XINCREF(frame);
+            Owned::steal(frame).map(Self)
+        }
+    }
+
+    /// The frame that called it.
+    pub fn back(&self, _attached: Python<'_>) -> Option<Self> {
+        // SAFETY: `self` holds a frame object; `PyFrame_GetBack` returns a new reference or null.
+        unsafe { Owned::steal(ffi::PyFrame_GetBack(self.raw()).cast()).map(Self) }
+    }
+
+    /// The line that it executes.
+    pub fn line(&self, _attached: Python<'_>) -> u32 {
+        // SAFETY: `self` holds a frame object, and the token shows that the thread is attached.
+        u32::try_from(unsafe { ffi::PyFrame_GetLineNumber(self.raw()) }).unwrap_or(0)
+    }
+
+    /// Its code and key.
+    ///
+    /// The key is that of [`caller`] only without the direct way; sites of walked-back frames use it, and a code object
+    /// that is reached both ways just has two sites for one instruction.
+    pub fn caller(&self, _attached: Python<'_>) -> Caller<'_> {
+        // SAFETY: `self` holds a frame object, which holds its code.
+        unsafe { of_frame(self.raw()) }
+    }
+
+    /// The object.
+    pub fn object(&self) -> &Owned {
+        &self.0
+    }
+
+    fn raw(&self) -> *mut ffi::PyFrameObject {
+        self.0.as_ptr().cast()
+    }
+}
+
+/// Whether the private layout may be used. An atomic outside `queue`: written once at import.
+static DIRECT: AtomicBool = AtomicBool::new(false);
+
+#[cfg(any(Py_3_11, Py_3_12, Py_3_13))]
+mod layout {
+    //! Offsets in bytes, from `Include/cpython/pystate.h` and `Include/internal/pycore_frame.h`.
+    #[cfg(not(Py_3_12))]
+    pub const CFRAME: Option<(usize, usize)> = Some((56, 8));
+    #[cfg(all(Py_3_12, not(Py_3_13)))]
+    pub const CFRAME: Option<(usize, usize)> = Some((56, 0));
+    #[cfg(Py_3_13)]
+    pub const CFRAME: Option<(usize, usize)> = None;
+    /// `tstate->current_frame` where there is no `cframe`.
+    pub const CURRENT_FRAME: usize = 72;
+    #[cfg(not(Py_3_12))]
+    pub const CODE: usize = 32;
+    #[cfg(Py_3_12)]
+    pub const CODE: usize = 0;
+    pub const INSTRUCTION: usize = 56;
+    #[cfg(not(Py_3_12))]
+    pub const OWNER: usize = 69;
+    #[cfg(Py_3_12)]
+    pub const OWNER: usize = 70;
+    /// `FRAME_OWNED_BY_CSTACK`: an entry frame without code.
+    pub const OWNED_BY_C_STACK: u8 = 3;
+}
+
+/// The Python code that called the native function now running; `None` when there is no Python frame. That code runs
+/// for as long as the native function does, which has the token no longer than that.
+#[inline(always)]
+pub fn caller(py: Python<'_>) -> Option<Caller<'_>> {
+    #[cfg(all(Py_3_11, not(Py_3_14)))]
+    if DIRECT.load(Relaxed) {
+        // SAFETY: `self_check` found the layout to be this one.
+        return unsafe { direct(py) };
+    }
+    public(py)
+}
+
+/// # Safety
+///
+/// The frames of this interpreter have the layout of [`layout`]: [`self_check`] says so, or a wrong answer is compared
+/// with that of [`public`].
+#[cfg(all(Py_3_11, not(Py_3_14)))]
+#[inline(always)]
+unsafe fn direct(py: Python<'_>) -> Option<Caller<'_>> {
+    use layout::{CFRAME, CODE, CURRENT_FRAME, INSTRUCTION, OWNED_BY_C_STACK, OWNER};
+    // SAFETY: offsets checked against the public functions at import; the thread state and the frame on top
+    // of it are live while this native function runs on top of them.
+    unsafe {
+        let state = ffi::PyThreadState_Get().cast::<u8>();
+        let frame: *const u8 = match CFRAME {
+            Some((cframe, current)) => {
+                let cframe: *const u8 = state.add(cframe).cast::<*const u8>().read();
+                cframe.add(current).cast::<*const u8>().read()
+            }
+            None => state.add(CURRENT_FRAME).cast::<*const u8>().read(),
+        };
+        if frame.is_null() {
+            return None;
+        }
+        if frame.add(OWNER).read() == OWNED_BY_C_STACK {
+            return public(py);
+        }
+        let code = frame.add(CODE).cast::<*mut PyObject>().read();
+        let instruction = frame.add(INSTRUCTION).cast::<*const u8>().read();
+        Some(Caller { code, key: instruction as isize - code as isize, _frame: PhantomData })
+    }
+}
+
+/// As [`caller`], through the public functions only.
+fn public(_attached: Python<'_>) -> Option<Caller<'_>> {
+    // SAFETY: the token shows that the thread is attached; the frame is borrowed from it and runs.
+    unsafe {
+        let frame = ffi::PyEval_GetFrame();
+        if frame.is_null() { None } else { Some(of_frame(frame)) }
+    }
+}
+
+/// Code and key of a frame object.
+///
+/// # Safety
+///
+/// `frame` is a live frame object of an attached thread and lives for `'a`.
+unsafe fn of_frame<'a>(frame: *mut ffi::PyFrameObject) -> Caller<'a> {
+    // SAFETY: a live frame, as the caller says; it holds its code, so the reference can be given back at once.
+    unsafe {
+        let code = ffi::PyFrame_GetCode(frame).cast::<PyObject>();
+        ffi::Py_DECREF(code);
+        Caller { code, key: last_instruction(frame), _frame: PhantomData }
+    }
+}
+
+/// # Safety
+///
+/// `frame` is a live frame object.
+#[cfg(Py_3_11)]
+unsafe fn last_instruction(frame: *mut ffi::PyFrameObject) -> isize {
+    unsafe extern "C" {
+        fn PyFrame_GetLasti(frame: *mut ffi::PyFrameObject) -> std::ffi::c_int;
+    }
+    // SAFETY: live frame. Negative, so that it never equals a direct key.
+    unsafe { -1 - PyFrame_GetLasti(frame) as isize }
+}
+
+/// # Safety
+///
+/// `frame` is a live frame object.
+#[cfg(not(Py_3_11))]
+unsafe fn last_instruction(frame: *mut ffi::PyFrameObject) -> isize {
+    // SAFETY: 3.10's frame object is a public struct; `f_lasti` follows `f_gen`.
+    unsafe { (*frame.cast::<Frame310>()).f_lasti as isize }
+}
+
+#[cfg(not(Py_3_11))]
+#[repr(C)]
+struct Frame310 {
+    head: ffi::PyVarObject,
+    pointers: [*mut PyObject; 7],
+    f_stackdepth: std::ffi::c_int,
+    f_trace_lines: std::ffi::c_char,
+    f_trace_opcodes: std::ffi::c_char,
+    f_gen: *mut PyObject,
+    f_lasti: std::ffi::c_int,
+}
+
+/// Compares the direct way with the public one. Called from Python at import, several times from several lines.
+pub fn self_check(py: Python<'_>) -> bool {
+    #[cfg(all(Py_3_11, not(Py_3_14)))]
+    {
+        let Some(public) = public(py) else { return false };
+        // SAFETY: every read is of memory that exists in each of the versions (the structs are larger than the
+        // largest offset), so a wrong layout yields wrong numbers, which the comparison finds.
+        let Some(direct) = (unsafe { direct(py) }) else { return false };
+        if direct.code != public.code {
+            return false;
+        }
+        // `key` is the address of an instruction inside the code object; the public number counts bytes
+        // from its first instruction. Their difference is the offset of the bytecode, the same for all.
+        let offset = direct.key - (-1 - public.key);
+        (16..=512).contains(&offset)
+    }
+    #[cfg(not(all(Py_3_11, not(Py_3_14))))]
+    {
+        let _ = py;
+        false
+    }
+}
+
+/// Says whether the direct way may be used from now on.
+pub fn use_direct(allowed: bool) {
+    DIRECT.store(allowed, Relaxed);
+}

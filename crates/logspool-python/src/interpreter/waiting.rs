@@ -1,0 +1,74 @@
+//! Waiting outside of the interpreter, for a limited time, with an ear for signals.
+
+use std::time::{Duration, Instant};
+
+use pyo3::exceptions::{PyOverflowError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::interpreter::leaving;
+
+/// Longest single wait. Chosen: a signal that arrives between the look for signals and the wait is noticed after this
+/// at the latest, and one wake-up a second costs nothing.
+const SLICE: Duration = Duration::from_secs(1);
+
+/// When a wait is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deadline {
+    /// Never.
+    None,
+    /// At this moment.
+    At(Instant),
+}
+
+impl Deadline {
+    /// The deadline of a `timeout` in seconds as `threading` takes it: `None` waits for good, zero and less not at all.
+    ///
+    /// # Errors
+    ///
+    /// `ValueError` for NaN, `OverflowError` for what no clock can count.
+    pub fn after(timeout: Option<f64>) -> PyResult<Self> {
+        let Some(seconds) = timeout else { return Ok(Self::None) };
+        if seconds.is_nan() {
+            return Err(PyValueError::new_err("timeout is not a number"));
+        }
+        Duration::try_from_secs_f64(seconds.max(0.0))
+            .ok()
+            .and_then(|timeout| Instant::now().checked_add(timeout))
+            .map(Self::At)
+            .ok_or_else(|| PyOverflowError::new_err("timeout value is too large"))
+    }
+
+    /// The deadline of a timeout from now; `None` waits for good.
+    pub fn within(timeout: Option<Duration>) -> Self {
+        timeout.and_then(|timeout| Instant::now().checked_add(timeout)).map_or(Self::None, Self::At)
+    }
+
+    /// How long to wait at once; `None`: it is over.
+    pub fn slice(self) -> Option<Duration> {
+        match self {
+            Self::None => Some(SLICE),
+            Self::At(moment) => {
+                let left = moment.saturating_duration_since(Instant::now());
+                (!left.is_zero()).then(|| left.min(SLICE))
+            }
+        }
+    }
+}
+
+/// Waits by `step`, which waits at most as long as it is told and returns whether that was enough, until it was, or
+/// until the deadline: `Ok(false)`.
+///
+/// # Errors
+///
+/// What a signal's handler raised.
+pub fn wait(py: Python<'_>, deadline: Deadline, mut step: impl FnMut(Duration) -> bool + Send) -> PyResult<bool> {
+    while let Some(slice) = deadline.slice() {
+        if leaving::outside(py, || step(slice)) {
+            return Ok(true);
+        }
+        if !leaving::signals_pass(py) {
+            return Err(PyErr::fetch(py));
+        }
+    }
+    Ok(false)
+}

@@ -1,0 +1,223 @@
+//! The Python half is connected here: functions and objects of `python/logspool/` that native code uses.
+
+use std::path::PathBuf;
+
+use logspool_record::address::{ServiceAddress, TlsIdentity};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyFrozenSet, PyList, PyString, PyTuple, PyType};
+
+use crate::calls::{context, keywords, message, methods, prepare, site};
+use crate::interpreter::object::Owned;
+use crate::interpreter::{frame, running_loop};
+use crate::plans::python_half::{self, PythonHalf};
+use crate::plans::{adoption, environment, sink_options, table, text_stream};
+
+/// Hand over the Python half: functions of `_adopt.py` and the objects that stock logging reads.
+#[pyfunction]
+#[pyo3(signature = (*, describe, describe_format, classify_logger, open_streams, logging_globals, logger_methods, lock, record_class, source_file,
+    mapping, active_threads, current_thread, thread_class, modules, bound_fields, exception_text, stack_text,
+    made_text, record_names))]
+#[allow(clippy::too_many_arguments)]
+pub fn connect(
+    py: Python<'_>,
+    describe: Py<PyAny>,
+    describe_format: Py<PyAny>,
+    classify_logger: Py<PyAny>,
+    open_streams: Py<PyAny>,
+    logging_globals: Py<PyAny>,
+    logger_methods: Vec<Py<PyString>>,
+    lock: Py<PyAny>,
+    record_class: Py<PyAny>,
+    source_file: &str,
+    mapping: &Bound<'_, PyAny>,
+    active_threads: &Bound<'_, PyDict>,
+    current_thread: &Bound<'_, PyAny>,
+    thread_class: &Bound<'_, PyType>,
+    modules: &Bound<'_, PyDict>,
+    bound_fields: &Bound<'_, PyAny>,
+    exception_text: &Bound<'_, PyAny>,
+    stack_text: &Bound<'_, PyAny>,
+    made_text: &Bound<'_, PyAny>,
+    record_names: &Bound<'_, PyFrozenSet>,
+) -> PyResult<()> {
+    if !site::init(py) {
+        PyErr::take(py);
+        return Err(PyRuntimeError::new_err("CPython has no slot left on code objects (at most 255 exist)"));
+    }
+    site::set_source_file(source_file);
+    message::set_mapping(Owned::of(mapping));
+    message::set_made_text(Owned::of(made_text));
+    keywords::set_makers(keywords::Makers {
+        exception_text: Owned::of(exception_text),
+        stack_text: Owned::of(stack_text),
+        record_names: Owned::of(record_names),
+    });
+    context::set_sources(context::Sources {
+        active_threads: Owned::of(active_threads),
+        current_thread: Owned::of(current_thread),
+        thread_name: Owned::of(&thread_class.getattr("name")?),
+        bound_fields: Owned::of(bound_fields),
+    });
+    running_loop::set_modules(running_loop::Modules {
+        modules: Owned::of(modules),
+        multiprocessing: Owned::of(PyString::intern(py, "multiprocessing").as_any()),
+        asyncio: Owned::of(PyString::intern(py, "asyncio").as_any()),
+    });
+    let forget = wrap_pyfunction!(forget_dead, py)?.into_any().unbind();
+    python_half::set_python_half(PythonHalf {
+        describe,
+        describe_format,
+        classify_logger,
+        open_streams,
+        logging_globals,
+        logger_methods,
+        lock,
+        record_class,
+        forget,
+    });
+    Ok(())
+}
+
+/// Callback of weak references: a logger or handler died.
+#[pyfunction]
+pub fn forget_dead(reference: &Bound<'_, PyAny>) {
+    table::forget(reference);
+    adoption::forget(reference);
+}
+
+/// Set the classes whose instances queue also without `install()`.
+#[pyfunction]
+pub fn set_own_classes(classes: &Bound<'_, PyTuple>) {
+    python_half::set_own_classes(Owned::of(classes));
+}
+
+/// Set what opens a handler's stream anew when its sink has gone over to another file; see `_rotation.py`.
+#[pyfunction]
+pub fn set_catch_up(function: &Bound<'_, PyAny>) {
+    adoption::set_catch_up(Owned::of(function));
+}
+
+/// Set what lets a handler's stream follow its sink while that goes on; see `_rotation.py`.
+#[pyfunction]
+pub fn set_follow(function: &Bound<'_, PyAny>) {
+    adoption::set_follow(Owned::of(function));
+}
+
+/// Set what `QueueHandler` of the standard library is and does; see `_queueing.py`.
+#[pyfunction]
+pub fn set_queue_prepare(
+    describe: &Bound<'_, PyAny>,
+    class_: &Bound<'_, PyAny>,
+    cleared: Vec<Bound<'_, PyString>>,
+    copied_otherwise: &Bound<'_, PyDict>,
+    lock_class: &Bound<'_, PyAny>,
+    queue_classes: Vec<Bound<'_, PyAny>>,
+) {
+    prepare::set_stock(prepare::Stock {
+        describe: Owned::of(describe),
+        class: Owned::of(class_),
+        cleared: cleared.iter().map(|name| Owned::of(name.as_any())).collect(),
+        copied_otherwise: Owned::of(copied_otherwise),
+        lock_class: Owned::of(lock_class),
+        queue_classes: queue_classes.iter().map(Owned::of).collect(),
+    });
+}
+
+/// Set where text streams count unwritten text: byte offsets in `TextIOWrapper` and `BufferedWriter`.
+#[pyfunction]
+pub fn set_stream_offsets(pending_text: usize, write_end: usize) {
+    text_stream::set_offsets(pending_text, write_end);
+}
+
+/// Check this interpreter's private frame layout against its public functions.
+#[pyfunction]
+pub fn frame_self_check(py: Python<'_>) -> bool {
+    frame::self_check(py)
+}
+
+/// Say whether the private frame layout is used.
+#[pyfunction]
+pub fn use_direct_frames(allowed: bool) {
+    frame::use_direct(allowed);
+}
+
+/// Return the words of an object's C struct. For finding offsets by comparison; see `_streams.py`.
+#[pyfunction]
+pub fn object_words(object: &Bound<'_, PyAny>) -> Vec<i64> {
+    // SAFETY: a type's basic size is what each of its instances occupies.
+    unsafe {
+        let class = ffi::Py_TYPE(object.as_ptr());
+        let words = (*class).tp_basicsize as usize / 8;
+        (0..words).map(|index| object.as_ptr().cast::<i64>().add(index).read()).collect()
+    }
+}
+
+/// Return the byte offset of what changes in a dict with each change of it; before 3.14, see `environment.rs`.
+#[pyfunction]
+pub fn dict_state_offset() -> usize {
+    environment::dict_state_offset()
+}
+
+/// Return every kind of sink as a dict: kind, about, takes ("lines" or "entries"), options.
+#[pyfunction]
+pub fn sink_table(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+    sink_options::table(py)
+}
+
+/// Check the options of a sink, and return its name as statistics show it.
+#[pyfunction]
+#[pyo3(signature = (kind, options, /))]
+pub fn check_sink(kind: &str, options: &Bound<'_, PyDict>) -> PyResult<String> {
+    sink_options::check(kind, options)
+}
+
+/// Return (class name, method name) of every method that `install()` replaces.
+#[pyfunction]
+pub fn native_methods() -> Vec<(&'static str, &'static str)> {
+    methods::declared().collect()
+}
+
+/// Make the native method `class.name` that falls back to `function`.
+#[pyfunction]
+#[pyo3(signature = (class, owner, name, function, /))]
+pub fn native_method<'py>(
+    class: &Bound<'py, PyType>,
+    owner: &str,
+    name: &str,
+    function: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    methods::descriptor(class, owner, name, Owned::of(function))
+}
+
+/// Make `__setattr__` (or `__delattr__`) for a class whose attributes plans depend on.
+#[pyfunction]
+#[pyo3(signature = (class, delete, /))]
+pub fn attribute_hook<'py>(class: &Bound<'py, PyType>, delete: bool) -> PyResult<Bound<'py, PyAny>> {
+    methods::attribute_hook(class, delete)
+}
+
+/// Check the address of a service, with what TLS must know, and return it as it is shown and as a whole.
+#[pyfunction]
+#[pyo3(signature = (address, authorities, certificate, key, server_name, /))]
+pub fn service_address(
+    address: &str,
+    authorities: Option<String>,
+    certificate: Option<String>,
+    key: Option<String>,
+    server_name: Option<String>,
+) -> PyResult<(String, String)> {
+    let identity = TlsIdentity { authorities, certificate, key, server_name };
+    match address.parse::<ServiceAddress>().and_then(|address| address.with_identity(identity)) {
+        Ok(address) => Ok((address.to_string(), address.to_text())),
+        Err(error) => Err(PyValueError::new_err(error.to_string())),
+    }
+}
+
+/// Return the second in which a file was made, or None where the file system does not tell.
+#[pyfunction]
+pub fn birth_second(path: PathBuf) -> Option<u64> {
+    let born = std::fs::metadata(path).ok()?.created().ok()?;
+    born.duration_since(std::time::UNIX_EPOCH).ok().map(|since| since.as_secs())
+}

@@ -1,0 +1,67 @@
+//! The functions of `logspool._native` that `python/logspool/` calls. None of them is on the hot path.
+
+mod asking;
+mod connecting;
+mod keeping;
+mod pools;
+mod running;
+mod watching;
+
+use pyo3::prelude::*;
+
+/// Native part of logspool. Use `logspool`.
+#[pymodule(name = "_native", gil_used = false)]
+mod native {
+    use logspool::pipeline;
+    use pyo3::exceptions::{PyImportError, PyRuntimeError};
+    use pyo3::ffi;
+    use pyo3::prelude::*;
+
+    use crate::calls::capture;
+    use crate::interpreter::names;
+    use crate::pool;
+
+    #[pymodule_export]
+    use super::asking::{
+        counter_names, metrics_text, missing_calls, orphans, paths, plans_made, recover, recovery_counts, sidecars,
+        snapshot,
+    };
+    #[pymodule_export]
+    use super::connecting::{
+        attribute_hook, birth_second, check_sink, connect, dict_state_offset, forget_dead, frame_self_check,
+        native_method, native_methods, object_words, service_address, set_catch_up, set_follow, set_own_classes,
+        set_queue_prepare, set_stream_offsets, sink_table, use_direct_frames,
+    };
+    #[pymodule_export]
+    use super::keeping::{keep, keep_memory, set_keeper_command};
+    #[pymodule_export]
+    use super::pools::{pool_futures, run_timers, timers_after_fork};
+    #[pymodule_export]
+    use super::running::{
+        after_fork_in_child, after_fork_in_parent, before_fork, begin_end, claim, configure, drain, end, flush,
+        flush_durable, flush_handler, flush_local, go_on, install_crash_drain, install_signal_drain,
+        register_exit_drain, remove_crash_drain, start, stop,
+    };
+    #[pymodule_export]
+    use super::watching::{
+        bump, class_state, note_bound_fields, opened_anew, unwatch, watch_dict, watch_part, zone_changed,
+    };
+    #[pymodule_export]
+    use crate::pool::{Completions, EventLoop, PoolCore, Results, Schedule, Semaphore, View, Worker};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        // What is kept here of classes and dicts is that of one interpreter, and the queue is one of the process.
+        // CPython refuses by itself only where a sub-interpreter has a lock of its own, from 3.12 on.
+        // SAFETY: `module` shows that the thread is attached.
+        if unsafe { ffi::PyInterpreterState_Get() != ffi::PyInterpreterState_Main() } {
+            return Err(PyImportError::new_err("logspool works in the main interpreter of a process only"));
+        }
+        pipeline::program_begins();
+        if !(names::init(module.py()) && capture::init(module.py())) {
+            return Err(PyRuntimeError::new_err("cannot make the names that logspool looks up"));
+        }
+        pool::init(module.py())?;
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -1,0 +1,177 @@
+//! Starts and stops the native path, waits for what is queued, and follows forks and the end of the process.
+
+use std::time::Duration;
+
+use logspool::pipeline;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::interpreter::leaving::{self, outside};
+use crate::plans::{adoption, environment, python_half, table};
+use crate::{flushing, options, report};
+
+/// Make this copy of the library the one that has the queue of the process.
+#[pyfunction]
+pub fn claim() -> PyResult<()> {
+    logspool::copies::claim().map_err(|other| PyRuntimeError::new_err(other.to_string()))
+}
+
+/// Hand the options to the core.
+#[pyfunction]
+pub fn configure(options: &Bound<'_, PyDict>) -> PyResult<()> {
+    options::configure(options)
+}
+
+/// Start taking the native path.
+#[pyfunction]
+pub fn start() {
+    python_half::set_installed(true);
+}
+
+/// Stop taking the native path, write what is queued for adopted handlers, and forget them. Those of logspool's own
+/// keep their queue.
+#[pyfunction]
+pub fn stop(py: Python<'_>) -> PyResult<()> {
+    python_half::set_installed(false);
+    // From here on no record is queued by a plan: what a thread has queued, it finds when it flushes.
+    outside(py, pipeline::settle);
+    let released = adoption::release_all(py, options::shutdown_timeout());
+    table::forget_all(py);
+    released
+}
+
+/// Wait until everything queued before is written. Return whether that came true within `timeout` seconds.
+#[pyfunction]
+#[pyo3(signature = (timeout=None))]
+pub fn flush(py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
+    flushing::flush(py, None, timeout.map(options::timeout).transpose()?)
+}
+
+/// As `flush`, but until everything is durable.
+#[pyfunction]
+#[pyo3(signature = (timeout=None))]
+pub fn flush_durable(py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
+    flushing::flush_durable(py, timeout.map(options::timeout).transpose()?)
+}
+
+/// As `flush`, but without waiting for services.
+#[pyfunction]
+pub fn flush_local(py: Python<'_>, timeout: f64) -> PyResult<bool> {
+    flushing::flush_local(py, options::timeout(timeout)?)
+}
+
+/// Wait until everything queued for one handler is written.
+#[pyfunction]
+pub fn flush_handler(handler: &Bound<'_, PyAny>) -> PyResult<bool> {
+    adoption::flush(handler, options::shutdown_timeout())
+}
+
+/// Write everything queued, at most for `timeout` seconds. Return the number of records left behind.
+#[pyfunction]
+pub fn drain(py: Python<'_>, timeout: f64) -> PyResult<u64> {
+    let timeout = options::timeout(timeout)?;
+    Ok(outside(py, || pipeline::empty(timeout)))
+}
+
+/// Do what `drain` does, at the very end of the process: calls of other threads wait for the end from here on, and
+/// the files of the queue are removed. Tell on stderr what is not written.
+#[pyfunction]
+pub fn end(py: Python<'_>, timeout: f64) -> PyResult<()> {
+    let timeout = options::timeout(timeout)?;
+    outside(py, || report::tell_unwritten(pipeline::end(timeout), timeout));
+    Ok(())
+}
+
+/// Take `end` back.
+#[pyfunction]
+pub fn go_on(py: Python<'_>) {
+    outside(py, pipeline::go_on);
+    environment::bump();
+}
+
+/// Before `os.fork()`.
+#[pyfunction]
+pub fn before_fork(py: Python<'_>) {
+    outside(py, pipeline::before_fork);
+}
+
+/// After `os.fork()` in the parent.
+#[pyfunction]
+pub fn after_fork_in_parent() {
+    extern "C" fn watch(_: *mut std::ffi::c_void) -> std::ffi::c_int {
+        pipeline::watch_after_fork();
+        0
+    }
+    pipeline::after_fork_in_parent();
+    // Once `os.fork()` has returned: CPython 3.13 counts threads before that. Where the list of calls is full, the
+    // next record starts the watcher.
+    // SAFETY: a plain function, which the interpreter calls once.
+    unsafe { ffi::Py_AddPendingCall(Some(watch), std::ptr::null_mut()) };
+}
+
+/// After `os.fork()` in the child.
+#[pyfunction]
+pub fn after_fork_in_child() {
+    pipeline::after_fork_in_child();
+    leaving::forget_threads();
+    environment::bump();
+}
+
+/// Let SIGTERM and SIGHUP drain first, where their disposition is the default one.
+#[pyfunction]
+pub fn install_signal_drain(timeout: f64) -> PyResult<()> {
+    pipeline::install_signal_drain(options::timeout(timeout)?);
+    Ok(())
+}
+
+/// Let SIGSEGV, SIGABRT, SIGBUS, SIGFPE and SIGILL wait until what is queued is written, at most for 200 ms.
+#[pyfunction]
+pub fn install_crash_drain() {
+    pipeline::install_crash_drain();
+}
+
+/// Put back what had those signals before, where nobody has set a handler since.
+#[pyfunction]
+pub fn remove_crash_drain() {
+    pipeline::remove_crash_drain();
+}
+
+/// Drain once more when libc ends the process, after the interpreter is gone.
+#[pyfunction]
+pub fn register_exit_drain() -> PyResult<()> {
+    unsafe extern "C" {
+        // In the C standard, and not in the crate `libc`.
+        fn at_quick_exit(function: extern "C" fn()) -> libc::c_int;
+    }
+    fn finish(drain: fn(Duration) -> u64) {
+        let _ = std::panic::catch_unwind(|| {
+            let timeout = options::shutdown_timeout();
+            report::tell_unwritten(drain(timeout), timeout);
+        });
+    }
+    // A program that embeds the interpreter goes on after its end.
+    extern "C" fn after_interpreter() {
+        finish(pipeline::drain);
+    }
+    extern "C" fn at_exit() {
+        finish(pipeline::end);
+    }
+    // A process that ends by SIGINT raises that signal after the interpreter's end and before libc's: so the
+    // interpreter's own list has the drain too. It may be full (32 places); libc's is enough then.
+    // SAFETY: a plain function without captures; each list calls it at most once per process.
+    unsafe { ffi::Py_AtExit(Some(after_interpreter)) };
+    // SAFETY: plain functions without captures. quick_exit(3) has a list of its own.
+    if unsafe { libc::atexit(at_exit) == 0 && at_quick_exit(at_exit) == 0 } {
+        Ok(())
+    } else {
+        Err(PyValueError::new_err("cannot register the drain at exit: libc has no room"))
+    }
+}
+
+/// Say that this thread ends the interpreter. Return how many others are in the middle of something.
+#[pyfunction]
+pub fn begin_end() -> usize {
+    leaving::begin_end()
+}

@@ -1,0 +1,67 @@
+//! What plans depend on and no call shows: watched dicts and objects, and what makes plans stale.
+
+use std::path::PathBuf;
+
+use logspool::pipeline;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyType};
+
+use crate::calls::context;
+use crate::plans::plan::ClassVersion;
+use crate::plans::{environment, watched};
+
+/// Watch names in a dict, or with `None` the whole dict.
+#[pyfunction]
+#[pyo3(signature = (dict, names))]
+pub fn watch_dict(dict: &Bound<'_, PyDict>, names: Option<Vec<Bound<'_, PyAny>>>) {
+    environment::watch(dict, names.as_deref());
+}
+
+/// Stop watching dicts and attributes.
+#[pyfunction]
+pub fn unwatch() {
+    environment::forget_all();
+    watched::forget_all();
+}
+
+/// Watch a part of a handler that is about to be looked at. Return how often it has changed.
+#[pyfunction]
+pub fn watch_part(part: &Bound<'_, PyAny>) -> u64 {
+    watched::Part::watch(part.as_ptr() as usize).seen()
+}
+
+/// Return a number that stays the same while a class, its bases, and what logspool knows of all classes do.
+///
+/// Read it before the class is looked at. 0 where CPython has no number to give.
+#[pyfunction]
+pub fn class_state(class: &Bound<'_, PyType>) -> u64 {
+    let descriptions = environment::descriptions();
+    match ClassVersion::assigned(class).tag() {
+        0 => 0,
+        tag => descriptions << 32 | u64::from(tag),
+    }
+}
+
+/// Make every plan and description stale.
+#[pyfunction]
+pub fn bump() {
+    environment::bump();
+}
+
+/// Look for fields of `logspool.bind` from now on. Called before the first are set.
+#[pyfunction]
+pub fn note_bound_fields() {
+    context::note_bound_fields();
+}
+
+/// Forget texts made for another time zone. Called after `time.tzset()`.
+#[pyfunction]
+pub fn zone_changed() {
+    logspool_record::format::zone_changed();
+}
+
+/// Note that a handler has opened this file with mode "w".
+#[pyfunction]
+pub fn opened_anew(path: PathBuf) {
+    pipeline::opened_anew(path);
+}

@@ -1,0 +1,160 @@
+//! Reads what `python/logspool/_adopt.py` says of a handler.
+
+use std::sync::{Arc, Mutex};
+
+use logspool::sinks::{self, ConsoleOptions, FileOptions, SinkOptions};
+use logspool_record::definition::Descriptor;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
+
+use super::state::{Adoption, Inputs, Sink, State, Verdict};
+use crate::interpreter::object::Owned;
+use crate::plans::environment;
+use crate::plans::format_parts::FormatParts;
+use crate::plans::plan::ClassVersion;
+use crate::plans::python_half::PythonHalf;
+use crate::plans::sink_options;
+use crate::plans::text_stream::{TextStream, Word};
+use crate::plans::watched::Part;
+
+impl State {
+    /// Asks what the handler is. Whatever the answer, it depends on the handler's class.
+    pub(super) fn describe(half: &PythonHalf, handler: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let class = handler.get_type();
+        let address = handler.as_ptr() as usize;
+        // Read first: a change from here on makes the state stale, not wrong.
+        let descriptions = environment::descriptions();
+        let outlet = Inputs { parts: vec![Part::watch(address)], types: vec![ClassVersion::assigned(&class)] };
+        let formatting = Inputs { parts: vec![Part::watch_formatter_of(address)], types: Vec::new() };
+        let mut state = Self {
+            descriptions,
+            verdict: Verdict::Null,
+            outlet,
+            formatting,
+            words: Vec::new(),
+            held: Vec::new(),
+            sink: Arc::new(Mutex::new(Sink::None)),
+            turned: Arc::new(Mutex::new(None)),
+            reading: Mutex::new(None),
+        };
+        state.read(&half.describe.bind(handler.py()).call1((handler,))?)?;
+        Ok(state)
+    }
+
+    /// The same handler with the formatter that it has now; `None` where all of it has to be described.
+    pub(super) fn reformatted(&self, half: &PythonHalf, handler: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        let Verdict::Adopted(old) = &self.verdict else { return Ok(None) };
+        if old.takes_entries() {
+            return Ok(None);
+        }
+        let py = handler.py();
+        let copied = |objects: &[Owned]| objects.iter().map(|object| object.again(py)).collect();
+        let mut formatting =
+            Inputs { parts: vec![Part::watch_formatter_of(handler.as_ptr() as usize)], types: Vec::new() };
+        let format = half.describe_format.bind(handler.py()).call1((handler,))?;
+        let adoption = Adoption {
+            definition: old.definition.clone(),
+            traits: old.traits,
+            terminator: old.terminator.clone(),
+            stream: old.stream,
+            errors: old.errors.clone(),
+            interactive: old.interactive,
+            format: formatting.read(&format)?,
+            kept: copied(&old.kept),
+        };
+        let types = self.outlet.types.iter().map(|class| class.again(py)).collect();
+        Ok(Some(Self {
+            descriptions: self.descriptions,
+            verdict: Verdict::Adopted(Box::new(adoption)),
+            outlet: Inputs { types, parts: self.outlet.parts.clone() },
+            formatting,
+            words: self.words.clone(),
+            held: copied(&self.held),
+            sink: Arc::new(Mutex::new(Sink::None)),
+            turned: Arc::new(Mutex::new(None)),
+            reading: Mutex::new(None),
+        }))
+    }
+
+    fn read(&mut self, answer: &Bound<'_, PyAny>) -> PyResult<()> {
+        // Errors of pyo3 are not used to tell kinds apart: they would keep the answer, and with it the handler, alive
+        // until somebody attaches by pyo3.
+        if let Ok(reason) = answer.cast::<PyString>() {
+            if reason != "null" {
+                self.verdict = Verdict::Foreign(reason.extract()?);
+            }
+            return Ok(());
+        }
+        let get = |name: &str| answer.getattr(name);
+        for watched in get("watched")?.cast::<PyTuple>()?.iter() {
+            let (object, offset, mask, value) = watched.extract::<(Bound<'_, PyAny>, usize, u64, u64)>()?;
+            if mask != 0 {
+                self.words.push(Word::new(object.as_ptr(), offset, mask, value));
+            }
+            self.held.push(Owned::of(&object));
+        }
+        let kind: String = get("kind")?.extract()?;
+        if kind == "foreign" || kind == "unopened" {
+            let reason = get("reason")?.extract()?;
+            self.verdict = if kind == "foreign" { Verdict::Foreign(reason) } else { Verdict::Unopened(reason) };
+            return Ok(());
+        }
+        let stream = get("stream")?;
+        let buffer = get("buffer")?;
+        let mut kept = vec![Owned::of(&stream)];
+        let mut text_stream = TextStream { text: std::ptr::null_mut(), buffer: std::ptr::null_mut(), after: None };
+        if !stream.is_none() {
+            text_stream.text = stream.as_ptr();
+        }
+        if !buffer.is_none() {
+            text_stream.buffer = buffer.as_ptr();
+            kept.push(Owned::of(&buffer));
+        }
+        let terminator: String = get("terminator")?.extract()?;
+        let fd: i32 = get("fd")?.extract()?;
+        let path: String = get("path")?.extract()?;
+        let descriptor = if fd < 0 { Descriptor::Open } else { Descriptor::Duplicate(fd) };
+        let definition = match kind.as_str() {
+            "console" if fd <= 2 => ConsoleOptions { descriptor: fd }.define(Descriptor::Open),
+            // A pipe or device that has a name: the name is what a later start can be told about.
+            "console" if path.starts_with('/') => FileOptions { path }.define(descriptor),
+            "console" => ConsoleOptions { descriptor: fd }.define(descriptor),
+            kind => {
+                let given = sink_options::given(get("options")?.cast::<PyDict>()?)?;
+                sinks::define(kind, given, descriptor).map_err(sink_options::refused)?
+            }
+        };
+        let format = self.formatting.read(&get("format")?)?;
+        self.verdict = Verdict::Adopted(Box::new(Adoption {
+            traits: sinks::traits(&definition),
+            definition,
+            terminator,
+            stream: text_stream,
+            errors: get("errors")?.extract()?,
+            interactive: get("interactive")?.extract()?,
+            format,
+            kept,
+        }));
+        Ok(())
+    }
+}
+
+impl Inputs {
+    /// Reads a `Format`, and remembers what it was made from.
+    fn read(&mut self, answer: &Bound<'_, PyAny>) -> PyResult<Result<FormatParts, String>> {
+        for class in answer.getattr("types")?.cast::<PyTuple>()?.iter() {
+            let (class, state) = class.extract::<(Bound<'_, PyType>, u64)>()?;
+            // The version tag is the lower half of `class_state`.
+            self.types.push(ClassVersion::seen(&class, state as u32));
+        }
+        for part in answer.getattr("parts")?.cast::<PyTuple>()?.iter() {
+            let (part, seen) = part.extract::<(Bound<'_, PyAny>, u64)>()?;
+            self.parts.push(Part::watch(part.as_ptr() as usize).after(seen));
+        }
+        let form = answer.getattr("form")?;
+        Ok(match form.cast::<PyString>() {
+            Ok(reason) => Err(reason.extract()?),
+            Err(_) => Ok(FormatParts::read(&form)?),
+        })
+    }
+}

@@ -1,0 +1,63 @@
+//! States of handlers by address. They leave the table through a weak reference when the handler dies.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use pyo3::prelude::*;
+
+use super::state::State;
+use crate::interpreter::failure::Failure;
+use crate::interpreter::object::WeakReference;
+use crate::plans::python_half::weak_reference;
+
+pub(super) struct KnownHandler {
+    pub(super) state: Arc<State>,
+    pub(super) reference: WeakReference,
+}
+
+pub(super) struct HandlerTable {
+    pub(super) states: HashMap<usize, KnownHandler>,
+    pub(super) by_reference: HashMap<usize, usize>,
+    /// Sinks of handlers that died, as long as nobody has waited for what is queued for them.
+    pub(super) orphans: Vec<(u64, u32)>,
+}
+
+static TABLE: Mutex<Option<HandlerTable>> = Mutex::new(None);
+
+pub(super) fn with_table<T>(act: impl FnOnce(&mut HandlerTable) -> T) -> T {
+    let mut table = TABLE.lock().expect("no panic happens while it is held");
+    let empty = || HandlerTable { states: HashMap::new(), by_reference: HashMap::new(), orphans: Vec::new() };
+    act(table.get_or_insert_with(empty))
+}
+
+/// The state of a handler as far as it is known, without making one.
+pub fn known(handler: &Bound<'_, PyAny>) -> Option<Arc<State>> {
+    with_table(|table| table.states.get(&(handler.as_ptr() as usize)).map(|entry| entry.state.clone()))
+}
+
+/// Puts a state into the table.
+pub(super) fn enter(state: State, handler: &Bound<'_, PyAny>) -> Result<Arc<State>, Failure> {
+    let address = handler.as_ptr() as usize;
+    let state = Arc::new(state);
+    let reference = weak_reference(handler)?;
+    let old = with_table(|table| {
+        table.by_reference.insert(reference.address(), address);
+        let old = table.states.insert(address, KnownHandler { state: state.clone(), reference });
+        if let Some(old) = &old {
+            table.by_reference.remove(&old.reference.address());
+        }
+        old
+    });
+    drop(old);
+    Ok(state)
+}
+
+/// Takes what is known about a handler out of the table.
+pub(super) fn take(handler: &Bound<'_, PyAny>) -> Option<Arc<State>> {
+    let entry = with_table(|table| {
+        let entry = table.states.remove(&(handler.as_ptr() as usize))?;
+        table.by_reference.remove(&entry.reference.address());
+        Some(entry)
+    })?;
+    Some(entry.state.clone())
+}

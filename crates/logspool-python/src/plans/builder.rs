@@ -1,0 +1,269 @@
+//! Walks what stock logging would walk for one logger, and notes what its plan is made of.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use logspool_record::definition::{MAX_TARGETS, RouteDefinition, Target};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyInt, PyList, PyType};
+
+use crate::interpreter::failure::Failure;
+use crate::interpreter::names::{self, bound, names};
+use crate::interpreter::object::Owned;
+use crate::plans::adoption::{self, State, Verdict};
+use crate::plans::environment::MadeUnder;
+use crate::plans::ids::{format_id, route_id};
+use crate::plans::logging_globals::LoggingGlobals;
+use crate::plans::needs::Needs;
+use crate::plans::plan::{ClassVersion, ListShape, Route};
+use crate::plans::python_half::{MOST_PARENTS, PythonHalf};
+use crate::plans::text_stream::{StreamList, TextStream, Word};
+use crate::plans::watched;
+
+/// Whether a plan is made under the planning lock.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Lock {
+    /// It is: handlers are described, and sinks opened.
+    Held,
+    /// It is not: all of that has to be done already.
+    Free,
+}
+
+pub struct Builder<'a> {
+    pub half: &'a PythonHalf,
+    pub lock: Lock,
+    pub globals: &'a LoggingGlobals,
+    pub types: Vec<ClassVersion>,
+    pub lists: Vec<ListShape>,
+    pub targets: Vec<Target>,
+    pub streams: Vec<TextStream>,
+    pub words: Vec<Word>,
+    /// Counters that some of the words look at.
+    pub turns: Vec<Arc<AtomicU64>>,
+    pub needs: Needs,
+    /// Levels from here on are stock logging's.
+    pub stock_from: u32,
+    /// Levels from here on reach a handler that opens its file with its first record.
+    pub opens_from: u32,
+    pub reason: String,
+    /// Whether the logger itself leaves the question of the level to its class.
+    pub gate_is_stock: bool,
+    pub handlers: usize,
+    pub terminal: Option<u32>,
+    /// Loggers of the chain, and streams.
+    pub kept: Vec<Owned>,
+    /// What words lie in and point to.
+    pub held: Vec<Owned>,
+}
+
+impl Builder<'_> {
+    /// Notes why all levels are stock logging's, if `found`.
+    pub fn note(&mut self, found: u32, reason: &str) {
+        if found != 0 {
+            self.stock_above(0, reason);
+        }
+    }
+
+    /// Notes why levels from `level` on are stock logging's.
+    pub fn stock_above(&mut self, level: u32, reason: &str) {
+        if level < self.stock_from {
+            self.stock_from = level;
+            self.reason = match level {
+                0 => reason.to_owned(),
+                level => format!("from level {level} on: {reason}"),
+            };
+        }
+    }
+
+    /// Records a class with the version that it has now.
+    pub fn class(&mut self, class: &Bound<'_, PyType>) {
+        if self.types.iter().all(|known| known.address() != class.as_ptr() as usize) {
+            self.class_as_seen(ClassVersion::assigned(class));
+        }
+    }
+
+    /// Records a class with the version that it had when it was looked at.
+    fn class_as_seen(&mut self, class: ClassVersion) {
+        if class.tag() == 0 {
+            self.stock_above(0, "a class was changed so often that CPython gives it no version any more");
+        }
+        let is_it = |known: &ClassVersion| known.address() == class.address() && known.tag() == class.tag();
+        if !self.types.iter().any(is_it) {
+            self.types.push(class);
+        }
+    }
+
+    /// Attributes of the logger itself that would replace a method.
+    pub fn instance(&mut self, logger: &Bound<'_, PyAny>) -> PyResult<()> {
+        let attributes = logger.getattr("__dict__")?;
+        let attributes = attributes.cast::<PyDict>()?;
+        for name in &self.half.logger_methods {
+            if attributes.contains(name)? {
+                let name = name.bind(logger.py()).to_str()?;
+                self.gate_is_stock &= name != names::IS_ENABLED_FOR;
+                self.stock_above(0, &format!("{name} is replaced on the logger"));
+            }
+        }
+        let filters = logger.getattr("filters")?;
+        if !self.list(&filters) {
+            self.stock_above(0, "logger.filters is no plain list");
+        } else if filters.is_truthy()? {
+            self.stock_above(0, "the logger has a filter");
+        }
+        Ok(())
+    }
+
+    /// Records a list; `false` when it is none that can be compared.
+    fn list(&mut self, list: &Bound<'_, PyAny>) -> bool {
+        let shape = ListShape::of(list);
+        let is_one = shape.is_some();
+        self.lists.extend(shape);
+        is_one
+    }
+
+    /// Walks the handlers of the logger and its parents; `false` where one needs the lock.
+    pub fn chain(&mut self, logger: &Bound<'_, PyAny>) -> Result<bool, Failure> {
+        let py = logger.py();
+        let names = names();
+        let mut current = logger.clone();
+        for _ in 0..MOST_PARENTS {
+            watched::watch_loggers([current.as_ptr() as usize]);
+            self.kept.push(Owned::of(&current));
+            self.class(&current.get_type());
+            let handlers = current.getattr(bound(py, &names.handlers))?;
+            if !self.list(&handlers) {
+                self.stock_above(0, "logger.handlers is no plain list");
+                self.handlers += 1;
+                return Ok(true);
+            }
+            for handler in handlers.cast::<PyList>().map_err(PyErr::from)?.iter() {
+                self.handlers += 1;
+                if !self.handler(&handler)? {
+                    return Ok(false);
+                }
+            }
+            if !current.getattr(bound(py, &names.propagate))?.is_truthy()? {
+                return Ok(true);
+            }
+            let parent = current.getattr(bound(py, &names.parent))?;
+            if parent.is_none() {
+                return Ok(true);
+            }
+            current = parent;
+        }
+        self.stock_above(0, "the loggers' parents make a loop");
+        Ok(true)
+    }
+
+    /// Looks at a handler; `false` where that needs the lock.
+    fn handler(&mut self, handler: &Bound<'_, PyAny>) -> Result<bool, Failure> {
+        let py = handler.py();
+        let state = match self.lock {
+            Lock::Held => adoption::state(self.half, handler)?,
+            Lock::Free => match adoption::ready_state(self.half, handler)? {
+                Some(state) => state,
+                None => return Ok(false),
+            },
+        };
+        for class in state.types() {
+            self.class_as_seen(class.again(py));
+        }
+        self.class(&handler.get_type());
+        for word in &state.words {
+            if !self.words.contains(word) {
+                self.words.push(*word);
+            }
+        }
+        self.held.extend(state.held.iter().map(|object| object.again(py)));
+        if let Verdict::Null = state.verdict {
+            return Ok(true);
+        }
+        let level = handler.getattr(bound(py, &names().level));
+        let level = level.ok().filter(|level| level.is_exact_instance_of::<PyInt>());
+        let Some(level) = level.and_then(|level| level.extract::<i64>().ok()) else {
+            self.stock_above(0, &format!("the level of {} is no int", described(handler)));
+            return Ok(true);
+        };
+        if level > i64::from(u16::MAX) {
+            return Ok(true);
+        }
+        let level = level.max(0) as u16;
+        if let Verdict::Unopened(_) = state.verdict {
+            self.opens_from = self.opens_from.min(u32::from(level));
+            return Ok(true);
+        }
+        if let Err(reason) = self.target(handler, &state, level) {
+            let reason = format!("{}: {reason}", described(handler));
+            self.stock_above(u32::from(level), &reason);
+        }
+        Ok(true)
+    }
+
+    fn target(&mut self, handler: &Bound<'_, PyAny>, state: &Arc<State>, min_level: u16) -> Result<(), String> {
+        let py = handler.py();
+        let adoption = match &state.verdict {
+            Verdict::Null => return Ok(()),
+            Verdict::Foreign(reason) | Verdict::Unopened(reason) => return Err(reason.clone()),
+            Verdict::Adopted(adoption) => adoption,
+        };
+        let filters = handler.getattr(bound(py, &names().filters)).map_err(|_| "it has no filters".to_owned())?;
+        if !self.list(&filters) {
+            return Err("its filters are no plain list".to_owned());
+        }
+        if filters.is_truthy().unwrap_or(true) {
+            return Err("it has a filter".to_owned());
+        }
+        let parts = adoption.format.as_ref().map_err(Clone::clone)?;
+        let spec = parts.spec(self.globals, &adoption.terminator);
+        let (format, needs) = format_id(py, spec)?;
+        let sink = state.sink()?;
+        if let Some((counter, seen)) = state.turns_seen() {
+            self.words.push(Word::counter(&counter, seen));
+            self.turns.push(counter);
+        }
+        if self.targets.len() == MAX_TARGETS {
+            return Err(format!("the logger has more than {MAX_TARGETS} handlers"));
+        }
+        let stream = adoption.text_stream(sink);
+        if !stream.text.is_null() && !self.streams.contains(&stream) {
+            self.streams.push(stream);
+        }
+        self.kept.extend(adoption.kept.iter().map(|object| object.again(py)));
+        if adoption.interactive {
+            self.terminal = Some(sink);
+        }
+        self.targets.push(Target { sink, format, min_level });
+        self.needs = self.needs.and(py, needs);
+        Ok(())
+    }
+
+    pub fn route(&mut self, name: &str, made_under: MadeUnder, streams: StreamList) -> Option<Route> {
+        if self.stock_from == 0 {
+            return None;
+        }
+        let lowest = self.targets.iter().map(|target| target.min_level).min().unwrap_or(u16::MAX);
+        let id = if self.targets.is_empty() {
+            None
+        } else {
+            let definition = RouteDefinition { logger: name.to_owned(), targets: self.targets.clone() };
+            let Some(id) = route_id(definition) else {
+                self.stock_above(0, "the table of routes is full");
+                return None;
+            };
+            Some(id)
+        };
+        Some(Route {
+            id,
+            made_under,
+            needs: self.needs,
+            lowest,
+            stock_from: self.stock_from,
+            streams,
+            terminal: self.terminal,
+        })
+    }
+}
+
+fn described(handler: &Bound<'_, PyAny>) -> String {
+    handler.get_type().name().map_or_else(|_| "a handler".to_owned(), |name| name.to_string())
+}

@@ -1,0 +1,104 @@
+//! Sees every attribute set or deleted on loggers, handlers, formatters and styles that plans depend on.
+//!
+//! Stop on the line: beside *capture*. `config.py`, `assertLogs` and users assign `logger.handlers`,
+//! `handler.level`, `formatter.datefmt` past all setters. `install()` gives the classes a `__setattr__` and a
+//! `__delattr__` that move the epoch when such an assignment matters, and then do what `object`'s do. Reading stays
+//! as fast as it was.
+
+use std::ptr;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::ffi::{self, PyObject};
+use pyo3::prelude::*;
+
+use crate::interpreter::failure::passed;
+use crate::interpreter::object::{self, Object};
+use crate::options;
+use crate::plans::watched::{Effect, effect, make_stale, watched};
+use crate::plans::{adoption, table};
+
+/// `__setattr__(self, name, value)`.
+///
+/// # Safety
+///
+/// As CPython calls a `METH_FASTCALL` method, attached.
+pub unsafe extern "C" fn set_attribute(
+    object: *mut PyObject,
+    arguments: *mut *mut PyObject,
+    count: ffi::Py_ssize_t,
+) -> *mut PyObject {
+    // SAFETY: CPython calls it, attached, with `count` live objects.
+    let (object, call) = unsafe { object::received(object, arguments, count, ptr::null_mut()) };
+    match call.positional() {
+        [name, value] => change(object, *name, Some(*value)),
+        _ => refused(call.py(), "__setattr__ takes a name and a value"),
+    }
+}
+
+/// `__delattr__(self, name)`.
+///
+/// # Safety
+///
+/// As CPython calls a `METH_FASTCALL` method, attached.
+pub unsafe extern "C" fn delete_attribute(
+    object: *mut PyObject,
+    arguments: *mut *mut PyObject,
+    count: ffi::Py_ssize_t,
+) -> *mut PyObject {
+    // SAFETY: CPython calls it, attached, with `count` live objects.
+    let (object, call) = unsafe { object::received(object, arguments, count, ptr::null_mut()) };
+    match call.only() {
+        Some(name) => change(object, name, None),
+        None => refused(call.py(), "__delattr__ takes a name"),
+    }
+}
+
+fn refused(py: Python<'_>, why: &'static str) -> *mut PyObject {
+    PyTypeError::new_err(why).restore(py);
+    ptr::null_mut()
+}
+
+/// Sets the attribute, or deletes it where there is no value.
+fn change(object: Object<'_, '_>, name: Object<'_, '_>, value: Option<Object<'_, '_>>) -> *mut PyObject {
+    let py = object.py();
+    let watched = watched(object);
+    let effect = watched.as_ref().map_or(Effect::Nothing, |watched| effect(watched, object, name));
+    let watched = watched.filter(|_| effect != Effect::Nothing);
+    let value = value.map_or(ptr::null_mut(), |value| value.as_ptr());
+    if let Some(watched) = &watched {
+        if !passed(py, before(object, name, value)) {
+            return ptr::null_mut();
+        }
+        make_stale(watched, effect);
+    }
+    // SAFETY: live objects of an attached thread; null deletes.
+    if unsafe { ffi::PyObject_GenericSetAttr(object.as_ptr(), name.as_ptr(), value) } != 0 {
+        return ptr::null_mut();
+    }
+    if let Some(watched) = &watched {
+        // Once more: on free-threaded builds a plan may have been made between the first and the assignment.
+        make_stale(watched, effect);
+        if matches!(effect, Effect::Release | Effect::All) {
+            table::forget_all(py);
+        }
+    }
+    object::none(py)
+}
+
+/// A stream that is exchanged for the one at the address `value` gets its queued records first, and its descriptor is
+/// closed.
+fn before(object: Object<'_, '_>, name: Object<'_, '_>, value: *mut PyObject) -> PyResult<()> {
+    if object::text(name) != Some("stream") {
+        return Ok(());
+    }
+    let Some(state) = adoption::known(&object) else { return Ok(()) };
+    if let adoption::Verdict::Adopted(adoption) = &state.verdict
+        && !adoption.stream.text.is_null()
+        && adoption.stream.text != value
+        && state.open_sink().is_some()
+    {
+        let _error = object::ErrorKept::take(object.py());
+        return adoption::release(&object, options::shutdown_timeout());
+    }
+    Ok(())
+}

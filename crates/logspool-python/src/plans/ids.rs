@@ -1,0 +1,79 @@
+//! Ids of formats and routes by definition, so that a plan made again does not fill the core's tables.
+//!
+//! Stop on the line: *capture*, its slow part.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use logspool::pipeline;
+use logspool_record::definition::RouteDefinition;
+use logspool_record::format::{Format, FormatSpec, Need};
+use pyo3::Python;
+
+use crate::plans::needs::{Needs, shown_by};
+
+#[derive(Default)]
+struct Ids {
+    generation: u64,
+    formats: HashMap<FormatSpec, Result<(u32, Needs), String>>,
+    routes: HashMap<RouteDefinition, u32>,
+}
+
+static IDS: Mutex<Option<Ids>> = Mutex::new(None);
+
+fn with_ids<T>(act: impl FnOnce(&mut Ids) -> T) -> T {
+    let mut ids = IDS.lock().unwrap_or_else(PoisonError::into_inner);
+    let ids = ids.get_or_insert_default();
+    let generation = pipeline::generation();
+    if ids.generation != generation {
+        *ids = Ids { generation, ..Ids::default() };
+    }
+    act(ids)
+}
+
+/// The id of a format and what it shows, or why the collector cannot follow it.
+pub fn format_id(py: Python<'_>, spec: FormatSpec) -> Result<(u32, Needs), String> {
+    with_ids(|ids| {
+        if let Some(known) = ids.formats.get(&spec) {
+            return known.clone();
+        }
+        let made = match Format::compile(&spec) {
+            Err(unsupported) => Err(unsupported.to_string()),
+            Ok(format) => match pipeline::define_format(&spec) {
+                Some(id) => Ok((id, needs_of(py, &spec, &format))),
+                None => return Err("the table of formats is full".to_owned()),
+            },
+        };
+        ids.formats.insert(spec, made.clone());
+        made
+    })
+}
+
+fn needs_of(py: Python<'_>, spec: &FormatSpec, format: &Format) -> Needs {
+    let needs = format.needs();
+    Needs {
+        caller: needs.contains(Need::Site),
+        thread: needs.contains(Need::ThreadId),
+        thread_name: needs.contains(Need::ThreadName),
+        process_name: needs.contains(Need::ProcessName),
+        task_name: needs.contains(Need::TaskName),
+        fields: shown_by(py, spec, format),
+    }
+}
+
+/// The id of a route; `None` when the table is full.
+pub fn route_id(definition: RouteDefinition) -> Option<u32> {
+    with_ids(|ids| {
+        if let Some(known) = ids.routes.get(&definition) {
+            return Some(*known);
+        }
+        let id = pipeline::define_route(&definition)?;
+        ids.routes.insert(definition, id);
+        Some(id)
+    })
+}
+
+/// Forgets the routes to a sink that was closed. Its id is never given out again.
+pub fn forget_routes(sink: u32) {
+    with_ids(|ids| ids.routes.retain(|route, _| route.targets.iter().all(|target| target.sink != sink)));
+}

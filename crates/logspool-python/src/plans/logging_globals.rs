@@ -1,0 +1,68 @@
+//! What holds for all loggers: level names, clock arithmetic, and why no call may go the native way.
+//!
+//! Stop on the line: *capture*, its slow part. Asked of `python/logspool/_adopt.py` whenever a watched module global changed.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use logspool_record::format::TimeArithmetic;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyType};
+
+use crate::plans::plan::ClassVersion;
+use crate::plans::python_half::PythonHalf;
+
+/// What holds for all loggers.
+pub struct LoggingGlobals {
+    /// [`crate::plans::environment::descriptions`] as it was before.
+    descriptions: u64,
+    /// `LogRecord`, as it was.
+    pub record_class: ClassVersion,
+    /// Why no call may go the native way; empty when some may.
+    pub reason: String,
+    /// `logging._levelToName`.
+    pub level_names: Vec<(u16, String)>,
+    /// `logging._startTime`.
+    pub start_time_ns: i64,
+    /// How this Python's LogRecord makes `msecs`.
+    pub arithmetic: TimeArithmetic,
+    /// Minor version of this Python.
+    pub python_minor: u8,
+    /// `logging.logProcesses`.
+    pub shows_process: bool,
+}
+
+static KNOWN: Mutex<Option<Arc<LoggingGlobals>>> = Mutex::new(None);
+
+/// The globals that hold for descriptions made under `descriptions`.
+///
+/// # Errors
+///
+/// What Python raised.
+pub fn logging_globals(half: &PythonHalf, py: Python<'_>, descriptions: u64) -> PyResult<Arc<LoggingGlobals>> {
+    let record_class = ClassVersion::assigned(half.record_class.bind(py).cast::<PyType>()?);
+    if let Some(known) = &*KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+        && known.descriptions == descriptions
+        && known.record_class.tag() == record_class.tag()
+    {
+        return Ok(known.clone());
+    }
+    let answer = half.logging_globals.bind(py).call0()?;
+    let get = |name: &str| answer.getattr(name);
+    let arithmetic: String = get("arithmetic")?.extract()?;
+    let globals = Arc::new(LoggingGlobals {
+        descriptions,
+        record_class,
+        reason: get("reason")?.extract()?,
+        level_names: get("level_names")?.extract()?,
+        start_time_ns: get("start_time_ns")?.extract()?,
+        arithmetic: match arithmetic.as_str() {
+            "float fraction" => TimeArithmetic::FloatFraction,
+            "float whole" => TimeArithmetic::FloatWhole,
+            _ => TimeArithmetic::Nanoseconds,
+        },
+        python_minor: py.version_info().minor,
+        shows_process: get("shows_process")?.cast::<PyBool>()?.is_true(),
+    });
+    *KNOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(globals.clone());
+    Ok(globals)
+}

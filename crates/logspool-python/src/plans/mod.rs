@@ -1,0 +1,22 @@
+//! Plans of loggers: from what they are made, how they are made, where they are kept, and when they are stale.
+//!
+//! [`planning`] makes the [`plan`] of a logger from what [`adoption`] knows of its handlers and puts it into the
+//! [`table`]. [`environment`], [`watched`] and [`hooks`] see the changes that make it stale.
+
+pub mod adoption;
+pub mod builder;
+pub mod environment;
+pub mod format_parts;
+pub mod hooks;
+pub mod ids;
+pub mod logging_globals;
+pub mod needs;
+pub mod plan;
+pub mod planning;
+pub mod python_half;
+pub mod reading;
+pub mod sink_options;
+pub mod table;
+pub mod text_stream;
+pub mod tries;
+pub mod watched;

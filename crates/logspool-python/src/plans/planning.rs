@@ -1,0 +1,191 @@
+//! Makes the plan of a logger: walks what stock logging would walk, and says which calls may go the native way.
+//!
+//! Stop on the line: *capture*, its slow part: runs at the first call of a logger and after every change.
+//! Whatever it cannot follow becomes a reason, never an error; the reason stands in `stats()`.
+//! It runs under a Python lock of its own, so that two threads do not open two sinks for one handler.
+
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicI8, AtomicU64};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyType};
+
+use crate::interpreter::failure::Failure;
+use crate::interpreter::leaving::Stay;
+use crate::interpreter::names;
+use crate::interpreter::object::Object;
+use crate::plans::builder::{Builder, Lock};
+use crate::plans::environment::{self, MadeUnder, WatchableDict};
+use crate::plans::logging_globals::logging_globals;
+use crate::plans::needs::Needs;
+use crate::plans::plan::Plan;
+use crate::plans::python_half::{HALF, PythonHalf, aside, installed, under_lock, weak_reference};
+use crate::plans::text_stream::StreamList;
+use crate::plans::{adoption, table, tries, watched};
+
+/// What [`make`] did.
+pub enum PlanOutcome {
+    /// There is a plan now.
+    Plan,
+    /// None can be made here and now.
+    NotNow,
+    /// Python raised what gets out of the call (`KeyboardInterrupt`, say); it is set.
+    Raised,
+}
+
+impl From<Failure> for PlanOutcome {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Stock => Self::NotNow,
+            Failure::Raised => Self::Raised,
+        }
+    }
+}
+
+/// Makes the plan of `logger`, an instance of `logging.Logger`, for a call that began in the epoch `since`.
+pub fn make(logger: Object<'_, '_>, since: u64) -> PlanOutcome {
+    if !installed() || tries::given_up() {
+        return PlanOutcome::NotNow;
+    }
+    let Some(half) = HALF.get() else { return PlanOutcome::NotNow };
+    // The interpreter ends: making a plan runs Python code, from which this thread might not come back.
+    let Some(_stay) = Stay::new() else { return PlanOutcome::NotNow };
+    let py = logger.py();
+    let logger = logger.to_owned();
+    let made = aside(py, || {
+        // Mostly all handlers are known, and nobody has to wait. On free-threaded builds threads that begin to log at the
+        // same time would make one plan after the other, each in the place of one that another thread is about to use.
+        if !cfg!(Py_GIL_DISABLED)
+            && let Some(made) = caught(|| make_once(half, &logger, Lock::Free))?
+        {
+            return Ok(made);
+        }
+        adoption::await_orphans(py).map_err(|error| Failure::interrupted(py, error))?;
+        under_lock(half, py, || {
+            // Another thread may have made it while this one waited for the lock.
+            if table::serves(py, logger.as_borrowed(), since) {
+                return Ok(PlanOutcome::Plan);
+            }
+            caught(|| make_locked(half, &logger)).map(|made| made.unwrap_or(PlanOutcome::NotNow))
+        })
+    });
+    made.unwrap_or_else(PlanOutcome::from)
+}
+
+/// Runs what makes a plan. A panic must not cross into the interpreter: then none is made.
+fn caught(make: impl FnOnce() -> Result<Option<PlanOutcome>, Failure>) -> Result<Option<PlanOutcome>, Failure> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(make)).unwrap_or(Ok(Some(PlanOutcome::NotNow)))
+}
+
+/// Opens the files that a record of `level` opens, and makes the plan again. A file that cannot be opened is stock
+/// logging's to report.
+pub fn open_streams(logger: Object<'_, '_>, level: u16, since: u64) -> PlanOutcome {
+    let Some(half) = HALF.get() else { return PlanOutcome::NotNow };
+    let py = logger.py();
+    // Held: `_open` may run code of others. Without the planning lock for the same reason.
+    let logger = logger.to_owned();
+    match aside(py, || Ok(half.open_streams.bind(py).call1((&logger, level))?)) {
+        Ok(_) => make(logger.as_borrowed(), since),
+        Err(failure) => failure.into(),
+    }
+}
+
+fn make_locked(half: &PythonHalf, logger: &Bound<'_, PyAny>) -> Result<Option<PlanOutcome>, Failure> {
+    for _ in 0..3 {
+        let now = MadeUnder::now();
+        let made = make_once(half, logger, Lock::Held)?;
+        // Defining the first id begins the pipeline (again, in a forked child), and giving up the sink that a handler
+        // had makes what was known of it void.
+        if now.serves_call() || !matches!(made, Some(PlanOutcome::Plan)) {
+            return Ok(made);
+        }
+        tries::in_vain();
+    }
+    Ok(None)
+}
+
+/// Makes a plan once; `None` where that needs the lock.
+fn make_once(half: &PythonHalf, logger: &Bound<'_, PyAny>, lock: Lock) -> Result<Option<PlanOutcome>, Failure> {
+    let py = logger.py();
+    // Read first: a change from here on makes the plan stale, not wrong.
+    let under = MadeUnder::now();
+    // Asked after the epoch: `uninstall()` may have come while the lock was waited for.
+    if !installed() {
+        return Ok(Some(PlanOutcome::NotNow));
+    }
+    tries::count();
+    let globals = logging_globals(half, py, environment::descriptions())?;
+    let mut builder = Builder {
+        half,
+        lock,
+        globals: &globals,
+        types: Vec::new(),
+        lists: Vec::new(),
+        targets: Vec::new(),
+        streams: Vec::new(),
+        words: Vec::new(),
+        turns: Vec::new(),
+        needs: Needs::default(),
+        stock_from: u32::MAX,
+        opens_from: u32::MAX,
+        reason: String::new(),
+        gate_is_stock: true,
+        handlers: 0,
+        terminal: None,
+        kept: Vec::new(),
+        held: Vec::new(),
+    };
+    // Before it is looked at: a change from here on moves the epoch.
+    watched::watch_loggers([logger.as_ptr() as usize]);
+    builder.class(&logger.get_type());
+    let class_reason: String = half.classify_logger.bind(py).call1((logger.get_type(),))?.extract()?;
+    builder.note(u32::from(!class_reason.is_empty()), &class_reason);
+    builder.note(u32::from(!globals.reason.is_empty()), &globals.reason);
+    builder.class(half.record_class.bind(py).cast::<PyType>().map_err(PyErr::from)?);
+    builder.instance(logger)?;
+    if !builder.chain(logger)? {
+        return Ok(None);
+    }
+    if builder.handlers == 0 {
+        builder.note(1, "no handler: stock logging uses logging.lastResort");
+    }
+    let name = logger.getattr("name")?;
+    let name = name.cast::<PyString>().ok().and_then(|name| name.to_str().ok().map(str::to_owned));
+    let Some(name) = name else { return Ok(Some(PlanOutcome::NotNow)) };
+    let disabled = logger.getattr("disabled")?.is_truthy()?;
+    let gate_open = builder.gate_is_stock && !class_reason.contains(names::IS_ENABLED_FOR);
+    let level_cache = logger.getattr("_cache").ok().and_then(|cache| cache.cast_into_exact::<PyDict>().ok());
+    let (opens_from, stock_from_if_open) = (builder.opens_from, builder.stock_from);
+    if opens_from < stock_from_if_open {
+        builder.stock_above(opens_from, "a file is opened with its first record");
+    }
+    let streams = std::mem::take(&mut builder.streams).into_boxed_slice();
+    let route = builder.route(&name, under, StreamList::of(&streams));
+    let counts = table::counts(&name);
+    *counts.reason.lock().unwrap_or_else(PoisonError::into_inner) = builder.reason.clone();
+    // The logger itself is not kept: its plan goes with it.
+    let own = logger.as_ptr();
+    builder.kept.retain(|kept| kept.as_ptr() != own);
+    builder.kept.append(&mut builder.held);
+    let plan = Plan {
+        logger: own as usize,
+        made_under: under,
+        disabled: disabled && gate_open,
+        level_cache: level_cache.filter(|_| gate_open).map(|cache| WatchableDict::of(&cache)),
+        gates_version: AtomicU64::new(0),
+        gates: [const { AtomicI8::new(-1) }; 5],
+        types: builder.types,
+        lists: builder.lists,
+        route,
+        counts,
+        opens_from,
+        stock_from_if_open,
+        words: builder.words.into_boxed_slice(),
+        turns: builder.turns,
+        streams,
+        kept: builder.kept,
+    };
+    let reference = weak_reference(logger)?;
+    table::put(py, plan, reference);
+    Ok(Some(PlanOutcome::Plan))
+}

@@ -1,0 +1,212 @@
+//! How the records of one adopted handler are read by value, under one generation of the pipeline.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use logspool::pipeline;
+use logspool_record::definition::{RouteDefinition, Target};
+use logspool_record::format::{Format, RenderState};
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+use crate::interpreter::failure::{self, Failure};
+use crate::interpreter::names::names;
+use crate::interpreter::object::{self, Object, Owned};
+use crate::plans::format_parts::FormatParts;
+use crate::plans::ids::{format_id, route_id};
+use crate::plans::logging_globals::{LoggingGlobals, logging_globals};
+use crate::plans::needs::Needs;
+use crate::plans::plan::ListShape;
+use crate::plans::python_half::{MOST_PARENTS, locked};
+use crate::plans::watched;
+
+/// What is known about the records of one handler, under one generation.
+pub struct Reading {
+    /// Pipeline generation of the ids.
+    pub generation: u64,
+    /// Level names and clock.
+    pub globals: Arc<LoggingGlobals>,
+    /// Format id and what it shows.
+    pub format: (u32, Needs),
+    /// What of a record decides about its line.
+    pub matters: Matters,
+    /// Makes the texts that formatting leaves on a record.
+    compiled: Format,
+    render: Mutex<RenderState>,
+    /// Logger names met so far.
+    names: Mutex<Vec<Arc<LoggerName>>>,
+}
+
+/// What of a record decides about its line, beside what every format takes from it.
+#[derive(Debug, Clone, Copy)]
+pub struct Matters {
+    /// The process id is shown.
+    pub process_id: bool,
+    /// The file's name or the module is shown: a record has both beside its path.
+    pub file: bool,
+    /// The attributes are passed as keywords, whose names have to be text.
+    pub attribute_names: bool,
+}
+
+/// One logger name, under one epoch.
+pub struct LoggerName {
+    object: Owned,
+    epoch: u64,
+    pub route: u32,
+    /// Lists of handlers and filters under which this handler is the record's last stop; `None` when it is not.
+    pub last_stop: Option<Vec<ListShape>>,
+}
+
+/// Most names per handler; records of others are formatted in the caller.
+///
+/// Chosen: a scan of addresses; programs log through a few dozen loggers.
+const MOST_NAMES: usize = 64;
+
+impl Reading {
+    /// Nothing met yet.
+    pub fn new(
+        generation: u64,
+        globals: Arc<LoggingGlobals>,
+        format: (u32, Needs),
+        compiled: Format,
+        matters: Matters,
+    ) -> Self {
+        Self { generation, globals, format, matters, compiled, render: Mutex::default(), names: Mutex::default() }
+    }
+
+    /// Sets the attributes that formatting leaves on a record, whose class has the stock `__setattr__`.
+    ///
+    /// # Errors
+    ///
+    /// Where that raised.
+    pub fn leave_texts(&self, record: Object<'_, '_>, time: i64, message: &Owned) -> Result<(), Failure> {
+        let py = record.py();
+        let set = |name: &Owned, value: &Owned| {
+            // SAFETY: live objects of an attached thread.
+            let failed = unsafe { ffi::PyObject_SetAttr(record.as_ptr(), name.as_ptr(), value.as_ptr()) } < 0;
+            if failed { Err(Failure::of_error(py)) } else { Ok(()) }
+        };
+        let mut asctime = Vec::new();
+        let shows_time = {
+            let mut state = self.render.lock().unwrap_or_else(PoisonError::into_inner);
+            self.compiled.push_asctime(time, &mut state, &mut asctime)
+        };
+        set(&names().message, message)?;
+        if shows_time {
+            // SAFETY: as many bytes as counted; a new reference, or null with an error set.
+            let text = unsafe {
+                let text = ffi::PyUnicode_DecodeUTF8(asctime.as_ptr().cast(), asctime.len() as isize, std::ptr::null());
+                Owned::steal(text)
+            };
+            set(&names().asctime, &text.ok_or_else(|| Failure::of_error(py))?)?;
+        }
+        Ok(())
+    }
+
+    /// What is known of a logger's name: the route of its records, and whether the handler is their last stop.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Stock`] for one name too many, and where the core's table of routes is full.
+    pub fn name(
+        &self,
+        handler: Object<'_, '_>,
+        name: Object<'_, '_>,
+        sink: u32,
+        epoch: u64,
+    ) -> Result<Arc<LoggerName>, Failure> {
+        {
+            let known = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+            let found = known.iter().find(|known| known.object.as_ptr() == name.as_ptr());
+            if let Some(found) = found.filter(|found| found.epoch == epoch) {
+                return Ok(found.clone());
+            }
+            if found.is_none() && known.len() == MOST_NAMES {
+                return Err(Failure::Stock);
+            }
+        }
+        // The lock is not held across Python code.
+        let logger = object::text(name).ok_or(Failure::Stock)?.to_owned();
+        let last_stop = failure::unless_stock(last_stop(&handler, &logger))?.flatten();
+        let definition =
+            RouteDefinition { logger, targets: vec![Target { sink, format: self.format.0, min_level: 0 }] };
+        let route = route_id(definition).ok_or(Failure::Stock)?;
+        let made = Arc::new(LoggerName { object: Owned::of(&name), epoch, route, last_stop });
+        let old = {
+            let mut known = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+            match known.iter_mut().find(|known| known.object.as_ptr() == name.as_ptr()) {
+                Some(old) => Some(std::mem::replace(old, made.clone())),
+                None => {
+                    known.push(made.clone());
+                    None
+                }
+            }
+        };
+        // Without the lock: it may be the last to hold a list of handlers.
+        drop(old);
+        Ok(made)
+    }
+}
+
+/// How records of a handler are read by value.
+///
+/// # Errors
+///
+/// `Stock` when its lines are made in the caller.
+pub fn reading(py: Python<'_>, parts: &FormatParts, terminator: &str, descriptions: u64) -> Result<Reading, Failure> {
+    let generation = pipeline::generation();
+    let globals = locked(py, |half| logging_globals(half, py, descriptions))?;
+    // A record does not keep the nanoseconds from which `relativeCreated` came.
+    if !globals.reason.is_empty() || parts.mentions("relativeCreated") {
+        return Err(Failure::Stock);
+    }
+    let spec = parts.spec(&globals, terminator);
+    let compiled = Format::compile(&spec).map_err(|_| Failure::Stock)?;
+    let format = format_id(py, spec).map_err(|_| Failure::Stock)?;
+    if format.1.fields.is_some() || pipeline::generation() != generation {
+        return Err(Failure::Stock);
+    }
+    let matters = Matters {
+        process_id: parts.mentions("process"),
+        file: parts.mentions("filename") || parts.mentions("module"),
+        attribute_names: parts.takes_keywords(),
+    };
+    Ok(Reading::new(generation, globals, format, compiled, matters))
+}
+
+/// The lists of handlers and filters that make `handler` the only stop of the records of a logger; `None` when
+/// there is another.
+///
+/// # Errors
+///
+/// As for [`locked`].
+pub fn last_stop(handler: &Bound<'_, PyAny>, name: &str) -> Result<Option<Vec<ListShape>>, Failure> {
+    let py = handler.py();
+    locked(py, |_| {
+        let class = py.import("logging")?.getattr("Logger")?;
+        let root = class.getattr("root")?;
+        let mut logger = match root.getattr("name")?.extract::<String>()? {
+            root_name if root_name == name => root,
+            _ => class.getattr("manager")?.getattr("loggerDict")?.get_item(name)?,
+        };
+        let mut lists = Vec::new();
+        let mut add = |list: &Bound<'_, PyAny>| ListShape::of(list).map(|shape| lists.push(shape)).is_some();
+        let filters = handler.getattr("filters")?;
+        let mut alone = add(&filters) && filters.is_empty()?;
+        let mut found = 0;
+        for _ in 0..MOST_PARENTS {
+            watched::watch_loggers([logger.as_ptr() as usize]);
+            let (handlers, filters) = (logger.getattr("handlers")?, logger.getattr("filters")?);
+            alone &= add(&handlers) && add(&filters) && filters.is_empty()?;
+            for other in handlers.try_iter()? {
+                alone &= other?.is(handler);
+                found += 1;
+            }
+            let parent = logger.getattr("parent")?;
+            if !logger.getattr("propagate")?.is_truthy()? || parent.is_none() {
+                break;
+            }
+            logger = parent;
+        }
+        Ok((alone && found == 1).then_some(lists))
+    })
+}

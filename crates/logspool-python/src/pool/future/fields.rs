@@ -1,0 +1,148 @@
+//! The native fields of a future, after those of the base class.
+
+use std::ffi::CStr;
+use std::mem::offset_of;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+use logspool_pool::Promise;
+use pyo3::ffi::{self, PyObject};
+use pyo3::prelude::*;
+
+use crate::interpreter::object::{Object, Owned};
+
+/// What stands behind the fields of the base class. Zeroed memory is a pending future.
+#[repr(C)]
+pub(super) struct FutureFields {
+    pub(super) promise: Promise,
+    pub(super) result: AtomicPtr<PyObject>,
+    pub(super) exception: AtomicPtr<PyObject>,
+    /// Null, one callback, or a list of them; used under the promise's lock.
+    pub(super) callbacks: AtomicPtr<PyObject>,
+    /// A list, once the standard library's `wait` or `as_completed` asked for it.
+    pub(super) waiters: AtomicPtr<PyObject>,
+    /// A `threading.Condition`, once somebody asked for it.
+    pub(super) condition: AtomicPtr<PyObject>,
+}
+
+/// Where [`FutureFields`] lie in an object.
+pub(super) static OFFSET: AtomicUsize = AtomicUsize::new(0);
+
+/// A future of the pool, borrowed: an object of the type that [`super::connect`] describes, or of one derived from it.
+#[derive(Clone, Copy)]
+pub struct FutureRef<'a, 'py>(Object<'a, 'py>);
+
+impl<'a, 'py> FutureRef<'a, 'py> {
+    /// An object that is known to be one.
+    ///
+    /// # Safety
+    ///
+    /// `object` is of the type, or of one derived from it.
+    #[inline]
+    pub unsafe fn of(object: Object<'a, 'py>) -> Self {
+        Self(object)
+    }
+
+    /// The object.
+    #[inline]
+    pub fn object(self) -> Object<'a, 'py> {
+        self.0
+    }
+
+    /// The proof that the thread is attached.
+    #[inline]
+    pub fn py(self) -> Python<'py> {
+        self.0.py()
+    }
+
+    /// Its fields.
+    #[inline]
+    pub(super) fn fields(self) -> &'a FutureFields {
+        // SAFETY: the type's basic size has room for them after the base's fields; zeroed memory is valid.
+        unsafe { &*self.0.as_ptr().byte_add(OFFSET.load(Ordering::Relaxed)).cast() }
+    }
+}
+
+/// A future of the pool, owned.
+pub struct FutureHandle(Owned);
+
+impl FutureHandle {
+    /// A new pending future of a type that [`super::connect`] describes.
+    ///
+    /// # Errors
+    ///
+    /// Memory is short.
+    ///
+    /// # Safety
+    ///
+    /// `class` is that type, or one derived from it.
+    #[inline]
+    pub unsafe fn allocate(py: Python<'_>, class: &Owned) -> PyResult<Self> {
+        let class: *mut ffi::PyTypeObject = class.as_ptr().cast();
+        // SAFETY: a type's own function for it, which each type has; the memory comes zeroed. A new reference or null.
+        let made = unsafe { Owned::steal(((*class).tp_alloc.unwrap_unchecked())(class, 0)) };
+        made.map(Self).ok_or_else(|| PyErr::fetch(py))
+    }
+
+    /// The future, borrowed.
+    #[inline]
+    pub fn bind<'py>(&self, py: Python<'py>) -> FutureRef<'_, 'py> {
+        FutureRef(self.0.bind(py))
+    }
+
+    /// A second reference, for another thread to drop.
+    #[inline]
+    pub fn lent(&self, py: Python<'_>) -> Self {
+        Self(Owned::lent(&self.0.bind(py)))
+    }
+
+    /// A second reference.
+    pub fn again(&self, py: Python<'_>) -> Self {
+        Self(self.0.again(py))
+    }
+
+    /// The object.
+    #[inline]
+    pub fn into_object(self) -> Owned {
+        self.0
+    }
+}
+
+/// A reference of one's own to the object in a field that is not emptied meanwhile.
+pub(super) fn held(py: Python<'_>, field: &AtomicPtr<PyObject>) -> Option<Owned> {
+    // SAFETY: a field owns a reference to the object in it, which is not emptied meanwhile.
+    unsafe { Borrowed::from_ptr_or_opt(py, field.load(Ordering::Acquire)) }.map(|object| Owned::of(&object))
+}
+
+/// Fills an empty field; gives back what could not be put there.
+pub(super) fn fill(field: &AtomicPtr<PyObject>, object: Owned) -> Result<(), Owned> {
+    match field.compare_exchange(ptr::null_mut(), object.as_ptr(), Ordering::AcqRel, Ordering::Relaxed) {
+        Ok(_) => {
+            // The field has the reference now.
+            std::mem::forget(object);
+            Ok(())
+        }
+        Err(_) => Err(object),
+    }
+}
+
+/// The fields that hold objects, for CPython's traversal and deallocation, which leaves out what is read-only. Their
+/// names, with a space, cannot be written in Python.
+pub fn members() -> Vec<ffi::PyMemberDef> {
+    let offset = OFFSET.load(Ordering::Relaxed);
+    let member = |name: &'static CStr, field: usize| ffi::PyMemberDef {
+        name: name.as_ptr(),
+        type_code: ffi::Py_T_OBJECT_EX,
+        offset: (offset + field) as ffi::Py_ssize_t,
+        flags: 0,
+        doc: ptr::null(),
+    };
+    vec![
+        member(c" result", offset_of!(FutureFields, result)),
+        member(c" exception", offset_of!(FutureFields, exception)),
+        member(c" callbacks", offset_of!(FutureFields, callbacks)),
+        member(c" waiters", offset_of!(FutureFields, waiters)),
+        member(c" condition", offset_of!(FutureFields, condition)),
+        ffi::PyMemberDef { name: ptr::null(), type_code: 0, offset: 0, flags: 0, doc: ptr::null() },
+    ]
+}

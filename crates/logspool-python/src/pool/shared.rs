@@ -1,0 +1,135 @@
+//! What a pool and its workers share: the queue of jobs, options and counts.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use logspool_pool::{Jobs, Times, times};
+use logspool_sys::clock;
+use logspool_sys::histogram::HistogramCounts;
+use pyo3::exceptions::PyValueError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+use super::job::Job;
+use super::results::Takers;
+use crate::interpreter::object::Owned;
+
+/// What happens to a job when as many wait as may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Overflow {
+    Block,
+    Raise,
+    DropOldest,
+    CallerRuns,
+}
+
+impl Overflow {
+    /// By its name in Python.
+    ///
+    /// # Errors
+    ///
+    /// `ValueError` for another word.
+    pub fn of(word: &str) -> PyResult<Self> {
+        match word {
+            "block" => Ok(Self::Block),
+            "raise" => Ok(Self::Raise),
+            "drop_oldest" => Ok(Self::DropOldest),
+            "caller_runs" => Ok(Self::CallerRuns),
+            _ => Err(PyValueError::new_err(format!(
+                "overflow is {word:?}, expected 'block', 'raise', 'drop_oldest' or 'caller_runs'"
+            ))),
+        }
+    }
+}
+
+/// What does not change.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    pub overflow: Overflow,
+    pub copies_context: bool,
+    pub idle_timeout: Option<Duration>,
+}
+
+/// What the pool object and its workers share. No Python objects but those of the jobs.
+pub struct Shared {
+    pub jobs: Jobs<Job>,
+    pub options: Options,
+    /// Jobs without a future that raised.
+    pub failed: AtomicU64,
+    /// Jobs that gave way to newer ones.
+    pub dropped: AtomicU64,
+    /// Jobs that ran longer than they may.
+    pub timed_out: AtomicU64,
+    /// Who takes the values that jobs put into results.
+    pub takers: Takers,
+    /// One for each worker there is; those of workers that left are given to others.
+    times: Mutex<Vec<Arc<Times>>>,
+}
+
+impl Shared {
+    /// Of a pool that was not opened before.
+    pub fn new(queue_size: usize, most_workers: usize, options: Options) -> Self {
+        Self {
+            jobs: Jobs::new(queue_size, most_workers),
+            options,
+            failed: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
+            timed_out: AtomicU64::new(0),
+            takers: Takers::default(),
+            times: Mutex::default(),
+        }
+    }
+
+    /// In a forked child: ends the jobs that wait with an exception; they are the parent's.
+    pub fn fail_after_fork(&self, exception: &Bound<'_, PyAny>) {
+        for job in self.jobs.take_all_after_fork() {
+            job.fail_after_fork(exception);
+        }
+    }
+
+    fn all_times(&self) -> MutexGuard<'_, Vec<Arc<Times>>> {
+        self.times.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where a new worker counts the times of its jobs.
+    pub fn times(&self) -> Arc<Times> {
+        let mut times = self.all_times();
+        if let Some(free) = times.iter().find(|each| Arc::strong_count(each) == 1) {
+            return free.clone();
+        }
+        let made = Arc::new(Times::new());
+        times.push(made.clone());
+        made
+    }
+
+    /// Histograms of how long jobs waited and ran, in seconds.
+    pub fn histograms(&self) -> (HistogramCounts, HistogramCounts) {
+        Times::sum(self.all_times().iter().map(|each| &**each))
+    }
+
+    /// How long the oldest job has waited, in seconds.
+    pub fn oldest_age(&self) -> f64 {
+        let now = clock::ticks();
+        let oldest = self.jobs.oldest(|job| job.since);
+        oldest.map_or(0.0, |since| times::seconds(since, now))
+    }
+
+    /// The context that a job taken now runs in.
+    #[inline]
+    pub fn context(&self, py: Python<'_>) -> PyResult<Option<Owned>> {
+        if !self.options.copies_context {
+            return Ok(None);
+        }
+        // SAFETY: the token shows that the thread is attached; a new reference or null with an error set.
+        unsafe { Owned::steal(ffi::PyContext_CopyCurrent()) }.map(Some).ok_or_else(|| PyErr::fetch(py))
+    }
+}
+
+/// Cancels the jobs that wait. Returns how many.
+pub fn cancel_all(py: Python<'_>, shared: &Shared) -> usize {
+    let jobs = shared.jobs.take_all();
+    let count = jobs.len();
+    jobs.into_iter().for_each(|job| job.cancel(py));
+    count
+}

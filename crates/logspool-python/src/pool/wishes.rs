@@ -1,0 +1,109 @@
+//! What those want who give jobs to a pool: callbacks, results, a limit of time.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+
+use super::arguments;
+use super::extra::Extra;
+use super::future::FutureHandle;
+use super::job::Target;
+use super::results::Results;
+use super::schedule::Schedule;
+use crate::interpreter::object::Owned;
+
+/// What those want who give jobs to a pool.
+#[derive(Default)]
+pub struct Wishes {
+    /// How long a job may run, in nanoseconds.
+    pub limit_ns: Option<u64>,
+    /// Called with what a job gives.
+    pub done: Option<Py<PyAny>>,
+    /// Called with what a job raises.
+    pub failed: Option<Py<PyAny>>,
+    /// Gets both.
+    pub results: Option<Py<Results>>,
+}
+
+impl Wishes {
+    /// Of a pool: callbacks.
+    ///
+    /// # Errors
+    ///
+    /// `TypeError` for what cannot be called.
+    pub fn of_pool(done: Option<Bound<'_, PyAny>>, failed: Option<Bound<'_, PyAny>>) -> PyResult<Self> {
+        let (done, failed) = (callable("done_callback", done)?, callable("failed_callback", failed)?);
+        Ok(Self { done, failed, ..Self::default() })
+    }
+
+    fn is_empty(&self) -> bool {
+        self.limit_ns.is_none() && self.done.is_none() && self.failed.is_none() && self.results.is_none()
+    }
+
+    /// For the cycle collector.
+    ///
+    /// # Errors
+    ///
+    /// As `visit`.
+    pub fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.done)?;
+        visit.call(&self.failed)?;
+        visit.call(&self.results)
+    }
+}
+
+fn callable(name: &str, value: Option<Bound<'_, PyAny>>) -> PyResult<Option<Py<PyAny>>> {
+    match value {
+        Some(value) if !value.is_callable() => {
+            Err(arguments::named(name, "a callable", &value, PyTypeError::new_err(())))
+        }
+        value => Ok(value.map(Bound::unbind)),
+    }
+}
+
+/// Who is told of a job: what its caller and its pool wish.
+#[inline]
+pub fn target(
+    py: Python<'_>,
+    pool: &Wishes,
+    own: Option<&Wishes>,
+    future: Option<FutureHandle>,
+    schedule: Option<Py<Schedule>>,
+) -> Target {
+    let own = own.filter(|wishes| !wishes.is_empty());
+    if own.is_none() && schedule.is_none() {
+        match future {
+            Some(future) => return Target::Future(future),
+            None if pool.is_empty() => return Target::Nobody,
+            None => {}
+        }
+    }
+    extra(py, pool, own, future, schedule)
+}
+
+#[cold]
+fn extra(
+    py: Python<'_>,
+    pool: &Wishes,
+    own: Option<&Wishes>,
+    future: Option<FutureHandle>,
+    schedule: Option<Py<Schedule>>,
+) -> Target {
+    let nobody = Wishes::default();
+    let own = own.unwrap_or(&nobody);
+    // Those of the pool are for jobs that nobody else asks about.
+    let pool = if future.is_some() || own.results.is_some() { &nobody } else { pool };
+    let kept = |callback: Option<&Py<PyAny>>| callback.map(|callback| Owned::of(callback.bind(py)));
+    Target::Extra(Arc::new(Extra {
+        done: kept(own.done.as_ref().or(pool.done.as_ref())),
+        failed: kept(own.failed.as_ref().or(pool.failed.as_ref())),
+        results: own.results.as_ref().map(|results| results.get().sender()),
+        limit_ns: own.limit_ns,
+        schedule,
+        future,
+        turn: AtomicU64::new(0),
+    }))
+}

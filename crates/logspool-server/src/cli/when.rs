@@ -1,0 +1,33 @@
+//! When answers are coloured.
+
+use std::io::{self, IsTerminal};
+
+use clap::ValueEnum;
+
+use crate::show::{Colour, Look};
+
+/// When answers are coloured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum When {
+    /// On a terminal, unless NO_COLOR is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl When {
+    /// How text on stdout looks.
+    pub fn look(self) -> Look {
+        let is_wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let colour = match self {
+            Self::Always => Colour::On,
+            Self::Auto if is_wanted && io::stdout().is_terminal() => Colour::On,
+            _ => Colour::Off,
+        };
+        let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+        let columns = columns.or_else(|| terminal_size::terminal_size().map(|(width, _)| usize::from(width.0)));
+        Look { colour, columns: columns.unwrap_or(100) }
+    }
+}

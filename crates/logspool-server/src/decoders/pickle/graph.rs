@@ -1,0 +1,58 @@
+//! A pickle that was read, as nodes that refer to each other.
+
+use std::borrow::Cow;
+
+use super::problem::Limits;
+
+/// Place of a node in [`Pickle::nodes`].
+pub type Id = u32;
+
+#[derive(Debug)]
+pub enum Node<'a> {
+    None,
+    Bool(bool),
+    Int(i64),
+    /// An integer beyond 64 bits, in decimal.
+    Long(Cow<'a, str>),
+    Float(f64),
+    Text(Cow<'a, str>),
+    Bytes(Cow<'a, [u8]>),
+    /// A list, tuple or set.
+    Items(Vec<Id>),
+    Map(Vec<(Id, Id)>),
+    Object(Box<Object>),
+}
+
+/// A pickle that was read: nodes that refer to each other.
+#[derive(Debug)]
+pub struct Pickle<'a> {
+    pub(super) nodes: Vec<Node<'a>>,
+    pub(super) root: Id,
+    pub(super) limits: Limits,
+    pub(super) bytes: usize,
+}
+
+/// A class or function, or what a call of one would make.
+#[derive(Debug)]
+pub struct Object {
+    pub what: What,
+    /// What `__setstate__` would get.
+    pub state: Option<Id>,
+    /// What would be appended or added.
+    pub items: Vec<Id>,
+    /// Keys and values that would be set.
+    pub pairs: Vec<(Id, Id)>,
+}
+
+#[derive(Debug)]
+pub enum What {
+    /// Two texts.
+    Global {
+        module: Id,
+        name: Id,
+    },
+    Call {
+        function: Id,
+        arguments: Id,
+    },
+}

@@ -1,0 +1,107 @@
+//! The tokens and host names that requests are accepted with.
+
+use std::net::IpAddr;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use crate::config;
+
+/// Tokens and names that are taken; can be changed while the service runs.
+#[derive(Debug, Clone, Default)]
+pub struct Access(Arc<RwLock<Known>>);
+
+#[derive(Debug, Default)]
+struct Known {
+    tokens: Vec<[u8; 32]>,
+    hosts: Vec<String>,
+}
+
+impl Access {
+    /// What the configuration says, which is checked.
+    pub fn new(access: &config::Access) -> Self {
+        let known = Self::default();
+        known.change(access);
+        known
+    }
+
+    /// From now on what this configuration says.
+    pub fn change(&self, access: &config::Access) {
+        let tokens = access.token_sha256.iter().filter_map(|hex| digest(hex)).collect();
+        let hosts = access.hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Known { tokens, hosts };
+    }
+
+    /// Whether a request with this header may go on.
+    pub(super) fn lets(&self, authorization: Option<&str>) -> bool {
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        if known.tokens.is_empty() {
+            return true;
+        }
+        let Some((scheme, token)) = authorization.and_then(|value| value.split_once(' ')) else { return false };
+        // The name of a scheme may be written in any case (RFC 9110, 11.1).
+        if !scheme.eq_ignore_ascii_case("Bearer") {
+            return false;
+        }
+        let sent = Sha256::digest(token.trim().as_bytes());
+        // All are compared, each in constant time.
+        known.tokens.iter().fold(false, |found, token| found | bool::from(token[..].ct_eq(&sent[..])))
+    }
+
+    /// Whether this service is called by that name.
+    pub(super) fn knows_host(&self, host: &str) -> bool {
+        let name = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
+        let name = name.map_or(host, |(name, _)| name).to_ascii_lowercase();
+        let address = name.trim_start_matches('[').trim_end_matches(']');
+        name == "localhost"
+            || address.parse::<IpAddr>().is_ok()
+            || self.0.read().unwrap_or_else(PoisonError::into_inner).hosts.contains(&name)
+    }
+}
+
+fn digest(hex: &str) -> Option<[u8; 32]> {
+    let mut digest = [0; 32];
+    for (place, byte) in digest.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(hex.get(2 * place..2 * place + 2)?, 16).ok()?;
+    }
+    Some(digest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(tokens: &[&str], hosts: &[&str]) -> Access {
+        let own = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect();
+        Access::new(&config::Access { token_sha256: own(tokens), hosts: own(hosts) })
+    }
+
+    #[test]
+    fn a_token_is_known_by_its_digest() {
+        // printf %s secret | sha256sum
+        let access = access(&["2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"], &[]);
+
+        for right in ["Bearer secret", "bearer secret", "BEARER  secret"] {
+            assert!(access.lets(Some(right)), "{right}");
+        }
+        for wrong in
+            [None, Some("Bearer Secret"), Some("Bearer "), Some("Basic secret"), Some("secret"), Some("Bearersecret")]
+        {
+            assert!(!access.lets(wrong), "{wrong:?}");
+        }
+        assert!(super::Access::default().lets(None));
+    }
+
+    #[test]
+    fn a_service_is_called_by_addresses_localhost_and_given_names() {
+        let access = access(&[], &["Logs.example"]);
+
+        for known in ["127.0.0.1:9080", "localhost", "LOCALHOST:1", "[::1]:9080", "logs.example:80"] {
+            assert!(access.knows_host(known), "{known}");
+        }
+        for foreign in ["", "evil.example", "localhost.evil.example:9080", "127.0.0.1.evil.example"] {
+            assert!(!access.knows_host(foreign), "{foreign}");
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! Answers that refuse a request.
+
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+/// An answer that says what is wrong, and the mend.
+#[derive(Debug)]
+pub(crate) struct Problem(pub StatusCode, pub String);
+
+/// What an answer says, for those who say it in another form.
+#[derive(Debug, Clone)]
+pub(super) struct Why(pub String);
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let body = serde_json::json!({ "error": self.1 }).to_string();
+        let mut response = (self.0, [(header::CONTENT_TYPE, "application/json")], body).into_response();
+        response.extensions_mut().insert(Why(self.1));
+        if self.0 == StatusCode::SERVICE_UNAVAILABLE || self.0 == StatusCode::TOO_MANY_REQUESTS {
+            response.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from_static("1"));
+        }
+        if self.0 == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}

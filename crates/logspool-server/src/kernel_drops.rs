@@ -1,0 +1,27 @@
+//! Datagrams that the kernel dropped because nobody read them in time, from its tables in `/proc`.
+
+/// Datagrams that the kernel has dropped because the socket at this port was full.
+pub fn lost_in_kernel(port: u16) -> u64 {
+    let tables = ["/proc/net/udp", "/proc/net/udp6"].map(|table| std::fs::read_to_string(table).unwrap_or_default());
+    tables.iter().flat_map(|table| table.lines().skip(1)).filter_map(|line| drops_at(line, port)).sum()
+}
+
+/// The last column of a line whose second one has this port.
+fn drops_at(line: &str, port: u16) -> Option<u64> {
+    let mut columns = line.split_ascii_whitespace();
+    let (_, local) = columns.nth(1)?.rsplit_once(':')?;
+    (u16::from_str_radix(local, 16) == Ok(port)).then(|| columns.last()?.parse().ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_tells_what_it_dropped() {
+        let line = "  77: 0100007F:233D 00000000:0000 07 00000000:00000000 00:00000000 00000000  0  0 123 2 0000 42";
+        assert_eq!((Some(42), None), (drops_at(line, 9021), drops_at(line, 9020)));
+        assert_eq!(None, drops_at("", 9021));
+        assert_eq!(0, lost_in_kernel(0));
+    }
+}

@@ -1,0 +1,38 @@
+//! The shared key of Forward.
+
+use crate::config::SharedKey;
+
+/// The key that senders have to know.
+#[derive(Clone)]
+pub struct Key {
+    pub(super) hostname: String,
+    pub(super) shared_key: String,
+}
+
+impl std::fmt::Debug for Key {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.write_str("Key")
+    }
+}
+
+impl Key {
+    /// Reads the file.
+    ///
+    /// # Errors
+    ///
+    /// Which, and why.
+    pub fn read(config: &SharedKey) -> Result<Self, String> {
+        let path = config.key_file.display();
+        let text = std::fs::read_to_string(&config.key_file)
+            .map_err(|error| format!("cannot read the shared key {path}: {error}"))?;
+        let shared_key = text.trim().to_owned();
+        if shared_key.is_empty() {
+            return Err(format!("the shared key {path} is empty"));
+        }
+        let hostname = config.hostname.clone().unwrap_or_else(|| {
+            let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+            name.trim().to_owned()
+        });
+        Ok(Self { hostname, shared_key })
+    }
+}

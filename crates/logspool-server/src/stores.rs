@@ -1,0 +1,14 @@
+//! Where records are kept and found again.
+
+pub mod file;
+mod leap;
+mod open;
+pub mod postgres;
+pub mod private;
+pub mod sqlite;
+mod store;
+mod unopened;
+pub mod watermark;
+
+pub use open::{Opened, open, open_to_ask};
+pub use store::{Answer, Answers, CANCELLED, Found, Next, Progress, Store, StoreError, UNREAD, Written};

@@ -1,0 +1,96 @@
+//! The beginning of a pipeline, with the first definition or record of a process image.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use super::options::{Durability, Options};
+use super::place;
+use super::settings::{options, queue_folder};
+use super::slot::{self, existing};
+use super::spooler::Spooler;
+use super::state::Pipeline;
+use crate::collector::Collector;
+use crate::copies;
+use crate::durable::{PendingSync, Wait};
+use crate::lateness::Lateness;
+use crate::overflow::Budget;
+use crate::writer::{SyncRule, Syncs};
+
+/// Free tmpfs over this share is the default overflow budget.
+const OVERFLOW_SHARE: u64 = 4;
+const MAX_OVERFLOW_BYTES: u64 = 256 * 1024 * 1024;
+
+/// The pipeline of this process, begun now if there is none. `None`: not even memory for it could be had, or another copy
+/// of this library has the queue of the process.
+pub(super) fn current() -> Option<&'static Pipeline> {
+    if let Some(pipeline) = existing() {
+        return Some(pipeline);
+    }
+    if copies::other().is_some() {
+        return None;
+    }
+    slot::existing_or(begin)
+}
+
+fn begin(number: u64) -> Option<Pipeline> {
+    if copies::claim().is_err() {
+        copies::tell();
+        return None;
+    }
+    let options = options();
+    let (mut segment, place) = place::begin(options, &queue_folder())?;
+    let free = segment.home().and_then(|(folder, _)| folder.free_bytes().ok()).unwrap_or(u64::MAX);
+    let overflow_bytes = options.overflow_bytes.unwrap_or((free / OVERFLOW_SHARE).min(MAX_OVERFLOW_BYTES));
+    segment.begin_ids();
+    let segment = Arc::new(segment);
+    segment.prepare_shared_lanes();
+    let spooler = |folder: &PathBuf| Spooler::new(folder.clone(), options.spool_bytes, &segment);
+    let spooler = options.spool_dir.as_ref().and_then(spooler);
+    Some(Pipeline {
+        place,
+        spooler,
+        collector: Mutex::new(Some(Box::new(Collector::new(segment.clone())))),
+        segment,
+        budget: Arc::new(Budget::new(overflow_bytes)),
+        blobs: Default::default(),
+        outlets: Mutex::new(vec![None]),
+        routes: Mutex::default(),
+        collector_runs: AtomicBool::new(false),
+        leave: AtomicBool::new(false),
+        batching: Mutex::new(()),
+        requested: AtomicU64::new(0),
+        answered: AtomicU64::new(0),
+        saturated: AtomicBool::new(false),
+        standstill: AtomicBool::new(false),
+        refusals: AtomicU64::new(0),
+        fallen_back: AtomicBool::new(false),
+        removed: AtomicBool::new(false),
+        is_past: AtomicBool::new(false),
+        before: OnceLock::new(),
+        lateness: Lateness::default(),
+        waits: Default::default(),
+        watcher: Default::default(),
+        idle_writer: Default::default(),
+        syncs: syncs(options),
+        number,
+        process: std::process::id(),
+    })
+}
+
+/// The waiting calls and the rule for the sinks that the options ask for.
+fn syncs(options: &Options) -> Syncs {
+    let wait = match options.durability {
+        Durability::Memory | Durability::Process | Durability::Interval => Wait::Levels,
+        Durability::Checkpoint => Wait::Checkpoint(options.checkpoint_every),
+        Durability::Sync => Wait::Every,
+    };
+    let rule = match options.durability {
+        Durability::Memory | Durability::Process => SyncRule::Asked,
+        Durability::Interval | Durability::Checkpoint => SyncRule::Every(options.sync_interval),
+        Durability::Sync => SyncRule::Always,
+    };
+    let waits = wait != Wait::Levels || !options.durable_levels.is_empty();
+    let pending_sync = waits.then(|| Arc::new(PendingSync::new(wait, options.durable_levels.clone())));
+    Syncs { rule, pending_sync }
+}

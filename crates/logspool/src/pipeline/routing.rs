@@ -1,0 +1,70 @@
+//! How a route is defined, in the place of a retired one where the table is full, and how it is retired.
+
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+use logspool_lanes::segment::layout::Table;
+use logspool_record::definition::{RouteDefinition, Target};
+
+use super::routes::Retired;
+use super::state::Pipeline;
+
+impl Pipeline {
+    pub(super) fn define_route(&self, route: &RouteDefinition) -> Option<u32> {
+        // Ids that a forked child has from its parent lead nowhere.
+        let is_known = |target: &Target| {
+            let format = || self.segment.definition(Table::Formats, target.format);
+            self.outlet(target.sink).is_some() && format().is_some()
+        };
+        if !route.targets.iter().all(is_known) {
+            return None;
+        }
+        let new = self.segment.define(Table::Routes, |encoder| route.encode(encoder));
+        let id = new.or_else(|| {
+            // No batch reads definitions meanwhile. Taken before the lock on the routes.
+            let _guard = self.batching();
+            let old = self.passed_route()?;
+            let id = self.segment.redefine(Table::Routes, old, || (), |encoder| route.encode(encoder));
+            if id.is_none() {
+                self.keep_route(old);
+            }
+            id
+        })?;
+        let mut routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
+        for target in &route.targets {
+            let ids = routes.by_sink.entry(target.sink).or_default();
+            if ids.last() != Some(&id) {
+                ids.push(id);
+            }
+        }
+        Some(id)
+    }
+
+    /// Takes a route whose place can be used again.
+    fn passed_route(&self) -> Option<u32> {
+        let mut routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
+        let oldest = routes.retired.front_mut().filter(|retired| retired.are_passed(&self.segment))?;
+        let id = oldest.ids.pop();
+        if oldest.ids.is_empty() {
+            routes.retired.pop_front();
+        }
+        id
+    }
+
+    fn keep_route(&self, id: u32) {
+        let mut routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
+        routes.retired.push_front(Retired { ids: vec![id], heads: Vec::new() });
+    }
+
+    /// Retires the routes to a sink that was closed: every call that could take them is over.
+    pub(super) fn retire_routes(&self, sink: u32) {
+        let lanes = self.segment.header().lanes.load(Ordering::Acquire) as usize;
+        let heads = (0..lanes).map(|lane| self.segment.lane(lane).producer.published()).collect();
+        let mut routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(ids) = routes.by_sink.remove(&sink) else { return };
+        // A route to several sinks is retired with the first of them that is closed, and once.
+        routes.by_sink.values_mut().for_each(|others| others.retain(|id| !ids.contains(id)));
+        routes.by_sink.retain(|_, others| !others.is_empty());
+        routes.retired.push_back(Retired { ids, heads });
+    }
+}

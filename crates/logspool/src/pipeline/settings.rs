@@ -1,0 +1,29 @@
+//! The options in force, and the folder that follows from them.
+
+use std::path::PathBuf;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use logspool_sys::folder;
+
+use super::options::Options;
+
+static OPTIONS: AtomicPtr<Options> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Puts other options into force. They are valid, and fit those that a pipeline was made with.
+pub(super) fn set(options: Options) {
+    // The old options stay where they are: a reader may hold them, and they are set once or twice a life.
+    OPTIONS.store(Box::into_raw(Box::new(options)), Ordering::Release);
+}
+
+/// The options in force.
+pub(super) fn options() -> &'static Options {
+    static DEFAULT: LazyLock<Options> = LazyLock::new(Options::default);
+    // SAFETY: stored by `set`, never freed, never changed.
+    unsafe { OPTIONS.load(Ordering::Acquire).as_ref() }.unwrap_or_else(|| &DEFAULT)
+}
+
+/// Folder of this process's segment, made or not.
+pub(super) fn queue_folder() -> PathBuf {
+    options().queue_dir.clone().unwrap_or_else(folder::default_path)
+}

@@ -1,0 +1,152 @@
+//! The native threads: when they start, what the collector's thread does, when they leave.
+
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use logspool_lanes::queue::producer::sleep_until_woken;
+use logspool_sys::clock;
+use logspool_sys::generation;
+use logspool_sys::progress;
+use logspool_sys::threads::spawn;
+
+use super::spooler::Spooler;
+use super::state::Pipeline;
+use super::watch;
+use crate::collector::{Collector, Turn};
+
+/// The collector spins this long after a batch that was not small, before it sleeps.
+///
+/// Chosen: about four wake-ups' worth; a burst keeps it awake, a paced program does not.
+const SPIN_NS: u64 = 20_000;
+/// First and longest sleep of a collector without much to do: at 5 ms it uses 0.1 to 0.4 % of a core.
+///
+/// A lane that is half full, an ERROR and a flush wake it, so this bounds only how late a quiet record is written.
+const SLEEP_NS: std::ops::RangeInclusive<u64> = 500_000..=5_000_000;
+/// A program that logged nothing for so long is looked at less often: then the collector uses some 0.3 % of a core.
+const QUIET_NS: u64 = 1_000_000_000;
+const QUIET_SLEEP_NS: u64 = 20_000_000;
+
+impl Pipeline {
+    /// Starts the collector, and the writers that have something to write.
+    pub(super) fn ensure_threads(&'static self) {
+        if self.leave.load(Ordering::Relaxed) {
+            return;
+        }
+        // SeqCst: see the end of `collect`.
+        if self.collector_runs.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        self.resume_writers();
+        if !spawn("logspool", || self.collect()) {
+            self.collector_runs.store(false, Ordering::Release);
+        }
+    }
+
+    pub(super) fn has_writers(&self) -> bool {
+        self.outlets().iter().flatten().any(|outlet| outlet.thread_runs())
+    }
+
+    /// Lets writers run again, and starts those that have something to do.
+    pub(super) fn resume_writers(&self) {
+        for outlet in self.outlets().into_iter().flatten() {
+            if outlet.resume() {
+                self.start_writer(outlet);
+            }
+        }
+    }
+
+    /// The collector thread.
+    fn collect(&'static self) {
+        let mut slot = self.collector.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let Some(mut collector) = slot.take() else { return };
+            self.collect_until_leave(&mut collector);
+            *slot = Some(collector);
+            // Who lets threads run again clears `leave` and then takes `collector_runs`; here it is the other way
+            // round, and all four are SeqCst: either that one finds no collector and starts it, or this one finds
+            // that it may stay. Else a record that came in between would lie there until the next flush.
+            self.collector_runs.store(false, Ordering::SeqCst);
+            progress::note();
+            if self.leave.load(Ordering::SeqCst) || self.collector_runs.swap(true, Ordering::SeqCst) {
+                return;
+            }
+            self.resume_writers();
+        }
+    }
+
+    fn collect_until_leave(&'static self, collector: &mut Collector) {
+        let (mut dense_at, mut worked_at) = (clock::monotonic_ns(), clock::monotonic_ns());
+        // Not at once: a child that logs and ends within a turn needs none.
+        let mut watched_at = Some(dense_at + watch::TURN.as_nanos() as u64);
+        let mut sleep = *SLEEP_NS.start();
+        while !self.leave.load(Ordering::Acquire) {
+            let turn = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| collector.turn(self)));
+            let turn = turn.unwrap_or(Turn::Held);
+            let now = clock::monotonic_ns();
+            if turn != Turn::Idle {
+                worked_at = now;
+            }
+            if watched_at.take_if(|at| *at <= now).is_some() {
+                self.ensure_watcher();
+            }
+            match turn {
+                Turn::Worked => {
+                    dense_at = now;
+                    sleep = *SLEEP_NS.start();
+                    continue;
+                }
+                Turn::Few | Turn::Idle if now < dense_at + SPIN_NS => {
+                    std::hint::spin_loop();
+                    continue;
+                }
+                Turn::Few | Turn::Idle if !collector.is_waiting() => {}
+                Turn::Few | Turn::Idle | Turn::Held => sleep = sleep.min(1_000_000),
+            }
+            let sleeping = &self.segment.header().sleeping;
+            sleeping.store(1, Ordering::SeqCst);
+            if self.requested_ticket() == collector.seen_ticket()
+                && self.durable_calls() == collector.seen_calls()
+                && !self.leave.load(Ordering::SeqCst)
+            {
+                sleep_until_woken(sleeping, sleep);
+            }
+            sleeping.store(0, Ordering::Relaxed);
+            sleep = (sleep * 2).min(if now < worked_at + QUIET_NS { *SLEEP_NS.end() } else { QUIET_SLEEP_NS });
+        }
+    }
+
+    /// As [`Self::wait`] for what the native threads do. Where they have left for a fork of another thread, and nothing is
+    /// queued, nobody else starts them again.
+    pub(super) fn wait_for_threads(&'static self, deadline: Option<Instant>, done: impl Fn() -> bool) -> bool {
+        self.wait(deadline, || {
+            let is_done = done();
+            if !is_done {
+                self.ensure_threads();
+            }
+            is_done
+        })
+    }
+
+    /// Asks the native threads to leave, and waits for that until `deadline`. Every push takes the slow way then, which
+    /// starts them again if they may.
+    pub(super) fn have_threads_leave(&self, deadline: Instant) {
+        self.leave.store(true, Ordering::Release);
+        generation::advance();
+        self.wake();
+        self.watcher.wake();
+        if let Some(spooler) = &self.spooler {
+            spooler.bell.ring();
+        }
+        for outlet in self.outlets().into_iter().flatten() {
+            outlet.ask_to_leave();
+        }
+        self.wait(Some(deadline), || {
+            !self.collector_runs.load(Ordering::Acquire)
+                && !self.has_writers()
+                && self.idle_writer.dismiss()
+                && !self.watcher.runs()
+                && !self.spooler.as_ref().is_some_and(Spooler::runs)
+        });
+    }
+}
