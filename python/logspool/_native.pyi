@@ -88,7 +88,7 @@ __all__ = [
 
 __version__: str
 
-# What the interpreter and its classes look like.
+# Facts about the interpreter and its classes.
 
 def frame_self_check() -> bool: ...
 def go_on() -> None: ...
@@ -144,7 +144,7 @@ def set_own_classes(classes: tuple[type, ...]) -> None: ...
 def sink_table() -> list[dict[str, Any]]: ...
 def check_sink(kind: str, options: dict[str, Any], /) -> str: ...
 
-# Methods and hooks that are put in place of stock ones.
+# Methods and hooks that replace stock ones.
 
 def native_methods() -> list[tuple[str, str]]: ...
 def native_method(class_: type, owner: str, name: str, function: Any, /) -> Any: ...
@@ -200,20 +200,20 @@ _T = TypeVar("_T")
 
 @disjoint_base
 class Semaphore:
-    """Permits that threads take and give back."""
+    """A counting semaphore: threads acquire and release permits."""
 
     def __new__(cls, value: int = 1) -> Self:
         """Begin with `value` free permits. Raises `ValueError` below 0 and above 2,147,483,647."""
 
     def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
-        """Take a permit and return True; where none is free wait for one, `timeout` seconds at most.
+        """Take a permit and return True; if no permit is free, wait for at most `timeout` seconds.
 
-        Returns False when the time is over, or at once with `blocking=False`. A signal's handler runs meanwhile, and
-        what it raises is raised here.
+        Returns False after the timeout, or at once with `blocking=False`. Python's signal handlers run during the
+        wait, and their exceptions are raised here.
         """
 
     def release(self, n: int = 1) -> None:
-        """Give back `n` permits and wake as many threads that wait. Raises `ValueError` for `n` below 1."""
+        """Release `n` permits and wake up to `n` waiting threads. Raises `ValueError` for `n` below 1."""
 
     def __enter__(self) -> bool: ...
     def __exit__(
@@ -221,7 +221,7 @@ class Semaphore:
     ) -> None: ...
     @property
     def value(self) -> int:
-        """Permits that are free now."""
+        """Number of free permits."""
 
 @disjoint_base
 class PoolCore:
@@ -231,49 +231,49 @@ class PoolCore:
     def submit(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
         """Call `fn(*args, **kwargs)` in a worker and return its future.
 
-        Raises `RuntimeError` after `shutdown`, `BrokenPool` where the initializer failed, `queue.Full` where the pool
-        is full and its policy says so. So do all methods that take jobs.
+        Raises `RuntimeError` after `shutdown`, `BrokenPool` if the initializer failed, `queue.Full` if the pool is full
+        and its policy is `"raise"`. So do all methods that take jobs.
         """
 
     def push(self, fn: Callable[_P, object], /, *args: _P.args, **kwargs: _P.kwargs) -> None:
         """Call `fn(*args, **kwargs)` in a worker, without a future.
 
-        What it raises goes to the pool's `failed_callback`, or to `sys.unraisablehook`. A generator that it returns
-        is run to its end.
+        An exception goes to the pool's `failed_callback`, or to `sys.unraisablehook`. If the call returns a generator,
+        the worker runs it to its end.
         """
 
     def submit_first(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
-        """As `submit`, before all jobs that wait."""
+        """Like `submit`, before all waiting jobs."""
 
     def push_many(self, fn: Callable[..., object], /, *iterables: Iterable[Any]) -> int:
-        """Push a call of `fn` for each item of the iterables, as `map` would call it. Returns how many."""
+        """Push a call of `fn` for each item of the iterables, as `map` would call it. Returns the number of calls."""
 
     def submit_later(self, delay: float, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Timer[_T]:
-        """As `submit`, `delay` seconds from now.
+        """Like `submit`, `delay` seconds from now.
 
-        Raises `ValueError` for a delay that is not a number, `OverflowError` for one that no clock can count.
+        Raises `ValueError` for a delay that is not a number, `OverflowError` for a delay beyond the range of the clock.
         """
 
     def submit_at(
         self, when: float | datetime, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs
     ) -> Timer[_T]:
-        """As `submit`, at a time of the wall clock: seconds since the epoch, or a `datetime` with a time zone.
+        """Like `submit`, at a time of the wall clock: seconds since the epoch, or a `datetime` with a time zone.
 
-        Where somebody sets the clock, the job follows it within a second. Raises as `submit_later`, and `ValueError`
+        If the clock is set, the job follows it within a second. Raises as `submit_later` does, and `ValueError`
         for a `datetime` without a time zone.
         """
 
     def schedule(self, interval: float, fn: Callable[_P, object], /, *args: _P.args, **kwargs: _P.kwargs) -> Schedule:
         """Call `fn(*args, **kwargs)` every `interval` seconds, counted from now, without drift.
 
-        Where a call takes longer than that, those that were due meanwhile are left out and counted. Raises
+        If a call takes longer than the interval, the calls that were due meanwhile are skipped and counted. Raises
         `ValueError` for an interval of 0 or less.
         """
 
     def schedule_with_delay(
         self, delay: float, fn: Callable[_P, object], /, *args: _P.args, **kwargs: _P.kwargs
     ) -> Schedule:
-        """Call `fn(*args, **kwargs)` again and again, `delay` seconds after it ended. Raises as `schedule`."""
+        """Call `fn(*args, **kwargs)` repeatedly, `delay` seconds after the last call ended. Raises as `schedule`."""
 
     def options(
         self,
@@ -284,14 +284,14 @@ class PoolCore:
         failed_callback: Callable[[BaseException], object] | None = None,
         results: Results[Any] | None = None,
     ) -> View:
-        """Return the pool with other options for the jobs that are given to it; keep it for many jobs.
+        """Return a view of the pool with other options for its jobs; keep the view for many jobs.
 
         - `priority`: `"high"` (before other jobs), `"low"` (when nothing else waits), `"first"` (before all).
         - `timeout`: seconds that a job may run; then its future, callback or results get `TimeoutError`. The job
-          itself goes on: a thread cannot be stopped.
+          itself continues: a thread cannot be stopped.
         - `done_callback(result)` and `failed_callback(exception)` are called in the worker; after a timeout the
-          second is called by the thread of the timers.
-        - `results`: gets what the jobs return, or each value that they yield.
+          timer thread calls `failed_callback`.
+        - `results`: receives the return value of each job, or each value that a generator yields.
 
         Raises `ValueError` and `TypeError` for options that do not fit.
         """
@@ -301,14 +301,14 @@ class PoolCore:
 
         Results that are ready at the same time reach the loop with one wake-up. The loop never waits for room in the
         queue: with `overflow="block"` these jobs go beyond `queue_size`. A job whose awaitable is cancelled before it
-        begins is not done. Raises `RuntimeError` without a running loop and after `shutdown`.
+        begins does not run. Raises `RuntimeError` without a running loop and after `shutdown`.
         """
 
     def cancel(self) -> int:
-        """Cancel the jobs that wait for a worker. Returns how many."""
+        """Cancel the jobs that wait for a worker. Returns their number."""
 
     def wait_idle(self, timeout: float | None = None) -> bool:
-        """Wait until no job waits and none runs. Returns False where `timeout` seconds were over first."""
+        """Wait until no job waits and no job runs. Returns False if `timeout` seconds passed first."""
 
     def _open(
         self,
@@ -331,7 +331,7 @@ class PoolCore:
 
 @final
 class View:
-    """A pool with other options for the jobs that are given to it."""
+    """A view of a pool with other options for its jobs."""
 
     def submit(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
         """As `Pool.submit`."""
@@ -360,18 +360,18 @@ class View:
 
 @type_check_only
 class Timer(Future[_T]):
-    """The future of a job that is done later."""
+    """The future of a job that runs later."""
 
     @property
     def when(self) -> float:
-        """When it is due: of `time.monotonic()` for `submit_later`, seconds since the epoch for `submit_at`."""
+        """Due time: `time.monotonic()` for `submit_later`, seconds since the epoch for `submit_at`."""
 
 @final
 class Schedule:
-    """The handle of a job that is done again and again."""
+    """The handle of a job that runs repeatedly."""
 
     def cancel(self) -> bool:
-        """End the schedule; a call that has begun goes on. Returns False where it had ended already."""
+        """End the schedule; a running call continues. Returns False if the schedule had ended already."""
 
     @property
     def cancelled(self) -> bool:
@@ -383,7 +383,7 @@ class Schedule:
 
     @property
     def missed(self) -> int:
-        """Calls left out because the one before was not done in time."""
+        """Calls skipped because the previous call took too long."""
 
     @property
     def interval(self) -> float:
@@ -391,14 +391,14 @@ class Schedule:
 
     @property
     def when(self) -> float | None:
-        """When the next call is due, as `time.monotonic()` counts; None after the end."""
+        """Time of the next call on the clock of `time.monotonic()`; None after the end."""
 
 @final
 class Results(Generic[_T]):
-    """Values that jobs put in and somebody takes, as they come."""
+    """A queue of values: jobs put them in, an iterator takes them in order of arrival."""
 
     def __new__(cls, maxsize: int = 0) -> Self:
-        """With `maxsize` workers wait while so many values are there. Raises `ValueError` below 0."""
+        """With a `maxsize`, workers wait while `maxsize` values are in the queue. Raises `ValueError` below 0."""
 
     def __class_getitem__(cls, _item: Any) -> type[Self]: ...
     def __iter__(self) -> Self: ...
@@ -406,13 +406,13 @@ class Results(Generic[_T]):
     def __len__(self) -> int: ...
     def __bool__(self) -> bool: ...
     def get(self, timeout: float | None = None) -> _T:
-        """Return the next value, or raise what a job raised; wait for it, at most `timeout` seconds.
+        """Return the next value, or raise the exception of a job; wait for at most `timeout` seconds.
 
-        Raises `queue.Empty` when the time is over and where all jobs have ended.
+        Raises `queue.Empty` after the timeout, and if all jobs have ended.
         """
 
     def close(self) -> None:
-        """Take nothing more: jobs end at their next value, values that wait are dropped."""
+        """Accept no more values: jobs end at their next value, waiting values are dropped."""
 
     def __enter__(self) -> Self: ...
     def __exit__(
@@ -421,7 +421,7 @@ class Results(Generic[_T]):
 
 @final
 class Worker:
-    """What a worker thread runs."""
+    """The native part of a worker thread."""
 
     def begin(self) -> bool: ...
     def give_back(self) -> bool: ...
@@ -434,14 +434,14 @@ class Worker:
 
 @final
 class EventLoop:
-    """The way to an asyncio event loop."""
+    """The connection to an asyncio event loop."""
 
     def __new__(cls, call_soon_threadsafe: Callable[..., object]) -> Self: ...
     def drain(self) -> None: ...
 
 @final
 class Completions:
-    """Futures in the order in which they end."""
+    """A queue of futures in the order in which they end."""
 
     def __new__(cls) -> Self: ...
     def __call__(self, future: Future[Any]) -> None: ...

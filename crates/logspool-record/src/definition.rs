@@ -1,7 +1,7 @@
-//! What ids in records stand for: call sites, routes, formats, sinks.
+//! Definitions behind the ids in records: call sites, routes, formats, sinks.
 //!
-//! Stop on the line: beside *capture*. A definition is written into the segment before its id is used,
-//! so that another process can read every record of a dead one.
+//! Stop on the line: beside *capture*. A definition is written into the segment before its id is used, so that another
+//! process can read every record of a dead process.
 
 use crate::record::{Encoder, Value, Values};
 
@@ -14,11 +14,11 @@ pub struct SiteDefinition {
     pub line: u32,
     /// Name of the function.
     pub function: String,
-    /// The message template, when it is always the same here; `None` when messages travel in the records.
+    /// The message template, if every call here has the same; `None` when messages travel in the records.
     pub template: Option<String>,
 }
 
-/// Where the records of one logger go.
+/// The destinations of the records of one logger.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct RouteDefinition {
     /// Name of the logger.
@@ -40,10 +40,10 @@ pub struct Target {
 
 /// Most targets of one route; a logger with more handlers stays on the stock path.
 ///
-/// Chosen: bounds what a hostile segment can ask for; programs have one to three handlers.
+/// Chosen: programs have one to three handlers. The bound limits the work that a hostile segment can cause.
 pub const MAX_TARGETS: usize = 64;
 
-/// What is needed to write to one destination.
+/// The parameters that are needed to write to one destination.
 ///
 /// The table of sinks makes it and reads it: what a kind's options mean is written in that kind's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub struct SinkDefinition {
     pub kind: &'static str,
     /// Values of its options, in the order of the kind's rows.
     pub options: Vec<OptionValue>,
-    /// How the sink came by its descriptor.
+    /// How the sink obtains its descriptor.
     pub descriptor: Descriptor,
     /// Its name in statistics, metrics and messages.
     pub name: String,
@@ -85,17 +85,17 @@ impl std::fmt::Display for OptionValue {
     }
 }
 
-/// Where the descriptor of a file or console comes from.
+/// Source of the descriptor of a file or console.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Descriptor {
-    /// The sink opens the path itself, in append mode, creating it with mode 0666 less the umask; of a console it uses
-    /// the number.
+    /// The sink opens the path itself, in append mode, creating it with mode 0666 less the umask. A console sink uses
+    /// the number directly.
     Open,
     /// The sink duplicates this descriptor when it is opened (close-on-exec) and closes only its own copy.
     Duplicate(i32),
 }
 
-/// Which wall clock a text shows.
+/// The time zone of a wall clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Zone {
     /// `time.localtime`.
@@ -111,7 +111,7 @@ impl SinkDefinition {
         self.kind == other.kind && self.options == other.options
     }
 
-    /// Appends what a recoverer needs, as it stands in the sink table: one tuple.
+    /// Appends the part that a recoverer needs as one tuple, the form of the sink table.
     pub fn encode(&self, encoder: &mut Encoder) {
         encoder.tuple(2);
         match &self.lasting {
@@ -121,7 +121,8 @@ impl SinkDefinition {
         encoder.str(&self.name);
     }
 
-    /// Where a recoverer can deliver, see [`SinkDefinition::lasting`], from the items of the tuple. `Some(None)`: nowhere.
+    /// The destination for a recoverer from the items of the tuple, see [`SinkDefinition::lasting`]. `Some(None)`: there
+    /// is no such destination.
     pub fn decode_path(mut items: Values<'_>) -> Option<Option<String>> {
         match items.next()? {
             Value::Str(path) => Some(Some(path.to_owned())),
@@ -132,7 +133,7 @@ impl SinkDefinition {
 }
 
 impl SiteDefinition {
-    /// Appends the definition as it stands in the site table and in inline `SITE` entries: one tuple.
+    /// Appends the definition as one tuple, the form of the site table and of inline `SITE` entries.
     pub fn encode(&self, encoder: &mut Encoder) {
         encoder.tuple(4).str(&self.file).int(i64::from(self.line)).str(&self.function);
         match &self.template {
@@ -141,7 +142,7 @@ impl SiteDefinition {
         };
     }
 
-    /// Reads what [`SiteDefinition::encode`] wrote, from the items of the tuple.
+    /// Decodes the items of a tuple that [`SiteDefinition::encode`] wrote.
     pub fn decode(mut items: Values<'_>) -> Option<Self> {
         Some(Self {
             file: text(items.next())?,
@@ -157,7 +158,7 @@ impl SiteDefinition {
 }
 
 impl RouteDefinition {
-    /// Appends the definition as it stands in the route table: one tuple.
+    /// Appends the definition as one tuple, the form of the route table.
     pub fn encode(&self, encoder: &mut Encoder) {
         encoder.tuple(1 + 3 * self.targets.len() as u32).str(&self.logger);
         for target in &self.targets {
@@ -165,7 +166,7 @@ impl RouteDefinition {
         }
     }
 
-    /// Reads what [`RouteDefinition::encode`] wrote, from the items of the tuple.
+    /// Decodes the items of a tuple that [`RouteDefinition::encode`] wrote.
     pub fn decode(mut items: Values<'_>) -> Option<Self> {
         let logger = text(items.next())?;
         let mut targets = Vec::new();

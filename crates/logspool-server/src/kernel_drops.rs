@@ -6,7 +6,7 @@ pub fn lost_in_kernel(port: u16) -> u64 {
     tables.iter().flat_map(|table| table.lines().skip(1)).filter_map(|line| drops_at(line, port)).sum()
 }
 
-/// The last column of a line whose second one has this port.
+/// The last column of a line, if its second column has this port.
 fn drops_at(line: &str, port: u16) -> Option<u64> {
     let mut columns = line.split_ascii_whitespace();
     let (_, local) = columns.nth(1)?.rsplit_once(':')?;

@@ -16,23 +16,25 @@ pub fn light() {
 /// The rare side of the barrier, as the models see it.
 #[cfg(loom)]
 pub fn heavy() {
-    loom::sync::atomic::fence(loom::sync::atomic::Ordering::SeqCst);
+    if !crate::sync::is_weakened("heavy") {
+        loom::sync::atomic::fence(loom::sync::atomic::Ordering::SeqCst);
+    }
 }
 
 /// The barrier of the frequent side: a compiler fence. Pairs with [`heavy`].
 #[cfg(not(loom))]
 #[inline(always)]
 pub fn light() {
+    // Ordering: a compiler fence, which loom does not know; the models see the full fence above in its place.
     std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
 }
 
 /// The barrier of the rare side. Async-signal-safe.
 #[cfg(not(loom))]
 pub fn heavy() {
-    use std::sync::atomic::{Ordering, fence};
     use std::time::Duration;
 
-    fence(Ordering::SeqCst);
+    crate::crossing::full_fence("heavy");
     // SAFETY: plain system calls without pointers. A forked child registers again.
     let done = unsafe {
         let expedited = || libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;

@@ -4,19 +4,34 @@
 //! would stay locked in the child for ever. A [`Gate`] stores its holder's process number (`generation.rs`) instead.
 //! Unlike a process id, that number is never used again by a child or grandchild. A child may find the data half
 //! changed, so a `Gate` holds plain data only. [`PerProcess`] is for everything else.
+//!
+//! Orderings: `hold_order` when a thread takes the gate pairs with `open_order` in `Held::drop`, and makes the last
+//! holder's writes visible (model: `a_gate_shows_what_its_last_holder_did`).
 
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::generation;
 use crate::nap::nap;
+use crate::sync::{AtomicU64, Ordering, guarded};
 
 /// First and longest pause between two tries. Chosen: most holders finish in microseconds. Recovery takes as long as
 /// its files take, and a poll every 2 ms costs nothing.
 const FIRST_PAUSE: Duration = Duration::from_micros(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(2);
+
+/// Acquire: see [`open_order`].
+#[inline(always)]
+fn hold_order() -> Ordering {
+    guarded("gate_is_held", Ordering::Acquire)
+}
+
+/// Release: whoever takes the gate next sees what this holder wrote.
+#[inline(always)]
+fn open_order() -> Ordering {
+    guarded("gate_is_opened", Ordering::Release)
+}
 
 /// Data with at most one holder at a time in each process.
 pub struct Gate<T: Copy> {
@@ -33,7 +48,14 @@ pub struct Held<'a, T: Copy>(&'a Gate<T>);
 
 impl<T: Copy> Gate<T> {
     /// An open gate.
+    #[cfg(not(loom))]
     pub const fn new(data: T) -> Self {
+        Self { holder: AtomicU64::new(0), data: UnsafeCell::new(data) }
+    }
+
+    /// An open gate.
+    #[cfg(loom)]
+    pub fn new(data: T) -> Self {
         Self { holder: AtomicU64::new(0), data: UnsafeCell::new(data) }
     }
 
@@ -42,8 +64,7 @@ impl<T: Copy> Gate<T> {
         let process = generation::process();
         let mut holder = 0;
         loop {
-            // Acquire pairs with the Release in `Held::drop` and makes the last holder's writes visible.
-            match self.holder.compare_exchange(holder, process, Ordering::Acquire, Ordering::Relaxed) {
+            match self.holder.compare_exchange(holder, process, hold_order(), Ordering::Relaxed) {
                 Ok(_) => return Some(Held(self)),
                 Err(other) if other == process => return None,
                 // The gate was opened meanwhile, or its holder is a thread of the parent, which does not exist here.
@@ -83,7 +104,7 @@ impl<T: Copy> DerefMut for Held<'_, T> {
 
 impl<T: Copy> Drop for Held<'_, T> {
     fn drop(&mut self) {
-        self.0.holder.store(0, Ordering::Release);
+        self.0.holder.store(0, open_order());
     }
 }
 
@@ -108,12 +129,14 @@ impl<T> Copy for Place<T> {}
 // SAFETY: only the holder of the gate uses the pointer.
 unsafe impl<T: Send> Send for Place<T> {}
 
+#[cfg(not(loom))]
 impl<T: Default + Send> Default for PerProcess<T> {
     fn default() -> Self {
         Self::new()
     }
 }
 
+#[cfg(not(loom))]
 impl<T: Default + Send> PerProcess<T> {
     /// A `PerProcess` without a value yet.
     pub const fn new() -> Self {
@@ -134,7 +157,8 @@ impl<T: Default + Send> PerProcess<T> {
     /// In a forked child without a value of its own: calls `look` with the parent's value, unless a thread of the
     /// parent was using it at the fork.
     pub fn show_inherited(&self, look: impl FnOnce(&T)) {
-        let is_whole = self.0.holder.load(Ordering::Acquire) == 0;
+        // Relaxed: `try_hold` below orders the reads of the value.
+        let is_whole = self.0.holder.load(Ordering::Relaxed) == 0;
         let Some(place) = self.0.try_hold().filter(|_| is_whole) else { return };
         if place.process != generation::process() && !place.value.is_null() {
             // SAFETY: the parent made the value and never frees it. No thread was changing it at the fork, and only the
@@ -144,7 +168,7 @@ impl<T: Default + Send> PerProcess<T> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

@@ -11,7 +11,8 @@
 //!
 //! Atomics outside `queue` and `stats`: the page's address and its two words.
 
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use crate::published::Published;
+use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// Turn of a forked child that has not called [`advance`] yet.
 pub const WIPED: u64 = 0;
@@ -30,7 +31,7 @@ static PAGE: AtomicPtr<Page> = AtomicPtr::new(std::ptr::null_mut());
 /// Called by the C library in forked children.
 extern "C" fn wipe() {
     // SAFETY: stored by `make_page` and never unmapped.
-    let Some(page) = (unsafe { PAGE.load(Ordering::Acquire).as_ref() }) else { return };
+    let Some(page) = (unsafe { PAGE.observe().as_ref() }) else { return };
     // If an earlier fork handler has logged, the child already has a turn and a number of its own.
     if page.pid.load(Ordering::Relaxed) != std::process::id() {
         page.turn.store(WIPED, Ordering::Relaxed);
@@ -41,7 +42,7 @@ extern "C" fn wipe() {
 #[inline]
 fn page() -> &'static Page {
     // SAFETY: stored by `make_page` and never unmapped.
-    unsafe { PAGE.load(Ordering::Acquire).as_ref() }.unwrap_or_else(make_page)
+    unsafe { PAGE.observe().as_ref() }.unwrap_or_else(make_page)
 }
 
 #[cold]
@@ -58,9 +59,9 @@ fn make_page() -> &'static Page {
     };
     number_process(page);
     page.turn.store(1, Ordering::Relaxed);
-    // Release pairs with the Acquire loads of `PAGE`: a thread that loads the page's address also sees its first turn.
-    match PAGE.compare_exchange(std::ptr::null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
-        Ok(_) => {
+    // Pairs with `observe` in `page`: a thread that loads the page's address also sees its first turn.
+    match PAGE.publish_over(std::ptr::null_mut(), made) {
+        Ok(()) => {
             // SAFETY: `wipe` only stores to memory that lives for ever.
             unsafe { libc::pthread_atfork(None, None, Some(wipe)) };
             page
@@ -87,6 +88,12 @@ pub fn turn() -> u64 {
     page().turn.load(Ordering::Relaxed)
 }
 
+/// As [`turn`]; makes visible what was done before that turn began.
+#[inline]
+pub fn observed_turn() -> u64 {
+    page().turn.observe()
+}
+
 /// Begins the next turn: every producer takes the slow path once. Ends the wiped state of a child.
 pub fn advance() -> u64 {
     // Before the turn: `wipe` leaves the page unchanged if this process has its number.
@@ -94,9 +101,8 @@ pub fn advance() -> u64 {
     // Outside the page: a child continues its parent's count, so no turn occurs twice.
     static LAST: AtomicU64 = AtomicU64::new(1);
     let next = LAST.fetch_add(1, Ordering::Relaxed) + 1;
-    // Release pairs with the fence in `make_room`: a producer that sees this turn also sees whether the process is
-    // dying.
-    page().turn.store(next, Ordering::Release);
+    // Pairs with `observed_turn` in `make_room`: a producer that sees this turn also sees whether the process is dying.
+    page().turn.publish(next);
     next
 }
 

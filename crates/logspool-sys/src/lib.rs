@@ -6,13 +6,31 @@
 //! (a lock of a thread that does not exist there, a mapping that it does not have) is dealt with here, in [`gate`] and
 //! [`generation`].
 //!
-//! Under `--cfg loom` only what the models of the layers above need is compiled: [`sync`], [`barrier`], [`futex`].
+//! Under `--cfg loom` only the parts with models, and those that models of other layers use, are compiled.
 
 #![cfg_attr(loom, allow(dead_code, reason = "under loom there is only what the models need"))]
 
 pub mod barrier;
+pub mod crossing;
 pub mod futex;
+pub mod gate;
+#[cfg(not(loom))]
+pub mod generation;
+/// The models know one process.
+#[cfg(loom)]
+pub mod generation {
+    /// Its number.
+    pub fn process() -> u64 {
+        1
+    }
+}
+pub mod nap;
+pub mod progress;
+pub mod published;
 pub mod sync;
+
+#[cfg(all(test, loom))]
+mod models;
 
 #[cfg(not(loom))]
 mod available;
@@ -20,10 +38,6 @@ mod available;
 pub mod clock;
 #[cfg(not(loom))]
 pub mod folder;
-#[cfg(not(loom))]
-pub mod gate;
-#[cfg(not(loom))]
-pub mod generation;
 #[cfg(not(loom))]
 pub mod handover;
 #[cfg(not(loom))]
@@ -33,9 +47,5 @@ pub mod histogram;
 pub mod identity;
 #[cfg(not(loom))]
 pub mod kernel;
-#[cfg(not(loom))]
-pub mod nap;
-#[cfg(not(loom))]
-pub mod progress;
 #[cfg(not(loom))]
 pub mod threads;

@@ -1,35 +1,86 @@
-//! Callers sleep here while they wait for the native threads, and every step that may end a wait wakes them.
+//! Callers that wait for the native threads sleep here, and every step that may end a wait wakes them.
 //!
-//! One word for the whole process. A caller reads the count of steps, looks whether it still has to wait, and sleeps
-//! only as long as the count is the same; so no step between the look and the sleep is missed. Steps cost one atomic
-//! operation where nobody sleeps. Async-signal-safe.
+//! The whole process uses one word. A caller reads the count of steps, checks whether it must wait, and sleeps only
+//! while the count is unchanged; so it misses no step between the check and the sleep. Steps cost one atomic operation
+//! if no caller sleeps. Async-signal-safe.
 //!
-//! Atomics outside `queue` and `stats`: that word, because the collector must not take a lock to wake a caller.
+//! The word is an atomic, because the collector must not take a lock to wake a caller.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+#[cfg(not(loom))]
+use std::time::Instant;
 
 use crate::futex::{HIGH_ONE, WaitWord, high, low};
-use crate::sync::Ordering;
+use crate::sync::{Ordering, guarded};
 
-/// Low half: steps so far, modulo 2^32. High half: sleeping callers.
-static STEPS: WaitWord = WaitWord::new(0);
+/// Ordering of a step: a caller that sees the step sees what was done in it (model:
+/// `a_step_shows_what_was_done_in_it_and_wakes_who_waits_for_it`).
+#[inline(always)]
+fn step_order() -> Ordering {
+    guarded("step_is_noted", Ordering::Release)
+}
 
-/// Notes a step, and wakes the callers that sleep.
-pub fn note() {
-    let step = |word: u64| Some(word - u64::from(low(word)) + u64::from(low(word).wrapping_add(1)));
-    // Release pairs with the Acquire in `steps`: a caller that sees the step sees what was done in it.
-    let (Ok(before) | Err(before)) = STEPS.word.fetch_update(Ordering::Release, Ordering::Relaxed, step);
-    if high(before) > 0 {
-        STEPS.wake(u32::MAX);
+/// Ordering of the read of the count: pairs with [`step_order`].
+#[inline(always)]
+fn seen_order() -> Ordering {
+    guarded("step_is_seen", Ordering::Acquire)
+}
+
+/// A count of steps that threads sleep on.
+#[derive(Debug)]
+pub(crate) struct Steps {
+    /// Low half: steps, modulo 2^32. High half: sleeping callers.
+    word: WaitWord,
+}
+
+impl Steps {
+    #[cfg(not(loom))]
+    const fn new() -> Self {
+        Self { word: WaitWord::new(0) }
+    }
+
+    #[cfg(loom)]
+    pub(crate) fn new() -> Self {
+        Self { word: WaitWord::new(0) }
+    }
+
+    pub(crate) fn note(&self) {
+        let step = |word: u64| Some(word - u64::from(low(word)) + u64::from(low(word).wrapping_add(1)));
+        let (Ok(before) | Err(before)) = self.word.word.fetch_update(step_order(), Ordering::Relaxed, step);
+        if high(before) > 0 {
+            self.word.wake(u32::MAX);
+        }
+    }
+
+    pub(crate) fn steps(&self) -> u32 {
+        low(self.word.word.load(seen_order()))
+    }
+
+    pub(crate) fn sleep(&self, seen: u32, time: Duration) {
+        self.word.word.fetch_add(HIGH_ONE, Ordering::Relaxed);
+        self.word.wait(seen, Some(time));
+        self.word.word.fetch_sub(HIGH_ONE, Ordering::Relaxed);
     }
 }
 
-/// The count of steps. Read it before looking whether there is something to wait for.
+/// The steps of this process.
+#[cfg(not(loom))]
+static STEPS: Steps = Steps::new();
+
+/// Notes a step, and wakes the callers that sleep.
+#[cfg(not(loom))]
+pub fn note() {
+    STEPS.note();
+}
+
+/// The count of steps. Read it before checking whether there is something to wait for.
+#[cfg(not(loom))]
 pub fn steps() -> u32 {
-    low(STEPS.word.load(Ordering::Acquire))
+    STEPS.steps()
 }
 
 /// Waits for a step after `seen` without sleeping, until `end`. Returns whether it came.
+#[cfg(not(loom))]
 pub fn await_step(seen: u32, end: Instant) -> bool {
     while Instant::now() < end {
         if steps() != seen {
@@ -41,18 +92,18 @@ pub fn await_step(seen: u32, end: Instant) -> bool {
 }
 
 /// Sleeps until a step after `seen`, at most for `time`, or until this thread has handled a signal.
+#[cfg(not(loom))]
 pub fn sleep(seen: u32, time: Duration) {
-    STEPS.word.fetch_add(HIGH_ONE, Ordering::Relaxed);
-    STEPS.wait(seen, Some(time));
-    STEPS.word.fetch_sub(HIGH_ONE, Ordering::Relaxed);
+    STEPS.sleep(seen, time);
 }
 
 /// In a forked child: the parent's sleeping threads do not exist here.
+#[cfg(not(loom))]
 pub fn forget_sleepers() {
-    STEPS.word.store(0, Ordering::Relaxed);
+    STEPS.word.word.store(0, Ordering::Relaxed);
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
@@ -75,7 +126,7 @@ mod tests {
         let worker = std::thread::spawn({
             let done = done.clone();
             move || {
-                while high(STEPS.peek()) == 0 {
+                while high(STEPS.word.peek()) == 0 {
                     std::thread::yield_now();
                 }
                 done.store(true, Ordering::Relaxed);

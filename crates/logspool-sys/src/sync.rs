@@ -4,15 +4,15 @@ pub use std::sync::{PoisonError, TryLockError};
 
 #[cfg(loom)]
 pub use loom::{
-    sync::atomic::{AtomicU32, AtomicU64, Ordering},
-    sync::{Mutex, MutexGuard},
+    sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence},
+    sync::{Condvar, Mutex, MutexGuard},
     thread::yield_now as pause,
 };
 #[cfg(not(loom))]
 pub use std::{
     hint::spin_loop as pause,
-    sync::atomic::{AtomicU32, AtomicU64, Ordering},
-    sync::{Mutex, MutexGuard},
+    sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence},
+    sync::{Condvar, Mutex, MutexGuard},
 };
 
 /// Returns `strong`. In a model run whose `LOGSPOOL_WEAKEN` is `name` it returns `Relaxed`, so that the model turns

@@ -1,12 +1,12 @@
 //! logspool's core: from a logging call to bytes at a sink, off the hot path.
 //!
-//! A record's way: [`logspool_record`] (encoded by the caller) -> [`logspool_lanes`] (a lane in shared memory) ->
-//! `collector` (batches, one order) -> [`logspool_record::format`] -> `writer` (one thread per sink).
-//! Beside it [`recover`] delivers what dead processes left, [`sidecar`] lets several processes share a log file, and
-//! [`stats`] counts what becomes of each record.
+//! The way of a record: [`logspool_record`] (encoded by the caller) -> [`logspool_lanes`] (a lane in shared memory) ->
+//! `collector` (ordered batches) -> [`logspool_record::format`] -> `writer` (one thread per sink). In addition,
+//! [`recover`] delivers the records that dead processes left. [`sidecar`] lets several processes share a log file, and
+//! [`stats`] counts the outcome of each record.
 //!
-//! Invariants: each record that was accepted is written, waits, or is counted with a reason; a logging call waits for no
-//! sink. No Python, no async runtime, no HTTP here.
+//! Invariants: each accepted record is written, is waiting, or is counted with a reason. A logging call does not wait
+//! for a sink. There is no Python, no async runtime and no HTTP here.
 
 mod chunk;
 mod collector;
@@ -20,8 +20,8 @@ mod nearest;
 pub mod openmetrics;
 pub mod option;
 mod overflow;
+mod per_level;
 pub mod pipeline;
-mod pools_page;
 pub mod recover;
 mod render;
 pub mod sidecar;

@@ -1,9 +1,9 @@
-//! The process's one line from lanes to sinks, as the shells (Python, C) see it.
+//! The pipeline of the process, from lanes to sinks, as the language bindings see it.
 //!
-//! Everything a shell may call is here; `push` and `make_room` are the hot path, the rest is configuration,
-//! barriers and ends. The pipeline (segment, outlets, threads) begins with the first definition or record,
-//! and anew in a forked child, which never touches anything of its parent's: no lock of the parent is
-//! waited for, nothing of it is freed.
+//! It is the whole interface for a binding: `push` and `make_room` are the hot path, the rest is configuration,
+//! barriers and shutdown. The pipeline (segment, outlets, threads) begins with the first definition or record. A forked
+//! child begins a new one and never touches the parent's: it waits for no lock of the parent, and frees no memory of
+//! it.
 
 mod admission;
 mod beginning;
@@ -11,6 +11,7 @@ mod crash;
 mod door;
 mod durability;
 mod flushing;
+mod hosting;
 mod idle_writer;
 mod in_handler;
 mod life;

@@ -1,303 +1,139 @@
-//! One thread per sink: takes finished chunks in batch order and writes them, whatever that takes.
+//! One thread per sink: takes finished chunks in batch order and writes them, retrying as long as needed.
 //!
-//! Stop on the line: *writer (sink)*. An [`Outlet`] is the queue between the collector and one sink.
-//! The collector never waits for a sink: what a writer does not take within 20 ms moves to overflow files
-//! on tmpfs, also the chunk it is stuck in (the file then holds it under its batch number, and whoever
-//! recovers skips batches that the sink's checkpoint has passed).
+//! Stop on the line: *writer (sink)*. An [`Outlet`] is the queue between the collector and one sink. The collector
+//! never waits for a sink. Chunks that a writer does not accept within 20 ms move to overflow files on tmpfs, also the
+//! chunk of a stuck write. The overflow file holds it under its batch number; a recoverer skips batches up to the
+//! sink's checkpoint.
 //!
-//! Invariants: entries are in batch order; a batch's lane space may be reused when its entry is written or
-//! spilled; counters change under the outlet's lock only, so a snapshot under it is consistent.
+//! Invariants:
+//! - Entries are in batch order.
+//! - The lane space of a batch may be reused when its entry is written or spilled.
+//! - Counters change only under the outlet's lock, so a snapshot under the lock is consistent.
 //!
-//! Atomics outside `queue` and `stats`, because the collector reads them with every turn and must not take
-//! the lock for it: `front_batch`, `unspilled_batch`, `overflowing_since`, `writing_since`, `flushed_ticket`,
-//! `error_number`.
+//! Atomics outside `queue` and `stats`, because the collector reads them in every turn and must not take the lock for
+//! it: `front_batch`, `unspilled_batch`, `overflowing_since`, `writing_since`, `flushed_ticket`, `error_number`.
 //!
-//! This file is the collector's side; `thread.rs` is the writer's, `delivery.rs` the same for sinks whose destination
-//! confirms later, `syncing.rs` has what makes batches durable, `spooling.rs` the side of the spool's thread,
-//! `closing.rs` the end of a sink. `entries.rs` is the queue itself, wherever its parts lie.
+//! This file is the collector's side of an outlet. The other files:
+//! - `outlet.rs`: the parts of an outlet, with `spool_state.rs` and `syncs.rs`;
+//! - `thread.rs`: the writer's side;
+//! - `delivery.rs`: the same for sinks whose destination confirms later;
+//! - `syncing.rs`: durability of batches;
+//! - `spooling.rs`: the side of the spool's thread;
+//! - `closing.rs`: the end of a sink;
+//! - `entries.rs`: the queue itself, in all its places.
 
 mod closing;
 mod delivery;
 mod entries;
+mod outlet;
 mod sink_spool;
+mod spool_state;
 mod spooling;
 mod syncing;
+mod syncs;
 mod thread;
 
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use logspool_lanes::segment::Segment;
-use logspool_lanes::segment::layout::{LEVEL_CLASSES, SinkHead, Table};
-use logspool_record::definition::SinkDefinition;
+use logspool_lanes::segment::layout::LEVEL_CLASSES;
 use logspool_sys::clock::monotonic_ns;
 use logspool_sys::progress;
 
 use crate::chunk::Chunk;
 use crate::durable::Outcome;
-use crate::lateness::Lateness;
-use crate::meters::{BATCH_RECORDS, SinkMeters, SinkReading};
-use crate::overflow::{Budget, Overflow};
-use crate::sink::Sink;
-use crate::sinks::{self, SinkPlace, Traits};
+use crate::meters::{BATCH_RECORDS, SinkReading};
 use crate::stats::{DropReason, SinkCounts};
-use entries::{Entries, Entry};
+use entries::{Entry, Order};
+pub use outlet::{NONE, Outlet};
+use outlet::{TEXT, Waiting};
 pub use sink_spool::{Next, SinkSpool};
-pub use spooling::{Bell, SpoolHome, SpoolTurn};
-use spooling::{SpoolSlot, SpoolState};
-use syncing::Unsynced;
-pub use syncing::{SyncRule, Syncs};
+pub use spool_state::{Bell, SpoolHome, SpoolTurn};
+pub use syncs::{SyncRule, Syncs};
 
-/// A writer that has not come back for this long is stuck, and its records move to overflow.
+/// A writer whose write has not returned for this long is stuck, and its records move to overflow.
 ///
 /// Specified (docs/decisions/when-a-sink-is-stuck.md); a page-cache write takes well under a millisecond.
 pub const STUCK_NS: u64 = 20_000_000;
 
 /// A service that has confirmed nothing for this long, while records wait for it, is stuck.
 ///
-/// Chosen: a hundred commits of a healthy service; double would tell an operator later, half tells of busy disks.
+/// Chosen: a hundred commits of a healthy service. Double would alert an operator later; half would report busy disks.
 const SILENT_NS: u64 = 5_000_000_000;
 
-/// A write that takes longer than this while another chunk waits behind it, [`PRESSING_BYTES`] in all, is not
-/// waited for.
+/// If a write takes longer than this while another chunk waits, with [`PRESSING_BYTES`] in all, the waiting chunks move
+/// to overflow.
 ///
-/// Chosen: a healthy write of a batch takes a tenth of it; a lane at 200,000 records a second fills in 15 ms,
-/// so callers do not notice. Half would spill on a busy disk, double shows in the longest call of a burst.
+/// Chosen: a healthy write of a batch takes a tenth of it. A lane at 200,000 records a second fills in 15 ms, so
+/// callers do not notice. Half would spill on a busy disk; double shows in the longest call of a burst.
 const PRESSING_NS: u64 = 500_000;
 /// See [`PRESSING_NS`]: half a batch, so that a lane never waits for a second one.
 const PRESSING_BYTES: usize = 32 * 1024;
 
-/// A chunk on the heap with others before it in overflow files goes there too after this long, also where the writer is
-/// at work: it keeps its lane's room until it is written, which the others delay.
+/// If overflow files hold earlier chunks, a chunk on the heap moves there too after this time, even while the writer
+/// works. It occupies lane space until it is written, which the earlier chunks delay.
 ///
-/// Chosen: a lane at 200,000 records a second fills in 13 ms; a writer that has nearly caught up writes a chunk in less.
+/// Chosen: a lane at 200,000 records a second fills in 13 ms; a writer that has nearly caught up writes a chunk in
+/// less.
 const BEHIND_NS: u64 = 1_000_000;
 
-/// Bytes of batches that wait for their confirmation on the heap, and for how long. They keep lane space until then.
+/// Bytes of unconfirmed batches on the heap, which occupy lane space until they are confirmed or spilled.
 ///
-/// Chosen: a batch or two, so that a lane is never full of records that are on their way; and so long that a quiet
-/// program needs no overflow file, while what a service does not take is out of the lanes soon.
+/// Chosen, with [`UNCONFIRMED_NS`]: a batch or two, so that records in transit never fill a lane. The time is long
+/// enough that a quiet program needs no overflow file, and short enough that unaccepted records soon leave the lanes.
 const UNCONFIRMED_BYTES: usize = 64 * 1024;
-/// See [`UNCONFIRMED_BYTES`].
+/// How long these batches may stay there, in nanoseconds, see [`UNCONFIRMED_BYTES`].
 const UNCONFIRMED_NS: u64 = 1_000_000_000;
 
 /// The same while calls wait until their record is durable, which a spool can make it.
 ///
-/// Chosen: a commit of a busy service takes less; a call that waits for one that is away waits this much longer.
+/// Chosen: a commit of a busy service takes less. If the service is away, a waiting call is delayed by this much.
 const HURRIED_NS: u64 = 100_000_000;
 
-/// Bytes of finished chunks that wait on the heap for one sink.
+/// Bytes of finished chunks on the heap for one sink.
 ///
-/// Chosen: ten batches; half makes the collector wait for the writer more often, double gains nothing.
+/// Chosen: ten batches; with half, the collector waits for the writer more often; double gains nothing.
 const HEAP_BYTES: usize = 1024 * 1024;
 
-/// A chunk of more bytes than these is large: it holds a large record, and takes longer than [`STUCK_NS`] on a slow disk.
+/// A chunk of at least this many bytes is large: it contains a large record, and takes longer than [`STUCK_NS`] on a
+/// slow disk.
 ///
-/// Chosen: twice what a batch of ordinary records comes to.
+/// Chosen: twice the size of a batch of ordinary records.
 const LARGE_BYTES: usize = 256 * 1024;
 
-/// Value of the batch words when there is no such entry.
-pub const NONE: u64 = u64::MAX;
-
-/// What has to be noted before a batch goes to a sink that numbers its records, see `delivery.rs`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Order {
-    /// Records of the sink were dropped directly before it.
-    follows_dropped: bool,
-    /// Its last record is a message of the line's own, which no lane holds.
-    is_told: bool,
-}
-
-#[derive(Debug)]
-struct Waiting {
-    entries: Entries,
-    /// So many of them, from the front, are in the hands of the sink's courier.
-    taken: usize,
-    /// What is known of the next batch.
-    order: Order,
-    /// The number that the last record has which arrived.
-    number: u64,
-    overflow: Overflow,
-    spool: SpoolState,
-    leave: bool,
-    dead: bool,
-    /// When the writer was last done with an entry.
-    finished_at: u64,
-    /// Flushes by their ticket, each with the last batch that has to be written before it is answered.
-    asked: VecDeque<(u64, u64)>,
-    /// The sink was closed; once this flush is answered and nothing is queued, it is released.
-    closing: Option<u64>,
-    thread_runs: bool,
-    spare: Vec<Chunk>,
-    unsynced: Unsynced,
-    /// The error that [`TEXT`] stands for.
-    error: String,
-}
-
-/// Value of `error_number` where words say more than a number of the system's.
-const TEXT: i32 = -1;
-
-/// The queue of one sink.
-pub struct Outlet {
-    /// Id in the sink table.
-    pub id: u32,
-    /// What was opened.
-    pub definition: SinkDefinition,
-    /// How the line treats it.
-    pub traits: Traits,
-    /// Whether it holds a duplicate of a descriptor that the program may close.
-    pub is_lent: bool,
-    /// What its descriptor refers to, when others may share it.
-    pub place: Option<SinkPlace>,
-    /// Whether a later start can write what this process does not.
-    pub is_recoverable: bool,
-    users: AtomicU32,
-    closed: AtomicBool,
-    /// When the sink was released, 0 before: a count, not a time.
-    released: AtomicU64,
-    segment: Arc<Segment>,
-    sink: Mutex<Option<Box<dyn Sink>>>,
-    budget: Arc<Budget>,
-    /// The spool's bell, where the process has one.
-    bell: Option<Arc<Bell>>,
-    /// Held by the spool's thread only.
-    spool: Mutex<SpoolSlot>,
-    /// Whether its destination confirms later what it got.
-    confirms: bool,
-    waiting: Mutex<Waiting>,
-    changed: Condvar,
-    front_batch: AtomicU64,
-    unspilled_batch: AtomicU64,
-    /// When the oldest chunk that lies in an overflow file alone came; 0: there is none. 1: some lie in the spool.
-    overflowing_since: AtomicU64,
-    writing_since: AtomicU64,
-    /// Until when a healthy sink may be at the last chunk that the writer took, where that is a large one; else 0.
-    large_until: AtomicU64,
-    /// When the sync began that is under way, 0 where there is none.
-    syncing_since: AtomicU64,
-    sync_error: AtomicI32,
-    syncs: Syncs,
-    error_number: AtomicI32,
-    notify: AtomicBool,
-    begun: AtomicBool,
-    meters: SinkMeters,
-    /// Newest flush ticket for which everything was written.
-    pub flushed_ticket: AtomicU64,
-    /// How often the sink has gone over to another file. Kept by shells beyond the outlet.
-    pub turns: Arc<AtomicU64>,
-    /// Of flushes that waited for this sink.
-    pub lateness: Lateness,
-}
-
-/// Whether an outlet can take another chunk.
+/// Whether an outlet can accept another chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Capacity {
-    /// Yes.
+    /// It can.
     Free,
-    /// Not at the moment; its writer is at work.
+    /// Not now, but its writer makes progress.
     Busy,
-    /// No: its writer is stuck and the overflow budget is used up.
+    /// It cannot: its writer is stuck and the overflow budget is used up.
     Saturated,
 }
 
 impl Outlet {
-    /// An outlet for an open sink.
-    pub fn new(
-        id: u32,
-        definition: SinkDefinition,
-        place: Option<SinkPlace>,
-        mut sink: Box<dyn Sink>,
-        segment: Arc<Segment>,
-        budget: Arc<Budget>,
-    ) -> Self {
-        let overflow = Overflow::new(segment.clone(), budget.clone(), id);
-        let stream = sink.courier().and_then(|courier| courier.stream());
-        if let Some(stream) = stream {
-            segment.sink(Table::Sinks.slot(id)).begin_stream(stream.id, stream.epoch);
-        }
-        Self {
-            id,
-            traits: sinks::traits(&definition),
-            is_lent: sinks::is_lent(&definition),
-            definition,
-            place,
-            is_recoverable: false,
-            users: AtomicU32::new(1),
-            closed: AtomicBool::new(false),
-            released: AtomicU64::new(0),
-            segment,
-            confirms: sink.courier().is_some(),
-            sink: Mutex::new(Some(sink)),
-            budget,
-            bell: None,
-            spool: Mutex::default(),
-            waiting: Mutex::new(Waiting {
-                entries: Entries::default(),
-                taken: 0,
-                order: Order::default(),
-                number: 0,
-                overflow,
-                spool: SpoolState::default(),
-                leave: false,
-                dead: false,
-                finished_at: 0,
-                asked: VecDeque::new(),
-                closing: None,
-                thread_runs: false,
-                spare: Vec::new(),
-                unsynced: Unsynced::default(),
-                error: String::new(),
-            }),
-            changed: Condvar::new(),
-            front_batch: AtomicU64::new(NONE),
-            unspilled_batch: AtomicU64::new(NONE),
-            overflowing_since: AtomicU64::new(0),
-            writing_since: AtomicU64::new(0),
-            large_until: AtomicU64::new(0),
-            syncing_since: AtomicU64::new(0),
-            sync_error: AtomicI32::new(0),
-            syncs: Syncs { rule: SyncRule::Asked, pending_sync: None },
-            error_number: AtomicI32::new(0),
-            notify: AtomicBool::new(false),
-            begun: AtomicBool::new(false),
-            meters: SinkMeters::default(),
-            flushed_ticket: AtomicU64::new(0),
-            turns: Arc::default(),
-            lateness: Lateness::default(),
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        // A writer that panicked left counters and queue as they are between two statements of this file.
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn head(&self) -> &SinkHead {
-        self.segment.sink(Table::Sinks.slot(self.id))
-    }
-
-    /// Batch of the oldest chunk not yet written, or [`NONE`].
+    /// Batch of the oldest chunk that is not written yet, or [`NONE`].
     pub fn front_batch(&self) -> u64 {
         self.front_batch.load(Ordering::Acquire)
     }
 
-    /// Batch of the oldest chunk that only lanes and heap hold, or [`NONE`].
+    /// Batch of the oldest chunk that is only in lanes and on the heap, or [`NONE`].
     pub fn unspilled_batch(&self) -> u64 {
         self.unspilled_batch.load(Ordering::Acquire)
     }
 
-    /// Asks the writer to wake the collector when it has written something, and not to gather records meanwhile.
+    /// Sets whether the writer wakes the collector after each write, and sends at once instead of gathering records.
     pub fn set_notify(&self, notify: bool) {
         self.notify.store(notify, Ordering::Relaxed);
         if notify && self.confirms {
-            // Under the lock: a writer that looked before waits by now, and is woken.
+            // Take the lock once: a writer that checked before this is waiting by now, and is woken.
             drop(self.lock());
             self.changed.notify_all();
         }
     }
 
-    /// The error of the last write, if it failed.
+    /// Error of the last write, if it failed.
     pub fn error(&self) -> Option<String> {
         match self.error_number.load(Ordering::Relaxed) {
             0 => None,
@@ -306,7 +142,7 @@ impl Outlet {
         }
     }
 
-    /// Whether the writer has not come back for too long or fails.
+    /// Whether the current write or sync takes too long.
     pub fn is_stuck(&self, now: u64) -> bool {
         self.writes_longer_than(if self.confirms { SILENT_NS } else { STUCK_NS }, now) || self.hangs_in_sync(now)
     }
@@ -316,22 +152,22 @@ impl Outlet {
         since != 0 && now.saturating_sub(since) > nanoseconds
     }
 
-    /// Whether a large chunk is being written for no longer than a healthy sink needs.
+    /// Whether a large chunk is being written, within the time that a healthy sink needs.
     pub fn is_at_large_chunk(&self, now: u64) -> bool {
         now < self.large_until.load(Ordering::Relaxed)
     }
 
-    /// Bytes that the sink took so far.
+    /// Bytes that the sink has accepted.
     pub fn bytes_taken(&self) -> u64 {
         self.head().bytes_written.load(Ordering::Relaxed)
     }
 
-    /// Tells the collector, and the callers of flushes, how far the sink has come. Call it after every change of
-    /// the entries, when the counters are as the change left them.
+    /// Publishes the sink's progress for the collector and for waiting flushes. Call it after every change of the
+    /// entries, when the counters match the change.
     fn publish_fronts(&self, waiting: &mut Waiting) {
         let front = waiting.entries.first_batch().unwrap_or(NONE);
         let unspilled = waiting.entries.unstored().map_or(NONE, |entry| entry.batch);
-        // Release: the collector frees lane space by these; the chunk's bytes were read or stored before.
+        // Release: the collector frees lane space up to these batches, whose bytes were read or stored before.
         self.front_batch.store(front, Ordering::Release);
         self.unspilled_batch.store(unspilled, Ordering::Release);
         if self.bell.is_some() {
@@ -342,7 +178,7 @@ impl Outlet {
         }
     }
 
-    /// A chunk to fill, with buffers that were used before where there are some.
+    /// A chunk to fill, with reused buffers if there are any.
     pub fn spare_chunk(&self) -> Chunk {
         self.lock().spare.pop().unwrap_or_default()
     }
@@ -351,7 +187,7 @@ impl Outlet {
     pub fn push(&self, chunk: Chunk, now: u64) -> bool {
         let mut waiting = self.lock();
         count(&self.head().accepted, chunk.counts);
-        // A record that was on its way when its sink was closed: stock logging would have raised there.
+        // The sink was closed while these records were on their way. Python's logging would have raised for them.
         if waiting.dead || self.is_closed() {
             self.count_dropped(DropReason::SinkClosed, chunk.counts);
             self.settle(&[chunk.batch], Outcome::Failed);
@@ -391,7 +227,7 @@ impl Outlet {
         self.settle(&[chunk.batch], Outcome::Failed);
     }
 
-    /// Says that the last record of the next chunk is a message of the line's own.
+    /// Notes that the last record of the next chunk is a message on dropped records.
     pub fn note_told(&self) {
         self.lock().order.is_told = true;
     }
@@ -400,7 +236,7 @@ impl Outlet {
         count(&self.head().dropped[reason as usize], counts);
     }
 
-    /// Moves what the writer does not take to overflow files, and says whether there is room for more.
+    /// Moves chunks that the writer does not accept to overflow files. Returns whether there is room for more.
     pub fn relieve(&self, now: u64) -> Capacity {
         if self.unspilled_batch() == NONE {
             return Capacity::Free;
@@ -415,7 +251,8 @@ impl Outlet {
         } else {
             let pressing =
                 waiting.entries.len() > 1 && heap_bytes >= PRESSING_BYTES && self.writes_longer_than(PRESSING_NS, now);
-            // Neither done with anything nor new for so long: it hangs in its write, or the system does not let it run.
+            // The writer neither finished an entry nor got a new one for this long: its write hangs, or the thread gets
+            // no processor.
             (pressing, now.saturating_sub(oldest.max(waiting.finished_at)) > STUCK_NS)
         };
         let late = full && now.saturating_sub(oldest) > STUCK_NS;
@@ -460,22 +297,22 @@ impl Outlet {
         }
     }
 
-    /// What an operator watches.
+    /// Metrics for operators.
     pub fn reading(&self) -> SinkReading {
         let oldest = self.lock().entries.oldest().map_or(0, |queued_at| monotonic_ns().saturating_sub(queued_at));
         self.meters.read(oldest as f64 / 1e9)
     }
 
-    /// Records that ever went to this sink.
+    /// Number of records that ever went to this sink.
     pub fn head_accepted(&self) -> u64 {
         self.head().accepted.iter().map(|counter| counter.load(Ordering::Relaxed)).sum()
     }
 
-    /// Shows what is still queued to `show`, chunk by chunk, but for what lies in the spool alone.
+    /// Passes the queued chunks to `show`, except those that are only in the spool.
     pub fn show_queued(&self, show: impl Fn(&Chunk)) {
         let parts = |entry: &Entry| (entry.batch, entry.counts, entry.heap.clone(), entry.place.clone());
         let queued: Vec<_> = self.lock().entries.iter().map(parts).collect();
-        // Without the lock, which the collector wants.
+        // Release the lock first, since the collector needs it.
         for (batch, counts, heap, place) in queued {
             let stored = || place?.read(batch, counts).ok().map(Arc::new);
             if let Some(chunk) = heap.or_else(stored) {
@@ -485,24 +322,20 @@ impl Outlet {
     }
 }
 
-/// Adds the records of a chunk to a sink's counters.
+/// Adds the records of a chunk to counters of a sink.
 fn count(counters: &[AtomicU64; LEVEL_CLASSES], counts: [u32; LEVEL_CLASSES]) {
     for (counter, count) in counters.iter().zip(counts) {
         counter.fetch_add(u64::from(count), Ordering::Relaxed);
     }
 }
 
-impl std::fmt::Debug for Outlet {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Outlet").field("id", &self.id).field("definition", &self.definition).finish()
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use logspool_lanes::segment::Segment;
     use logspool_record::definition::Descriptor;
 
     use super::*;
+    use crate::overflow::Budget;
     use crate::sinks::{NullOptions, SinkOptions};
 
     fn outlet() -> Outlet {
@@ -523,7 +356,7 @@ mod tests {
         (1..=3).for_each(|batch| assert_eq!(batch == 1, outlet.push(chunk(batch), stalled)));
         assert_eq!(Capacity::Free, outlet.relieve(stalled + 2 * STUCK_NS));
         assert_eq!(NONE, outlet.unspilled_batch());
-        // The sink takes records again: the writer is done with the first, and has two more before the next.
+        // The sink accepts records again: the writer finished the first chunk, and has two more before the next one.
         outlet.finish(0, None);
         let now = monotonic_ns();
         outlet.push(chunk(4), now);

@@ -1,4 +1,4 @@
-//! What every sink in the table promises. The tests run over the table: a new sink has no line here.
+//! Properties that every kind of sink in the table has. The tests run over the table: a new sink has no line here.
 
 mod feeding;
 mod service;
@@ -98,10 +98,10 @@ fn with_backups(path: &str) -> Vec<u8> {
     backups.iter().map(String::as_str).chain([path]).flat_map(|path| std::fs::read(path).unwrap()).collect()
 }
 
-/// A pipe whose ends do not block: reader, writer.
+/// A non-blocking pipe: reader, writer.
 fn pipe() -> (File, File) {
     let mut ends = [0; 2];
-    // SAFETY: pipe2 fills two descriptors, which belong to nobody else.
+    // SAFETY: pipe2 fills two descriptors, and nothing else owns them.
     unsafe {
         assert_eq!(0, libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_NONBLOCK));
         (File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1]))
@@ -281,7 +281,7 @@ fn a_reader_that_falls_behind_gets_everything_once() {
     let given: Vec<u8> = records.iter().flat_map(|(_, line)| line.clone()).collect();
     for index in 0..count() {
         let (mut reader, writer) = pipe();
-        // The path names the pipe too, so that nothing has moved and nothing may be rotated.
+        // The path refers to the pipe too, so that no sink sees a moved file or rotates.
         let path = format!("/proc/self/fd/{}", writer.as_raw_fd());
         let (_, mut sample) = samples(&path, writer.as_raw_fd()).swap_remove(index);
         if matches!(sinks::place(&sample), Place::Nowhere | Place::Address(_)) {

@@ -14,8 +14,8 @@ from logspool import _options
 if TYPE_CHECKING:
     from logspool.pool._pool import Pool
 
-# Chosen: a worker's share of what is left goes out in halves, so that the last items are spread evenly; in quarters
-# twice as many chunks cost 4 % of a map over the cheapest function.
+# Chunks into which a worker's share of the remaining items is divided. Chosen: with halves the last items are spread
+# evenly; quarters make twice as many chunks, which cost 4 % of a map over the cheapest function.
 _PARTS = 2
 
 Chunk = tuple[Sequence[Any], ...]
@@ -51,18 +51,18 @@ def run(
 
 
 class _Iterator(itertools.chain):  # type: ignore[type-arg]
-    """The iterator that `Pool.map` returns: in C from result to result."""
+    """The iterator that `Pool.map` returns. Stepping from result to result runs in C."""
 
     #: See `_Results.close`.
     close: Callable[[], None]
 
 
 def _chunk(fn: Callable[..., Any], columns: Chunk) -> Outcome:
-    """Do the items of a chunk, in a worker; return the results up to the first exception, and that."""
+    """Run the items of a chunk in a worker; return the results up to the first exception, and the exception."""
     results: list[Any] = []
     try:
         # Loops, not `map`: the interpreter calls a Python function without leaving its own loop (3.11 and later), and
-        # a StopIteration of `fn` is an exception like others.
+        # a StopIteration of `fn` is an exception like any other.
         if len(columns) == 1:
             for item in columns[0]:
                 results.append(fn(item))
@@ -75,7 +75,7 @@ def _chunk(fn: Callable[..., Any], columns: Chunk) -> Outcome:
 
 
 def _whole_chunks(iterables: tuple[Iterable[Any], ...], chunksize: int | None, workers: int) -> Iterator[Chunk]:
-    """Cut the whole input, read at once."""
+    """Cut the whole input into chunks; it is read at once."""
     columns = [each if isinstance(each, (list, tuple, range)) else list(each) for each in iterables]
     count = min(map(len, columns), default=0)
     begin = 0
@@ -87,14 +87,14 @@ def _whole_chunks(iterables: tuple[Iterable[Any], ...], chunksize: int | None, w
 
 
 def _read_chunks(iterables: tuple[Iterable[Any], ...], size: int) -> Iterator[Chunk]:
-    """Cut the input as it is read."""
+    """Cut the input into chunks as it is read."""
     rows = zip(*iterables)
     while chunk := list(itertools.islice(rows, size)):
         yield tuple(zip(*chunk))
 
 
 class _Results:
-    """The chunks of a map that were begun, and the iterator over their results."""
+    """The submitted chunks of a map, and the iterator over their results."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class _Results:
     def _begin(self) -> bool:
         columns = next(self._chunks, None)
         if columns is None or self._pool is None:
-            # A pool that nobody holds ends, also while somebody holds its results.
+            # Holding the results does not keep the pool alive.
             self._pool = None
             return False
         future = self._pool.submit(_chunk, self._fn, columns)
@@ -139,12 +139,12 @@ class _Results:
         return outcome
 
     def lists(self) -> Generator[Iterable[Any]]:
-        """Yield the results of chunk after chunk."""
+        """Yield the results, chunk by chunk."""
         try:
             while self._begun:
                 results, error = self._next_outcome()
                 self._begin()
-                # A single result is not held while its taker works with it; those of larger chunks are, together.
+                # Do not hold a single result while the caller works with it; a larger chunk is held as a whole.
                 yield results if len(results) != 1 else map(results.pop, (0,))
                 if error is not None:
                     try:
@@ -156,7 +156,7 @@ class _Results:
             self.close()
 
     def close(self) -> None:
-        """Cancel what has not begun; there is nothing more to come then."""
+        """Cancel the chunks that have not begun. The iterator yields nothing more."""
         self._pool = None
         for future in self._begun:
             future.cancel()

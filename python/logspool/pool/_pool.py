@@ -1,4 +1,4 @@
-"""The pool: its options, its threads and their end. What a job costs is native."""
+"""The pool: options, threads and shutdown. Native code runs the jobs."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 _AT_EXIT = ("finish", "cancel", "abandon")
 _numbers = itertools.count()
-# Chosen: so few that what waits is a moment's work and not the memory's, so many that nobody waits for single values.
+# Values of a `stream` that may wait for their consumer. Chosen: at half, workers often stop and start; at double, the
+# waiting values only take more memory.
 _STREAM_VALUES = 1000
-# Chosen: the interpreter's end looks so often, in seconds, whether jobs wait for somebody who will not come.
+# Interval in seconds at which the end of the interpreter checks for jobs that wait for a consumer that is gone.
 _LOOK_SECONDS = 0.1
 
 
@@ -40,23 +41,23 @@ class BrokenPool(BrokenExecutor):
 
 
 class Pool(PoolCore, Executor):
-    """Threads that do jobs.
+    """A pool of threads that run jobs.
 
     - `max_workers`: most threads; by default four more than the process has cores, at most 32. They are started when
       jobs come and none is idle.
-    - `thread_name_prefix`: what their names begin with.
-    - `initializer(*initargs)` is called in each thread before its first job; where it raises, the pool is broken.
+    - `thread_name_prefix`: prefix of the threads' names.
+    - `initializer(*initargs)` is called in each thread before its first job; if it raises, the pool is broken.
       `finalizer()` is called in each thread at its end.
-    - `queue_size`: most jobs that wait, 0 for no limit, and `overflow` what happens then: `"block"` (wait for room),
-      `"raise"` (`queue.Full`), `"drop_oldest"` (the job that waited longest is cancelled) or `"caller_runs"`.
+    - `queue_size`: most jobs that wait, 0 for no limit. `overflow` is the policy of a full queue: `"block"` (wait for
+      room), `"raise"` (`queue.Full`), `"drop_oldest"` (cancel the job that waited longest) or `"caller_runs"`.
     - `idle_timeout`: seconds after which a thread without work ends, None for never.
-    - `at_exit`: what the end of the interpreter does: `"finish"` all jobs, `"cancel"` those that wait, or `"abandon"`
-      those that run, too. It waits `exit_timeout` seconds at most, None for as long as it takes, and says on stderr
-      what it left undone.
+    - `at_exit`: how the interpreter ends: `"finish"` runs all jobs, `"cancel"` cancels the waiting jobs, `"abandon"`
+      also leaves the running jobs. The end waits at most `exit_timeout` seconds (None: without a limit) and reports
+      unfinished jobs on stderr.
     - `context`: `"none"`, or `"copy"` to run each job in a copy of its caller's `contextvars` context.
     - `done_callback(result)` and `failed_callback(exception)` are called in the worker for each job that has neither a
-      future nor `results` nor callbacks of its own. Without the second, exceptions of such jobs go to
-      `sys.unraisablehook`.
+      future nor `results` nor callbacks of its own. Without `failed_callback`, exceptions of such jobs go
+      to `sys.unraisablehook`.
 
     Raises `ValueError` and `TypeError` for options that do not fit.
     """
@@ -104,7 +105,7 @@ class Pool(PoolCore, Executor):
         self._thread_name_prefix = thread_name_prefix or f"Pool-{self._number}"
         self._thread_numbers = itertools.count()
         self._ends = (initializer, initargs, finalizer)
-        # Replaced, never changed: others may look through it at any time.
+        # Replaced, never changed: other threads may iterate over it at any time.
         self._threads: frozenset[threading.Thread] = frozenset()
         self._threads_lock = threading.Lock()
         self._broken: str | None = None
@@ -123,17 +124,17 @@ class Pool(PoolCore, Executor):
         """Return an iterator over the results of `fn` for the items of the iterables.
 
         Items go to the workers in chunks of `chunksize`, by default large ones first and single ones at the end. With
-        `buffersize` the input is read as results are taken, at most so many items ahead; without it all of it at
-        once. With `ordered=False` results come as they are ready. What `fn` raises is raised where its result would
-        have come. `timeout` counts in seconds from this call; then `TimeoutError`.
+        `buffersize` the input is read as results are taken, at most `buffersize` items ahead; without it, all at once.
+        With `ordered=False` results come as they are ready. An exception of `fn` is raised in place of its result.
+        `TimeoutError` is raised `timeout` seconds after this call.
         """
         return _map.run(self, fn, iterables, timeout, chunksize, buffersize, ordered)
 
     def stream(self, fn: Callable[_P, Iterable[_T]], /, *args: _P.args, **kwargs: _P.kwargs) -> Results[_T]:
-        """Call a generator function in a worker and return an iterator over what it yields.
+        """Call a generator function in a worker and return an iterator over the values it yields.
 
-        The worker is at most 1,000 values ahead; it stops when the iterator is closed or dropped. What the function
-        raises is raised where its next value would have come.
+        The worker is at most 1,000 values ahead; it stops when the iterator is closed or dropped. An exception of the
+        function is raised in place of the next value.
         """
         _options.check_callable("stream", fn)
         results: Results[_T] = Results(_STREAM_VALUES)
@@ -142,31 +143,30 @@ class Pool(PoolCore, Executor):
 
     @property
     def high(self) -> View:
-        """Return the pool for jobs that go before all others but those of `submit_first`."""
+        """Return a view of the pool whose jobs run before all others except jobs of `submit_first`."""
         return self.options(priority="high")
 
     @property
     def low(self) -> View:
-        """Return the pool for jobs that are done when nothing else waits."""
+        """Return a view of the pool whose jobs run when no other job waits."""
         return self.options(priority="low")
 
     def clear(self) -> int:
-        """Cancel all jobs that have not begun, timers and schedules included. Return how many waited for a worker."""
+        """Cancel all jobs that have not begun, timers and schedules too. Return the number that waited for a worker."""
         self._cancel_timers()
         return self.cancel()
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Take no more jobs; `wait` for those that were taken, or cancel those that have not begun.
+        """Stop taking jobs; `wait` for the accepted ones, or cancel the ones that have not begun.
 
-        Jobs that are not due yet are among them; schedules end. Raises `RuntimeError` where a job waits for its own
-        pool.
+        This includes jobs that are not due yet; schedules end. Raises `RuntimeError` if a job waits for its own pool.
         """
         self._close(bool(cancel_futures))
         if wait:
             self._join(None)
 
     def _join(self, timeout: float | None) -> bool:
-        """Wait for the jobs and the threads. Returns False where `timeout` seconds were over first."""
+        """Wait for the jobs and the threads. Returns False if `timeout` seconds passed first."""
         if threading.current_thread() in self._threads:
             raise RuntimeError("a job cannot wait for the end of its own pool: use shutdown(wait=False)")
         deadline = None if timeout is None else time.monotonic() + timeout
@@ -174,32 +174,32 @@ class Pool(PoolCore, Executor):
         def left() -> float | None:
             return None if deadline is None else max(0.0, deadline - time.monotonic())
 
-        # For jobs whose worker could not be started.
+        # Jobs may wait for a worker that could not be started.
         self.resize(self._max_workers)
-        # First the jobs: one that was just due may still wait for its thread.
+        # First the jobs: a job that just became due may still wait for its thread.
         ended = self._wait_for_end(left())
         for thread in self._threads:
             thread.join(left())
         return ended and not any(thread.is_alive() for thread in self._threads)
 
     def resize(self, max_workers: int) -> None:
-        """Set the most threads there may be; those too many end after their job."""
+        """Set the most threads; surplus threads end after their current job."""
         max_workers = _workers(max_workers)
         self._max_workers = max_workers
         self._resize(max_workers)
 
     def stats(self) -> PoolStats:
-        """Return what the pool holds and has done."""
+        """Return the counters of the pool."""
         return stats_of(self._counts())
 
     def __repr__(self) -> str:
-        """Name the pool with what it holds."""
+        """Name the pool with its workers and waiting jobs."""
         counts = self.stats()
         workers = f"{counts.busy} of {counts.workers} workers busy"
         return f"<{type(self).__name__} {self._thread_name_prefix}: {workers}, {counts.depth} jobs wait>"
 
     def _start_worker(self, worker: Worker) -> None:
-        """Start the thread of a worker. Called by native code, which counts the worker off where this raises."""
+        """Start the thread of a worker. Called by native code, which uncounts the worker if this raises."""
         name = f"{self._thread_name_prefix}_{next(self._thread_numbers)}"
         reference = weakref.ref(self)
         arguments = (reference, worker, *self._ends)
@@ -209,7 +209,7 @@ class Pool(PoolCore, Executor):
             _at_work[thread] = _AtWork(reference, worker, self._at_exit, self._exit_timeout)
             thread.start()
         except BaseException:
-            # Ctrl-C may come when the thread runs already.
+            # Ctrl-C may arrive after the thread has started.
             if worker.give_back():
                 _at_work.pop(thread, None)
                 self._forget(thread)
@@ -225,7 +225,7 @@ class Pool(PoolCore, Executor):
 
     @staticmethod
     def _event_loop_of(asyncio_loop: asyncio.AbstractEventLoop) -> EventLoop:
-        """Return the way to an event loop, the same each time. Called by native code."""
+        """Return the connection to an event loop, the same object each time. Called by native code."""
         with _event_loops_lock:
             found = _event_loops.get(asyncio_loop)
             if found is None:
@@ -233,7 +233,7 @@ class Pool(PoolCore, Executor):
             return found
 
     def _refusal(self) -> BaseException:
-        """Return why no more jobs are taken. Called by native code."""
+        """Return the exception that refuses a job. Called by native code."""
         if self._broken is not None:
             return BrokenPool(self._broken)
         if _exiting:
@@ -242,7 +242,7 @@ class Pool(PoolCore, Executor):
 
 
 def _workers(count: Any) -> int:
-    """Return the checked number of threads that a pool may have."""
+    """Check and return the most threads of a pool."""
     count = _options.whole("max_workers", count)
     if count <= 0:
         raise ValueError(f"max_workers must be greater than 0, not {count}")
@@ -250,7 +250,7 @@ def _workers(count: Any) -> int:
 
 
 def _call_soon(reference: weakref.ref[asyncio.AbstractEventLoop]) -> Callable[[Callable[[], object]], None]:
-    """Return what wakes a loop, without holding it: it is the key under which this is kept."""
+    """Return a function that wakes a loop without holding a reference to it: the loop is the weak key of the table."""
 
     def call_soon(function: Callable[[], object]) -> None:
         asyncio_loop = reference()
@@ -261,7 +261,7 @@ def _call_soon(reference: weakref.ref[asyncio.AbstractEventLoop]) -> Callable[[C
 
 
 class _AtWork(NamedTuple):
-    """What the interpreter's end has to know of a thread whose pool may be gone by then."""
+    """Facts about a worker thread for the end of the interpreter; its pool may be gone by then."""
 
     pool: weakref.ref[Pool]
     worker: Worker
@@ -270,7 +270,7 @@ class _AtWork(NamedTuple):
 
 
 def _breathe() -> None:
-    """Be a function in which the interpreter looks whether other threads ask for it."""
+    """Give the interpreter a chance to switch threads: it checks for requests inside Python functions."""
     for _ in (0, 1):
         pass
 
@@ -282,7 +282,7 @@ def _work(
     initargs: tuple[Any, ...],
     finalizer: Callable[[], object] | None,
 ) -> None:
-    """Be a worker: a thread's whole life."""
+    """Run a worker thread from start to end."""
     if not worker.begin():
         return
     try:
@@ -309,7 +309,7 @@ def _work(
 
 
 def by_name() -> list[tuple[str, Pool]]:
-    """Return the pools there are, each under a name of its own: several of one prefix get a number behind it."""
+    """Return all pools under unique names: pools with the same prefix get a number appended."""
     pools = sorted(all_of(_pools), key=lambda pool: pool._number)
     seen: dict[str, int] = {}
     named = []
@@ -328,13 +328,13 @@ def start_worker(pool_id: int) -> None:
 
 
 def all_of(pools: weakref.WeakValueDictionary[int, _T]) -> list[_T]:
-    """Return the pools of a table, also while other threads make some: an iterator over it would raise."""
+    """Return the pools of a table. Safe while other threads add pools: iterating over the table would raise."""
     return [pool for reference in pools.valuerefs() if (pool := reference()) is not None]
 
 
-# By `id`.
+# Key: `id` of the pool.
 _pools: weakref.WeakValueDictionary[int, Pool] = weakref.WeakValueDictionary()
-# Held from here: the interpreter freezes threads in their jobs unless its end waits for them.
+# Strong references: the interpreter freezes threads in their jobs unless its end waits for them.
 _at_work: dict[threading.Thread, _AtWork] = {}
 _event_loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, EventLoop] = weakref.WeakKeyDictionary()
 _event_loops_lock = threading.Lock()
@@ -342,20 +342,20 @@ _exiting = False
 
 
 def _end_all() -> None:
-    """At the interpreter's end, before it waits for threads."""
+    """End all pools. Called at the end of the interpreter, before it waits for threads."""
     global _exiting
     _exiting = True
     pools = all_of(_pools)
     for pool in pools:
-        # The end of a program waits for no time to come.
+        # The end of a program does not wait for jobs that are not due yet.
         pool._cancel_timers()
         pool.shutdown(wait=False, cancel_futures=pool._at_exit != "finish")
-    # Those of pools that nobody holds: these take no more jobs since they are gone.
+    # Threads whose pool was garbage-collected; such a pool takes no more jobs.
     alone = {thread: each for thread, each in _at_work.copy().items() if each.pool() is None}
     for each in alone.values():
         if each.at_exit != "finish":
             each.worker.cancel()
-    # The time of all pools runs from here, not from the end of the one before.
+    # The timeouts of all pools begin here, not one after the other.
     began = time.monotonic()
     for pool in pools:
         if pool._at_exit == "abandon" or _ends(pool._join, pool._exit_timeout, began):
@@ -371,7 +371,7 @@ def _end_all() -> None:
 
 
 def _ends(join: Callable[[float], bool], timeout: float | None, began: float) -> bool:
-    """Wait with `join`, until `timeout` seconds after `began`, for what may wait itself for somebody who is gone."""
+    """Wait with `join` until `timeout` seconds after `began`; release jobs that wait for a consumer that is gone."""
     while True:
         left = _left(timeout, began)
         if join(min(left, _LOOK_SECONDS)):
@@ -391,9 +391,9 @@ def _join_thread(thread: threading.Thread, timeout: float) -> bool:
 
 
 def _forget_takers(began: float) -> None:
-    """Let jobs go on that wait for room in `Results`, where nobody is left who could take a value."""
+    """Release jobs that wait for room in `Results` if no thread is left that could take a value."""
     this = threading.current_thread()
-    # Neither daemons nor pools that are not waited for keep the program from its end, whatever they do.
+    # Daemon threads, and pools with `at_exit="abandon"`, do not delay the end of the program.
     others = [thread for thread in threading.enumerate() if thread is not this and not thread.daemon]
     if not all(_is_idle(thread) for thread in others):
         return
@@ -408,21 +408,21 @@ def _forget_takers(began: float) -> None:
 
 
 def _is_idle(thread: threading.Thread) -> bool:
-    """Say whether a thread is an executor's of the standard library and has no work.
+    """Return whether a thread belongs to an executor of the standard library and has no work.
 
-    Such threads end behind this one where their module was imported first, and nobody is left who gives them work.
+    Such a thread ends after this one if its module was imported first; no thread is left to give it work.
     """
     frame = sys._current_frames().get(thread.ident or 0)
     threads: Any = sys.modules.get("concurrent.futures.thread")
     if threads is not None and (queue := threads._threads_queues.get(thread)) is not None:
-        # The wait is not Python's: a worker that waits is in no function below.
+        # The queue waits in C: a waiting worker has no Python frame below `_worker`.
         return frame is not None and frame.f_code is threads._worker.__code__ and queue.empty()
     processes: Any = sys.modules.get("concurrent.futures.process")
     if processes is None or not isinstance(thread, processes._ExecutorManagerThread):
         return False
     while frame is not None and frame.f_code is not thread.wait_result_broken_or_wakeup.__code__:
         frame = frame.f_back
-    # Else it tells of what is done, by callbacks.
+    # In any other frame it runs callbacks of finished work.
     return frame is not None and not thread.pending_work_items
 
 
@@ -431,7 +431,7 @@ def _say_that_it_goes_on(what: str, timeout: float | None, undone: str) -> None:
 
 
 def _begin_anew_after_fork() -> None:
-    """In a forked child: its pools have neither threads nor jobs. Takes no lock: the parent may have it."""
+    """Reset the pools in a forked child: no threads, no jobs. Takes no lock: a thread of the parent may hold it."""
     global _event_loops_lock
     _event_loops_lock = threading.Lock()
     reason = BrokenPool("the process was forked while this job waited; it is done in the parent")
@@ -445,6 +445,6 @@ def _begin_anew_after_fork() -> None:
         pool._after_fork(reason, pool._max_workers, pool._queue_size)
 
 
-# Before the interpreter waits for threads: `atexit` functions come after that.
+# Runs before the interpreter waits for threads; `atexit` functions run after that.
 threading._register_atexit(_end_all)  # type: ignore[attr-defined]
 os.register_at_fork(after_in_child=_begin_anew_after_fork)

@@ -1,4 +1,4 @@
-"""What a pool counted."""
+"""Counters of a pool."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Histogram:
-    """Durations of jobs, counted by their length."""
+    """Histogram of the durations of jobs."""
 
-    #: How many were counted.
+    #: Number of durations.
     count: int
     #: Their sum in seconds.
     sum: float
@@ -20,31 +20,31 @@ class Histogram:
 
 @dataclass(frozen=True)
 class PoolStats:
-    """What a pool holds and has done, at one moment."""
+    """Counters of a pool at one moment."""
 
     #: Jobs that wait for a worker.
     depth: int
-    #: Seconds that the oldest of them has waited.
+    #: Seconds that the oldest waiting job has waited.
     oldest_age: float
     #: Jobs that are not due yet, schedules included.
     delayed: int
     #: Worker threads.
     workers: int
-    #: Workers that do a job or look for one.
+    #: Workers that run a job or look for one.
     busy: int
-    #: Jobs taken so far; each run of a schedule counts.
+    #: Jobs accepted since the pool was made; each run of a schedule counts.
     submitted: int
     #: Jobs without a future that raised.
     failed: int
-    #: Jobs that gave way to newer ones (`overflow="drop_oldest"`).
+    #: Jobs cancelled to make room for newer ones (`overflow="drop_oldest"`).
     dropped: int
     #: Jobs that ran longer than their `timeout`.
     timed_out: int
     #: Times a sleeping worker was woken.
     wakes: int
-    #: How long jobs waited for a worker.
+    #: Waiting time of jobs, in seconds.
     wait_seconds: Histogram
-    #: How long they ran.
+    #: Running time of jobs, in seconds.
     run_seconds: Histogram
 
 

@@ -1,7 +1,7 @@
 //! Lanes: one byte ring per logging thread, in memory that outlives the process.
 //!
 //! Stop on the line: *queue*, between capture and collector.
-//! [`cursor`] is the algorithm, apart from the storage, and is what the models check; its layout in the
+//! [`cursor`] and [`ring`] are the algorithm, apart from the storage, and what the models check; its layout in the
 //! segment is `segment::layout::LaneHead`; [`producer`] is the calling thread's side, [`reader`] the
 //! collector's and the recoverer's, [`merge`] the order in which both take records.
 
@@ -15,3 +15,4 @@ pub mod merge;
 pub mod producer;
 #[cfg(not(loom))]
 pub mod reader;
+pub mod ring;

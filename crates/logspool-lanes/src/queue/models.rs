@@ -1,13 +1,17 @@
-//! Loom models of `cursor`: each fails when the ordering it guards is weakened.
+//! Loom models of `cursor` and `ring`: each fails when the ordering it guards is weakened.
 
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 
+use logspool_record::{HEAD_BYTES, Head, flags};
 use logspool_sys::barrier;
-use logspool_sys::sync::{AtomicU32, Ordering};
+use logspool_sys::published::Entered;
+use logspool_sys::sync::{AtomicU32, AtomicU64, Ordering};
 
 use super::cursor::{ConsumerCursor, LaneState, NOT_GROWN, ProducerCursor, state};
+use super::ring::{NoPush, ReadPlace, Ring, Slot, WritePlace};
+use crate::segment::layout::LaneHead;
 
 /// A lane of two one-record rings.
 struct Lane {
@@ -55,7 +59,7 @@ impl Lane {
     }
 }
 
-/// Runs a model and checks that it reached the state it is about in at least one interleaving.
+/// Runs a model and checks that at least one interleaving reached the state that the model is about.
 fn model_that_reaches(model: impl Fn(&std::sync::atomic::AtomicBool) + Sync + Send + 'static) {
     let reached = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let seen = reached.clone();
@@ -179,5 +183,173 @@ fn no_record_comes_behind_a_shut_door() {
             assert_eq!(published, lane.producer.published(), "a record was published behind the shut door");
             reached.fetch_or(published == 8, std::sync::atomic::Ordering::Relaxed);
         }
+    });
+}
+
+/// Words of the first ring of the models below, and of the one that it grows by.
+const FIRST_WORDS: usize = 8;
+const SECOND_WORDS: usize = 16;
+
+/// Words of a record with two words of values.
+const WORDS: usize = 2 + HEAD_BYTES / 8;
+
+/// A lane head and its rings, a cell for each word of eight bytes.
+struct Rings {
+    head: LaneHead,
+    first: [UnsafeCell<u64>; FIRST_WORDS],
+    second: [UnsafeCell<u64>; SECOND_WORDS],
+}
+
+// SAFETY: the models are the proof: loom reports every access to the cells that is not ordered.
+unsafe impl Sync for Rings {}
+// SAFETY: nothing in it is bound to a thread.
+unsafe impl Send for Rings {}
+
+impl Rings {
+    fn new() -> Arc<Self> {
+        let zeros = || std::array::from_fn(|_| AtomicU64::new(0));
+        let rings = Self {
+            head: LaneHead {
+                state: LaneState { word: AtomicU32::new(state::OWNED), incarnation: AtomicU32::new(1) },
+                thread: AtomicU64::new(0),
+                first_offset: AtomicU64::new(0),
+                first_bytes: AtomicU64::new(0),
+                second_offset: AtomicU64::new(0),
+                second_bytes: AtomicU64::new(0),
+                producer: ProducerCursor::new(),
+                consumer: ConsumerCursor::new(),
+                refused: std::array::from_fn(|_| zeros()),
+            },
+            first: std::array::from_fn(|_| UnsafeCell::new(0)),
+            second: std::array::from_fn(|_| UnsafeCell::new(0)),
+        };
+        rings.head.give_ring(1, 8 * FIRST_WORDS as u64);
+        Arc::new(rings)
+    }
+
+    fn word(&self, ring: Ring, index: u64) -> &UnsafeCell<u64> {
+        match ring {
+            Ring::First => &self.first[index as usize],
+            Ring::Second => &self.second[index as usize],
+        }
+    }
+
+    fn write(&self, ring: Ring, index: u64, value: u64) {
+        // SAFETY: loom checks that no other access overlaps.
+        self.word(ring, index).with_mut(|cell| unsafe { *cell = value });
+    }
+
+    fn read(&self, ring: Ring, index: u64) -> u64 {
+        // SAFETY: loom checks that no write overlaps.
+        self.word(ring, index).with(|cell| unsafe { *cell })
+    }
+
+    /// Pushes a record whose words are all `value`, except for the length in its head.
+    fn push(&self, place: &mut WritePlace, value: u64) -> Result<(), NoPush> {
+        let ring = if place.start == 0 { Ring::First } else { Ring::Second };
+        let write = |slot: Slot| {
+            if let Some((offset, bytes)) = slot.filler {
+                self.write(ring, offset / 8, u64::from(flags::PAD) << 32 | bytes);
+            }
+            self.write(ring, slot.record / 8, 8 * WORDS as u64);
+            (1..WORDS as u64).for_each(|index| self.write(ring, slot.record / 8 + index, value));
+        };
+        place.push(&self.head, 8 * WORDS as u64, 0, || true, write)
+    }
+
+    /// Takes every record that is published, and frees its bytes. Returns the values.
+    fn drain(&self) -> Vec<u64> {
+        let mut values = Vec::new();
+        let Some((mut place, _)) = ReadPlace::look_up(&self.head) else { return values };
+        let read = |ring, offset: u64| {
+            let word = self.read(ring, offset / 8);
+            Head { len: word as u32, site: 0, route: 0, level: 20, flags: (word >> 32) as u16, ticks: 0 }
+        };
+        while let Some((ring, offset, head)) = place.peek(read) {
+            let words = (1..WORDS as u64).map(|index| self.read(ring, offset / 8 + index)).collect::<Vec<_>>();
+            assert!(words.iter().all(|word| *word == words[0]), "a record of two pushes: {words:?}");
+            values.push(words[0]);
+            place.pass(head);
+        }
+        assert_eq!(0, place.unread);
+        self.head.consumer.batched.store(place.position, Ordering::Relaxed);
+        self.head.consumer.release(place.position);
+        values
+    }
+}
+
+#[test]
+fn records_of_a_ring_that_wraps_are_whole_and_in_order() {
+    model_that_reaches(|reached| {
+        let rings = Rings::new();
+        let producer = {
+            let rings = rings.clone();
+            thread::spawn(move || {
+                let (mut place, _) = WritePlace::look_up(&rings.head, 0);
+                assert_eq!(Ok(()), rings.push(&mut place, 1));
+                // The second record goes to the start of the ring, once the first one is read.
+                (0..2).any(|_| rings.push(&mut place, 2).is_ok())
+            })
+        };
+        let mut values = rings.drain();
+        values.extend(rings.drain());
+        let pushed = producer.join().unwrap();
+        values.extend(rings.drain());
+        assert_eq!(if pushed { vec![1, 2] } else { vec![1] }, values);
+        reached.fetch_or(pushed, std::sync::atomic::Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn records_of_a_lane_that_grows_are_whole_and_in_order() {
+    model_that_reaches(|reached| {
+        let rings = Rings::new();
+        let producer = {
+            let rings = rings.clone();
+            thread::spawn(move || {
+                let (mut place, _) = WritePlace::look_up(&rings.head, 0);
+                assert_eq!(Ok(()), rings.push(&mut place, 1));
+                if rings.push(&mut place, 2) == Ok(()) {
+                    return false;
+                }
+                place.grow(&rings.head, 2, 8 * SECOND_WORDS as u64);
+                (place, _) = WritePlace::look_up(&rings.head, place.head);
+                assert_eq!(Ok(()), rings.push(&mut place, 2));
+                true
+            })
+        };
+        let mut values = rings.drain();
+        values.extend(rings.drain());
+        let grown = producer.join().unwrap();
+        values.extend(rings.drain());
+        assert_eq!(vec![1, 2], values);
+        reached.fetch_or(grown, std::sync::atomic::Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn threads_that_share_a_lane_push_one_after_the_other() {
+    model_that_reaches(|reached| {
+        let rings = Rings::new();
+        let push = |rings: &Rings, value: u64| {
+            let lock = &rings.head.producer.shared_lock;
+            let entered = lock.try_enter();
+            if entered {
+                let head = rings.head.producer.head.load(Ordering::Relaxed);
+                let (mut place, _) = WritePlace::look_up(&rings.head, head);
+                let pushed = rings.push(&mut place, value);
+                assert_eq!(if head == 0 { Ok(()) } else { Err(NoPush::Full) }, pushed);
+                lock.leave();
+            }
+            entered
+        };
+        let other = {
+            let rings = rings.clone();
+            thread::spawn(move || push(&rings, 2))
+        };
+        let entered = push(&rings, 1);
+        let both = other.join().unwrap() && entered;
+        assert_eq!(1, rings.drain().len());
+        reached.fetch_or(both, std::sync::atomic::Ordering::Relaxed);
     });
 }

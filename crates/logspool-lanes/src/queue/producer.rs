@@ -1,9 +1,9 @@
 //! The calling thread's side of its lane: reserve, fill, publish.
 //!
-//! From reserve to publish there are only stores; whatever can run foreign code, allocate or give the
-//! interpreter lock away happens before. A `Producer` belongs to one thread and one turn of the process
-//! (see `generation.rs`): under another turn it pushes nothing, and in a forked child, where the segment is not mapped,
-//! its methods do nothing.
+//! From reserve to publish there are only stores. Anything that can run foreign code, allocate or release the
+//! interpreter lock happens before. A `Producer` belongs to one thread and one turn of the process (see
+//! `generation.rs`). Under another turn it pushes nothing. In a forked child, where the segment is not mapped, its
+//! methods do nothing.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -13,8 +13,10 @@ use logspool_sys::clock;
 use logspool_sys::generation;
 use logspool_sys::kernel;
 use logspool_sys::nap::nap;
+use logspool_sys::published::Entered;
 
 use super::cursor::NOT_GROWN;
+use super::ring::{NoPush, WritePlace};
 use crate::segment::Segment;
 use crate::segment::layout::LaneHead;
 
@@ -25,8 +27,8 @@ const INLINE_SHARE: u64 = 4;
 /// First level of the reserved share.
 pub const ERROR: u16 = 40;
 
-/// Between two looks at the word that wakes the collector, where it cannot sleep on it. Chosen: a flush that waits for it
-/// takes as long; half would double what it costs a program that logs nothing.
+/// Interval of reading the collector's wake-up word on systems without futex. Chosen: a flush that waits for the
+/// collector takes up to that long; half would double the cost for a program that logs nothing.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 /// Room for the values of one large record, filled by the next push.
@@ -34,16 +36,16 @@ const LOOK_AGAIN: Duration = Duration::from_millis(1);
 pub struct LargeRecord {
     /// Number of the blob.
     pub number: u64,
-    /// Where the values go.
+    /// Address to which the values are written.
     pub place: *mut u8,
-    /// Bytes there.
+    /// Number of bytes there.
     pub bytes: usize,
 }
 
 /// One thread's writing end of a lane.
 #[derive(Debug)]
 pub struct Producer {
-    /// Turn of the process that this producer was last checked under.
+    /// Turn of the process in which this producer was last checked.
     pub turn: u64,
     /// Number of the pipeline that the lane belongs to.
     pub pipeline: u64,
@@ -51,17 +53,14 @@ pub struct Producer {
     lane: *const LaneHead,
     sleeping: *const AtomicU32,
     ring: *mut u8,
-    start: u64,
-    bytes: u64,
-    head: u64,
-    limit: u64,
+    place: WritePlace,
     wake_at: u64,
     shared: bool,
-    /// Ids of this segment are larger.
+    /// Every id of this segment is larger.
     first_id: u32,
-    /// The last push was refused for its ids.
+    /// Whether the last push was refused because of its ids.
     stale_ids: bool,
-    /// [`generation::process`] that it was made in: the segment is mapped in no other one.
+    /// [`generation::process`] at creation: the segment is mapped in no other process.
     process: u64,
     large: Option<LargeRecord>,
     /// Index of the lane in its segment.
@@ -71,7 +70,7 @@ pub struct Producer {
 /// Why a record could not be pushed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Obstacle {
-    /// The process forked or paused; this producer is void.
+    /// The process forked or paused; this producer can no longer be used.
     Turn,
     /// The push interrupted another push of this thread.
     Reentrant,
@@ -79,14 +78,14 @@ pub enum Obstacle {
     Contended,
     /// The ring is full.
     Full,
-    /// The record is too long for the ring as it is.
+    /// The record is too long for a ring of this size.
     TooLong,
-    /// The record's ids are of another segment.
+    /// The record's ids belong to another segment.
     StaleIds,
 }
 
 impl Producer {
-    /// Takes up writing where the lane's last owner stopped. The lane must be claimed and have a ring.
+    /// Continues at the position of the lane's last owner. The lane must be claimed and have a ring.
     pub fn new(segment: &Segment, index: usize, shared: bool, pipeline: u64) -> Self {
         let lane = segment.lane(index);
         let mut producer = Self {
@@ -96,10 +95,7 @@ impl Producer {
             lane,
             sleeping: &segment.header().sleeping,
             ring: std::ptr::null_mut(),
-            start: 0,
-            bytes: 0,
-            head: lane.producer.head.load(Ordering::Relaxed),
-            limit: 0,
+            place: WritePlace { head: lane.producer.head.load(Ordering::Relaxed), ..WritePlace::default() },
             wake_at: 0,
             shared,
             first_id: segment.first_id(),
@@ -119,35 +115,29 @@ impl Producer {
         (self.process == generation::process()).then(|| unsafe { &*self.lane })
     }
 
-    /// Finds the ring that the next record goes to.
+    /// Selects the ring for the next record.
     fn look_up_ring(&mut self, segment: &Segment) {
         let Some(lane) = self.lane() else { return };
-        let switch = lane.producer.switch();
-        let (start, offset, bytes) = if switch == NOT_GROWN {
-            (0, lane.first_offset.load(Ordering::Relaxed), lane.first_bytes.load(Ordering::Relaxed))
-        } else {
-            (switch, lane.second_offset.load(Ordering::Relaxed), lane.second_bytes.load(Ordering::Relaxed))
-        };
-        self.start = start;
+        let (place, offset) = WritePlace::look_up(lane, self.place.head);
         self.ring = segment.at(offset);
-        self.bytes = bytes;
-        self.refresh();
-        self.wake_at = self.head + self.bytes / 2;
+        self.wake_at = place.head + place.bytes / 2;
+        self.place = place;
     }
 
-    /// Looks how far the collector has come. Returns the free bytes; 0 in a forked child.
+    /// Reads the collector's position. Returns the free bytes; 0 in a forked child.
     #[inline]
     pub fn refresh(&mut self) -> u64 {
-        let Some(lane) = self.lane() else { return 0 };
-        let tail = lane.consumer.released().max(self.start);
-        self.limit = tail + self.bytes;
-        self.limit - self.head
+        if self.process != generation::process() {
+            return 0;
+        }
+        // SAFETY: this process made the segment, which stays mapped for as long as it lives.
+        self.place.refresh(unsafe { &*self.lane })
     }
 
     /// Position after the last record that was pushed.
     #[inline]
     pub fn position(&self) -> u64 {
-        self.head
+        self.place.head
     }
 
     /// Whether this producer may still be used.
@@ -162,54 +152,48 @@ impl Producer {
         self.shared
     }
 
-    /// What is in the way of a record of `needed` bytes, if anything.
+    /// The obstacle for a record of `needed` bytes, if there is one.
     pub fn obstacle(&mut self, needed: u64, level: u16) -> Option<Obstacle> {
         let Some(lane) = self.lane() else { return Some(Obstacle::Turn) };
         if self.shared {
             if lane.producer.shared_lock.load(Ordering::Relaxed) != 0 {
                 return Some(Obstacle::Contended);
             }
-            self.head = lane.producer.head.load(Ordering::Relaxed);
+            self.place.head = lane.producer.head.load(Ordering::Relaxed);
         } else if lane.producer.is_busy() {
             return Some(Obstacle::Reentrant);
         }
         self.refresh();
-        let (skipped, reserved) = self.overhead(needed, level);
-        (self.head + skipped + needed + reserved > self.limit).then_some(Obstacle::Full)
+        (!self.place.has_room(needed, self.reserved(level))).then_some(Obstacle::Full)
     }
 
-    /// Filler before a record of `needed` bytes, and what its level must leave free.
+    /// Bytes that a record of this level must leave free.
     #[inline]
-    fn overhead(&self, needed: u64, level: u16) -> (u64, u64) {
-        let to_end = self.bytes - ((self.head - self.start) & (self.bytes - 1));
-        let skipped = if needed > to_end { to_end } else { 0 };
-        let reserved = if level >= ERROR { 0 } else { self.bytes / RESERVED_SHARE };
-        (skipped, reserved)
+    fn reserved(&self, level: u16) -> u64 {
+        if level >= ERROR { 0 } else { self.place.bytes / RESERVED_SHARE }
     }
 
     /// Whether the lane still has only its first ring.
     pub fn can_grow(&self) -> bool {
-        self.start == 0 && self.lane().is_some_and(|lane| lane.producer.switch() == NOT_GROWN)
+        self.place.start == 0 && self.lane().is_some_and(|lane| lane.producer.switch() == NOT_GROWN)
     }
 
     /// Continues in a second ring of `bytes` at `offset`.
     pub fn grow(&mut self, segment: &Segment, offset: u64, bytes: u64) {
         let Some(lane) = self.lane() else { return };
-        lane.second_offset.store(offset, Ordering::Relaxed);
-        lane.second_bytes.store(bytes, Ordering::Relaxed);
-        lane.producer.grow_at(self.head);
+        self.place.grow(lane, offset, bytes);
         self.look_up_ring(segment);
     }
 
-    /// Longest record that goes into the ring.
+    /// Most bytes of a record that goes into the ring.
     #[inline]
     pub fn max_inline(&self) -> u64 {
-        self.bytes / INLINE_SHARE
+        self.place.bytes / INLINE_SHARE
     }
 
     /// Bytes of the ring.
     pub fn ring_bytes(&self) -> u64 {
-        self.bytes
+        self.place.bytes
     }
 
     /// Gives the next push a place for its values.
@@ -217,7 +201,7 @@ impl Producer {
         self.large = Some(large);
     }
 
-    /// Whether the last push was refused for its ids; says so once.
+    /// Whether the last push was refused because of its ids. Resets the flag.
     pub fn take_stale_ids(&mut self) -> bool {
         std::mem::take(&mut self.stale_ids)
     }
@@ -234,24 +218,24 @@ impl Producer {
         }
     }
 
-    /// Writes one record or says what is in the way.
+    /// Writes one record or returns the obstacle.
     ///
-    /// `fill` gets a place for exactly `value_bytes` bytes and may only store.
+    /// `fill` gets the address of exactly `value_bytes` bytes; it may do nothing but store them.
     ///
     /// # Errors
     ///
-    /// The [`Obstacle`]; `fill` was not called then.
+    /// The [`Obstacle`]; then `fill` was not called.
     #[inline]
     pub fn push(&mut self, head: Head, value_bytes: usize, fill: impl FnOnce(*mut u8)) -> Result<(), Obstacle> {
         if !self.is_current() {
             return Err(Obstacle::Turn);
         }
-        // Site 0, for none, is above all others here.
+        // A record without a site has site 0, which wraps to a number above all ids here.
         if head.route.min(head.site.wrapping_sub(1)) < self.first_id {
             self.stale_ids = true;
             return Err(Obstacle::StaleIds);
         }
-        if advance(HEAD_BYTES + value_bytes) as u64 > self.bytes / INLINE_SHARE {
+        if advance(HEAD_BYTES + value_bytes) as u64 > self.place.bytes / INLINE_SHARE {
             return self.push_large(head, value_bytes, fill);
         }
         self.push_inline(head, value_bytes, fill)
@@ -266,7 +250,7 @@ impl Producer {
         head.flags |= flags::BLOB;
         let pushed = self.push_inline(head, 9, |values| {
             fill(place);
-            // SAFETY: `push_inline` gave room for nine bytes.
+            // SAFETY: `push_inline` reserved nine bytes.
             unsafe {
                 values.write(tag::BLOB);
                 values.add(1).cast::<u64>().write_unaligned(number);
@@ -286,17 +270,17 @@ impl Producer {
             return Err(Obstacle::Reentrant);
         }
         if self.shared {
-            if lane.producer.shared_lock.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            if !lane.producer.shared_lock.try_enter() {
                 return Err(Obstacle::Contended);
             }
-            self.head = lane.producer.head.load(Ordering::Relaxed);
-            self.refresh();
+            self.place.head = lane.producer.head.load(Ordering::Relaxed);
+            self.place.refresh(lane);
         }
         let pushed = self.push_here(lane, &mut head, value_bytes, fill);
         if self.shared {
-            lane.producer.shared_lock.store(0, Ordering::Release);
+            lane.producer.shared_lock.leave();
         }
-        if pushed.is_ok() && (head.level >= ERROR || self.head >= self.wake_at) {
+        if pushed.is_ok() && (head.level >= ERROR || self.place.head >= self.wake_at) {
             self.wake(head.level);
         }
         pushed
@@ -312,48 +296,39 @@ impl Producer {
     ) -> Result<(), Obstacle> {
         let record_bytes = HEAD_BYTES + value_bytes;
         let needed = advance(record_bytes) as u64;
-        let offset = (self.head - self.start) & (self.bytes - 1);
-        let (skipped, reserved) = self.overhead(needed, head.level);
-        if self.head + skipped + needed + reserved > self.limit {
-            self.refresh();
-            if self.head + skipped + needed + reserved > self.limit {
-                return Err(Obstacle::Full);
+        let (turn, turn_word, ring, reserved) = (self.turn, self.turn_word, self.ring, self.reserved(head.level));
+        let is_current = || turn == turn_word.load(Ordering::Relaxed);
+        let pushed = self.place.push(lane, needed, reserved, is_current, |slot| {
+            head.len = record_bytes as u32;
+            head.ticks = clock::ticks();
+            // SAFETY: `slot` has `needed` free bytes inside the ring at `record`, and room for a head at `filler`.
+            unsafe {
+                if let Some((offset, bytes)) = slot.filler {
+                    let filler = Head { len: bytes as u32, flags: flags::PAD, ..*head };
+                    ring.add(offset as usize).cast::<Head>().write(filler);
+                }
+                let place = ring.add(slot.record as usize);
+                place.cast::<Head>().write(*head);
+                fill(place.add(HEAD_BYTES));
             }
-        }
-        // The window: a signal handler that logs on this thread must find it marked, and who ends this turn waits
-        // for its end.
-        if !lane.producer.open_window(|| self.is_current()) {
-            return Err(Obstacle::Turn);
-        }
-        head.len = record_bytes as u32;
-        head.ticks = clock::ticks();
-        // SAFETY: `limit` says that `skipped + needed` bytes from `head` on are free and they lie inside the
-        // ring: `offset + needed <= bytes` without a skip, else the record starts at the ring's beginning.
-        unsafe {
-            if skipped >= HEAD_BYTES as u64 {
-                let filler = Head { len: skipped as u32, flags: flags::PAD, ..*head };
-                self.ring.add(offset as usize).cast::<Head>().write(filler);
-            }
-            let place = if skipped == 0 { self.ring.add(offset as usize) } else { self.ring };
-            place.cast::<Head>().write(*head);
-            fill(place.add(HEAD_BYTES));
-        }
-        self.head += skipped + needed;
-        lane.producer.publish(self.head);
-        lane.producer.close_window();
-        Ok(())
+        });
+        pushed.map_err(|refused| match refused {
+            NoPush::Full => Obstacle::Full,
+            NoPush::Shut => Obstacle::Turn,
+        })
     }
 
-    /// Wakes the collector when it sleeps and this lane is half full or the record is an error.
+    /// Wakes the collector if it sleeps and this lane is half full or the record is an error.
     #[cold]
     fn wake(&mut self, level: u16) {
-        if self.head >= self.wake_at {
+        if self.place.head >= self.wake_at {
             self.refresh();
-            let used = self.bytes - (self.limit - self.head);
-            // Chosen: look again after another eighth, so that a burst does not read the collector's line
-            // with every record.
-            self.wake_at = self.head + if used >= self.bytes / 2 { self.bytes / 8 } else { self.bytes / 2 - used };
-            if used < self.bytes / 2 && level < ERROR {
+            let used = self.place.bytes - (self.place.limit - self.place.head);
+            // Chosen: check again after another eighth, so that a burst does not load the collector's cache line for
+            // every record.
+            self.wake_at = self.place.head
+                + if used >= self.place.bytes / 2 { self.place.bytes / 8 } else { self.place.bytes / 2 - used };
+            if used < self.place.bytes / 2 && level < ERROR {
                 return;
             }
         }
@@ -377,8 +352,8 @@ pub fn wake_collector(sleeping: &AtomicU32) {
 
 /// Sleeps until woken or until `nanoseconds` have passed. The caller has set `sleeping` to 1.
 ///
-/// The segment is shared memory, but only threads of this process sleep and wake: so the operation is the private one,
-/// which needs less of the kernel. Without any the word is looked at again and again.
+/// The segment is shared memory, but only threads of this process sleep and wake. So the operation is the private one,
+/// which costs the kernel less. On systems without futex the word is polled.
 pub fn sleep_until_woken(sleeping: &AtomicU32, nanoseconds: u64) {
     if kernel::has_futex() {
         let (seconds, rest) = (nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000);

@@ -1,7 +1,7 @@
 //! A [`FormatSpec`] turned into a [`Format`], which renders records.
 //!
-//! Stop on the line: between *capture*, which asks whether a Formatter can be taken over, and *format*.
-//! Whatever Python would raise for every record, and whatever is not reproduced exactly, is refused here.
+//! Stop on the line: between *capture*, which asks whether a Formatter can be taken over, and *format*. A Formatter is
+//! refused here if Python would raise for every record, or if its text cannot be reproduced exactly.
 
 use super::attribute::Attribute;
 use super::directive::{Acceptance, ArgumentKind};
@@ -52,7 +52,7 @@ impl Format {
     ///
     /// # Errors
     ///
-    /// [`Unsupported`] says why the Formatter must stay on the stock path.
+    /// [`Unsupported`]: the reason why the Formatter must stay on the stock path.
     pub fn compile(spec: &FormatSpec) -> Result<Self, Unsupported> {
         let body = match &spec.layout {
             Layout::Text { style, template } => Body::Text(compile_text(*style, template, spec)?),
@@ -90,12 +90,12 @@ impl Format {
         })
     }
 
-    /// What capture must send for this format.
+    /// The parts of a record that capture must send for this format.
     pub const fn needs(&self) -> &Needs {
         &self.needs
     }
 
-    /// Who makes the text of the extra field `name` when its value is of `kind`.
+    /// Which side renders the extra field `name` when its value is of `kind`.
     ///
     /// [`Acceptance::Deferred`]: send the value. [`Acceptance::RenderInCaller`]: send `str(value)` as text.
     /// [`Acceptance::Mismatch`]: the record takes the stock path. [`ArgumentKind::Other`] is never `Deferred`.
@@ -118,7 +118,8 @@ impl Format {
     }
 }
 
-/// `Formatter.usesTime`: a search for text, so that even an escaped placeholder has the time formatted (and fail).
+/// As `Formatter.usesTime`: a search in the text of the template. So Python formats the time even for an escaped
+/// placeholder, and may raise.
 fn formats_time(layout: &Layout) -> bool {
     match layout {
         Layout::Text { style: Style::Percent, template } => template.contains("%(asctime)"),

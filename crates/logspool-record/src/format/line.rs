@@ -13,7 +13,8 @@ use super::view::{OpenRecord, RecordView};
 use crate::record::Value;
 
 impl Format {
-    /// Appends the text that Python's formatter leaves on a record as `asctime`. `false`: it leaves none.
+    /// Appends the text that Python's formatter stores in the record as `asctime`. `false`: the format sets no
+    /// `asctime`.
     pub fn push_asctime(&self, time_ns: i64, state: &mut RenderState, out: &mut Vec<u8>) -> bool {
         let Some(asctime) = &self.asctime else { return false };
         state.follow_zone();
@@ -85,7 +86,7 @@ impl Format {
                 Piece::Show(attribute, show) => self.push_shown(attribute, show, record, state, out),
             };
             if let Err(error) = shown {
-                // A damaged message brought its own markers.
+                // The message already contains its own markers.
                 if error != RenderError::Malformed {
                     out.extend_from_slice(MARKER.as_bytes());
                 }

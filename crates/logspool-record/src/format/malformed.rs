@@ -3,6 +3,6 @@
 /// Stands in the text where a record holds no value, or one that the directive cannot show.
 pub const MARKER: &str = "<?>";
 
-/// The values of a record do not fit its template; the text holds [`MARKER`].
+/// The values of a record do not fit its template; the rendered text contains the marker `<?>`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Malformed;

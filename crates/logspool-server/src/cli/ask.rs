@@ -1,4 +1,4 @@
-//! Asking a running service over HTTP.
+//! HTTP requests to a running service.
 
 use std::io::Read;
 use std::thread::sleep;
@@ -9,11 +9,11 @@ use ureq::http::header::RETRY_AFTER;
 
 use super::failure::Failure;
 
-/// How long a service is asked again that has no room. Chosen: other questions are answered meanwhile, and a person still
-/// waits.
+/// How long to retry while the service has no room for the query. Chosen: it answers other queries meanwhile, and a
+/// person still waits.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Which service.
+/// The service to ask.
 #[derive(Debug, clap::Args)]
 pub(super) struct Service {
     /// The service to ask.
@@ -24,7 +24,8 @@ pub(super) struct Service {
     pub token: Option<String>,
 }
 
-/// The body of the answer, to be read as it comes. A service without room for the question is asked again for some time.
+/// The body of the answer as a stream. If the service has no room for the query, the request is repeated for up to
+/// [`PATIENCE`].
 pub(super) fn body(service: &Service, path: &str, parameters: &[(&str, &str)]) -> Result<impl Read + use<>, Failure> {
     let url = format!("{}{path}", service.url.trim_end_matches('/'));
     let agent = ureq::Agent::new_with_config(ureq::Agent::config_builder().http_status_as_error(false).build());

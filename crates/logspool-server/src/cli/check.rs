@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::failure::Failure;
 use crate::config::Config;
 
-/// Say whether a configuration can be used, and what it comes to. Nothing is opened.
+/// Check a configuration and print its main settings. Nothing is opened.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// The file (TOML).

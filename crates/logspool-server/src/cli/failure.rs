@@ -1,17 +1,17 @@
-//! Why a command ends without its answer, and with which exit code.
+//! Failures of commands, with their exit codes.
 
 use std::io;
 
-/// What a command comes to.
+/// The failure of a command.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// It could not be done: exit code 1.
+    /// The command failed: exit code 1.
     Failed(String),
-    /// It was asked for in a wrong way: exit code 2.
+    /// The command line is wrong: exit code 2.
     Usage(String),
-    /// Nobody reads the answer any more; not worth a word.
+    /// The reader has closed the pipe; not reported.
     Unread,
-    /// It could not be done, and that was said: exit code 1.
+    /// The command failed and has reported the error: exit code 1.
     Said,
 }
 

@@ -1,4 +1,4 @@
-//! The command line. Each command has a file of its own.
+//! The command line. Each command has its own file.
 
 mod ask;
 mod check;
@@ -46,20 +46,20 @@ enum Command {
         /// The shell.
         shell: Shell,
     },
-    /// What the Python package does: `run`, `doctor`.
+    /// Commands of the Python package: `run`, `doctor`.
     #[command(external_subcommand)]
     Python(Vec<OsString>),
 }
 
-/// How long an error waits for a pipe that is full. Chosen: a reader that is only slow is given its time; whoever starts
-/// the program anew when it fails is not kept from it by one that never reads.
+/// How long to wait for a full pipe when an error is printed. Chosen: enough for a slow reader. If the reader never
+/// reads, a supervisor can still restart the program after this time.
 const ERROR_LIMIT: Duration = Duration::from_secs(5);
 
-/// Says why it ends, to stderr. Nobody may read there.
+/// Prints an error to stderr. Does not wait longer than [`ERROR_LIMIT`] for its reader.
 fn say(print: impl FnOnce() -> io::Result<()> + Send + 'static) {
     let (done, told) = mpsc::channel();
     let printing = std::thread::Builder::new().name("error".to_owned()).spawn(move || {
-        // What cannot be printed has nowhere else to go.
+        // An error of printing cannot be reported.
         drop(print());
         let _ = done.send(());
     });
@@ -68,7 +68,7 @@ fn say(print: impl FnOnce() -> io::Result<()> + Send + 'static) {
     }
 }
 
-/// The command line as it was given; help is printed, and what is wrong is said.
+/// Parses the command line; prints help and errors.
 fn arguments() -> Result<Arguments, ExitCode> {
     Arguments::try_parse().map_err(|error| {
         let code = u8::try_from(error.exit_code()).unwrap_or(2);
@@ -81,7 +81,7 @@ fn arguments() -> Result<Arguments, ExitCode> {
     })
 }
 
-/// Does what the command line asks for.
+/// Runs the command.
 pub fn main() -> ExitCode {
     let given = match arguments() {
         Ok(given) => given,
@@ -113,7 +113,7 @@ pub fn main() -> ExitCode {
 
 /// Prints the completions of a shell.
 fn completions(shell: Shell) -> Result<(), Failure> {
-    // In one piece: what makes them panics where it cannot write.
+    // Write to memory first: the generator panics on a write error.
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut Arguments::command(), "logspool", &mut text);
     let mut out = io::stdout().lock();
@@ -121,10 +121,10 @@ fn completions(shell: Shell) -> Result<(), Failure> {
     Ok(out.flush()?)
 }
 
-/// Words of the Python package.
+/// Commands of the Python package.
 const PYTHON_WORDS: [&str; 2] = ["run", "doctor"];
 
-/// Becomes `python -m logspool` where that knows the word.
+/// Replaces this process with `python -m logspool` if that has the command.
 fn hand_over(arguments: &[OsString]) -> Result<(), Failure> {
     use std::os::unix::process::CommandExt;
 

@@ -20,7 +20,7 @@ use crate::show::{Format, Output};
 use crate::stores::{self, Found, Next};
 use crate::value::Value;
 
-/// Rows where no limit is given.
+/// Default number of rows.
 const ROWS: u64 = 100;
 
 /// Find records, the newest first.
@@ -32,27 +32,27 @@ const ROWS: u64 = 100;
 /// Examples: `logspool query 'level>=error payment' --since 1h`, `logspool query 'logger=shop | count by level'`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// What to look for; nothing: every record.
+    /// The query; default: all records.
     #[arg(default_value = "")]
     expression: String,
     #[command(flatten)]
     service: ask::Service,
-    /// Ask a store itself, without a service: sqlite:FOLDER or postgres://...
+    /// Read a store directly, without a service: sqlite:FOLDER or postgres://...
     #[arg(long, value_name = "URL", conflicts_with = "url")]
     store: Option<StoreAddress>,
-    /// Only from then on: 15m, 1h, 2d (ago), or a time as 2026-11-22T10:00:00Z.
+    /// Only records from this time on: 15m, 1h, 2d (ago), or a time as 2026-11-22T10:00:00Z.
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// Only before then.
+    /// Only records before this time.
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
-    /// At most so many rows. Default: 100 records; all rows of a count or histogram.
+    /// Maximum number of rows. Default: 100 records; all rows of a count or histogram.
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
-    /// How rows are written.
+    /// Output format.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
-    /// When text is coloured.
+    /// When to colour text.
     #[arg(long, value_enum, default_value = "auto")]
     color: When,
 }
@@ -71,7 +71,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         let out = BufWriter::new(io::stdout().lock());
         let mut output = Output::new(out, arguments.format, expression.stage.as_ref(), look);
         let asked = ask_service(arguments, since_ns, until_ns, limit, &expression, &mut output);
-        // Also where it broke off.
+        // Write the rows that came also if the answer broke off.
         let written = output.finish();
         asked?;
         written?;
@@ -81,7 +81,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut output = Output::new(out, arguments.format, expression.stage.as_ref(), look);
     let Expression { filter, stage } = expression;
     let asked = ask_store(store, &Query { filter, stage, since_ns, until_ns, limit }, &mut output);
-    // Also where it broke off.
+    // Write the rows that came also if the answer broke off.
     let written = output.finish();
     asked?;
     written?;
@@ -107,7 +107,7 @@ fn ask_store(store: &StoreAddress, query: &Query, output: &mut Output<impl Write
     }
 }
 
-/// Asks for lines of JSON and writes them as they are wanted here: only this side knows the terminal.
+/// Asks for lines of JSON and formats them here, because only this side knows the terminal.
 fn ask_service(
     arguments: &Arguments,
     since_ns: Option<i64>,
@@ -139,7 +139,7 @@ fn write_row(line: &str, expression: &Expression, output: &mut Output<impl Write
         let record = Record::from_json(line).ok_or_else(|| other(line))?;
         return Ok(output.row(&Found::Record(record))?);
     }
-    // A list of pairs: a field that is counted may be called `count` too.
+    // Read a list of pairs, not a map: the counted field may be called `count` too.
     let Ok(Value::Map(row)) = serde_json::from_str(line) else { return Err(other(line)) };
     let [(name, first), (_, Value::Int(count))] = &row[..] else { return Err(other(line)) };
     let count = count.cast_unsigned();

@@ -8,10 +8,11 @@ use logspool_sys::folder;
 
 use super::failure::Failure;
 
-/// Deliver what killed programs left.
+/// Deliver the records of killed programs.
 ///
-/// Records for files are appended to them, those for services are sent. Those for terminals and pipes of the dead
-/// programs are given up. Says what went where; the exit code is 1 when something stays, with the reasons on stderr.
+/// Records for files are appended to them, and records for services are sent. Records for terminals and pipes of the
+/// dead programs are dropped. Prints where records went. The exit code is 1 when some remain, with the reasons on
+/// stderr.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// The queue folder of the programs. Default: LOGSPOOL_QUEUE_DIR, else /dev/shm/logspool-UID.
@@ -22,7 +23,7 @@ pub(super) struct Arguments {
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     const MEND: &str = "(mend: name the queue folder of the programs, /dev/shm/logspool-UID)";
     let configured = || std::env::var_os("LOGSPOOL_QUEUE_DIR").filter(|path| !path.is_empty()).map(PathBuf::from);
-    // A folder that is missing holds nothing; one that was named and is missing is a mistake in the name.
+    // A missing default folder means that there are no records. A missing named folder is a mistake in the name.
     if let Some(named) = arguments.folder.as_ref().filter(|named| !named.exists()) {
         return Err(Failure::Failed(format!("cannot recover {}: there is no such folder {MEND}", named.display())));
     }

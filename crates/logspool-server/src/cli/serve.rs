@@ -11,7 +11,7 @@ use crate::address::{HttpAddress, Listen, StoreAddress};
 use crate::config::Config;
 use crate::service::Service;
 
-/// Messages of the service about itself that wait for a slow terminal or pipe.
+/// Messages about the service itself that are buffered for a slow terminal or pipe.
 const MESSAGES: usize = 1_000;
 
 /// Collect records until SIGTERM or Ctrl-C.
@@ -21,29 +21,29 @@ const MESSAGES: usize = 1_000;
 /// configuration again. LOGSPOOL_LOG sets what the service says about itself (error, warn, info, debug).
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Configuration file (TOML); the options below go before what it says.
+    /// Configuration file (TOML); command-line options override it.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Where senders connect: tcp://HOST:PORT, udp://HOST:PORT, unix:///PATH, tls://HOST:PORT. May be repeated.
+    /// Addresses for senders: tcp://HOST:PORT, udp://HOST:PORT, unix:///PATH, tls://HOST:PORT. May be repeated.
     #[arg(long, value_name = "URL")]
     listen: Vec<Listen>,
-    /// Where records are kept: sqlite:FOLDER, postgres://USER:PASSWORD@HOST:PORT/DATABASE. May be repeated; queries are
-    /// answered by the first.
+    /// Stores for records: sqlite:FOLDER, postgres://USER:PASSWORD@HOST:PORT/DATABASE. May be repeated; the first one
+    /// answers queries.
     #[arg(long, value_name = "URL")]
     store: Vec<StoreAddress>,
-    /// Append a line for each record to this text file as well.
+    /// Also append a line for each record to this text file.
     #[arg(long, value_name = "PATH")]
     file: Option<PathBuf>,
-    /// Let the members of this group read the folders of SQLite stores and the text file; nobody else can.
+    /// Group whose members may read the folders of SQLite stores and the text file. No other user may.
     #[arg(long, value_name = "GROUP")]
     store_group: Option<String>,
-    /// Where HTTP is served, HOST:PORT, or "off".
+    /// Address for HTTP, HOST:PORT, or "off".
     #[arg(long, value_name = "ADDRESS")]
     http: Option<HttpAddress>,
-    /// Deliver what killed programs left in this queue folder (/dev/shm/logspool-UID). May be repeated.
+    /// Deliver records of killed programs from this queue folder (/dev/shm/logspool-UID). May be repeated.
     #[arg(long, value_name = "DIR")]
     adopt: Vec<PathBuf>,
-    /// Listen beyond this machine without TLS and tokens.
+    /// Listen for other machines without TLS and tokens.
     #[arg(long)]
     insecure: bool,
 }
@@ -79,7 +79,8 @@ impl Arguments {
 
 pub(super) fn run(arguments: Arguments) -> Result<(), Failure> {
     let filter = tracing_subscriber::EnvFilter::try_from_env("LOGSPOOL_LOG");
-    // A terminal or pipe that nobody reads must not stop the service: what finds no room is left out, and counted.
+    // A terminal or pipe without a reader must not stop the service. Messages that find no room are dropped and
+    // counted.
     let (messages, _written) = NonBlockingBuilder::default()
         .lossy(true)
         .buffered_lines_limit(MESSAGES)
@@ -95,13 +96,13 @@ pub(super) fn run(arguments: Arguments) -> Result<(), Failure> {
     let config = arguments.config()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let done = runtime.block_on(serve(&arguments, config, unsaid));
-    // Not dropped: that would wait for queries that still run, and nobody waits for their answers.
+    // Not dropped: that would wait for running queries, whose answers are no longer wanted.
     runtime.shutdown_background();
     done
 }
 
 async fn serve(arguments: &Arguments, config: Config, unsaid: ErrorCounter) -> Result<(), Failure> {
-    // Before anything is said: who waits for the first word may send a signal at once.
+    // Before the first message: a program that waits for this message may send a signal at once.
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut hang_up = signal(SignalKind::hangup())?;
@@ -125,7 +126,7 @@ async fn serve(arguments: &Arguments, config: Config, unsaid: ErrorCounter) -> R
     }
     tracing::info!("ending: storing what has come");
     tokio::spawn(async move {
-        // Who insists ends it at once.
+        // A second signal ends the service at once.
         tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
         std::process::exit(1);
     });

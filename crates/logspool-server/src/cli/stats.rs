@@ -7,12 +7,12 @@ use super::failure::Failure;
 use crate::http::Stats;
 use crate::visible::visible;
 
-/// Say how a running service does.
+/// Print the state of a running service.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
     service: ask::Service,
-    /// Print the JSON that the service sends.
+    /// Print the service's answer as JSON.
     #[arg(long)]
     json: bool,
 }

@@ -11,18 +11,18 @@ use crate::record::Record;
 use crate::show::{Format, Output};
 use crate::stores::Found;
 
-/// Follow what comes, until Ctrl-C.
+/// Print new records as they arrive, until Ctrl-C.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Which records; nothing: every one. As for `logspool query`.
+    /// Query that selects the records, as for `logspool query`; default: all records.
     #[arg(default_value = "")]
     expression: String,
     #[command(flatten)]
     service: ask::Service,
-    /// How records are written.
+    /// Output format.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
-    /// When text is coloured.
+    /// When to colour text.
     #[arg(long, value_enum, default_value = "auto")]
     color: When,
 }
@@ -31,7 +31,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let expression =
         query::parse(&arguments.expression, now_ns()).map_err(|error| Failure::Usage(error.to_string()))?;
     let body = ask::body(&arguments.service, "/api/tail", &[("q", &expression.to_string())])?;
-    // A line is wanted as soon as it is there: stdout of Rust writes whole lines.
+    // Each line has to appear at once. Rust's stdout is line buffered.
     let mut output = Output::new(io::stdout().lock(), arguments.format, None, arguments.color.look());
     let mut event = String::new();
     for line in BufReader::new(body).lines() {

@@ -1,8 +1,8 @@
-//! Stdout for an answer of a store, whose reader may take its time.
+//! Stdout for the answer of a store, when the reader may be slow.
 //!
-//! A store keeps what is old until an answer is complete, and cannot clear it away. So the answer does not wait for a
-//! pager: what that does not take at once is kept here, and where it is longer than that, its reader has as long as a
-//! query may take.
+//! Until an answer is complete the store cannot clear away old data. So the answer must not wait for a pager. Output
+//! that the pager does not read at once is buffered here. When the buffer is full, the reader has until the deadline of
+//! the query.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -14,27 +14,27 @@ use rustix::io::Errno;
 
 use crate::stores::UNREAD;
 
-/// Bytes of an answer that are kept. Chosen: some ten thousand records, more than anybody reads.
+/// Size of the buffer in bytes. Chosen: some ten thousand records, more than a person reads.
 const KEPT: usize = 4 << 20;
 
-/// Bytes of an answer between two looks whether its reader takes some. Chosen: as many as a `BufWriter` keeps.
+/// Bytes of an answer after which the reader is offered output again. Chosen: the buffer size of a `BufWriter`.
 const OFFERED: usize = 8 * 1024;
 
-/// Bytes that a pipe with room takes without waiting: PIPE_BUF.
+/// Bytes that a pipe with room takes without blocking: PIPE_BUF.
 const AT_ONCE: usize = 4096;
 
-/// Writes an answer.
+/// A writer that buffers for a slow reader; see the file head.
 #[derive(Debug)]
 pub(super) struct Unhurried {
     to: File,
     kept: Vec<u8>,
-    /// Bytes that were kept since the reader was last offered some.
+    /// Bytes buffered since the reader was last offered output.
     unoffered: usize,
     until: Instant,
 }
 
 impl Unhurried {
-    /// To stdout; while the answer goes on its reader is waited for until then.
+    /// Writes to stdout. Before the answer is complete, waits for the reader until `until` at most.
     pub fn stdout(until: Instant) -> io::Result<Self> {
         Ok(Self::new(File::from(io::stdout().as_fd().try_clone_to_owned()?), until))
     }
@@ -43,7 +43,7 @@ impl Unhurried {
         Self { to, kept: Vec::new(), unoffered: 0, until }
     }
 
-    /// Writes what is kept, as long as there is room for it until then; the rest stays.
+    /// Writes buffered bytes while the reader takes them, until `until`. The rest stays in the buffer.
     fn give_out(&mut self, until: Instant) -> io::Result<()> {
         self.unoffered = 0;
         let mut given = 0;
@@ -63,7 +63,7 @@ impl Unhurried {
         done
     }
 
-    /// Waits until there is room for [`AT_ONCE`] bytes: whether there is, then.
+    /// Waits until there is room for [`AT_ONCE`] bytes. Returns false if there is still no room at `until`.
     fn has_room(&self, until: Instant) -> io::Result<bool> {
         loop {
             let left = until.saturating_duration_since(Instant::now());
@@ -92,7 +92,7 @@ impl Write for Unhurried {
         Ok(bytes.len())
     }
 
-    /// Writes what is kept, however long it takes: the answer is complete.
+    /// The answer is complete: writes the buffer, however long the reader takes.
     fn flush(&mut self) -> io::Result<()> {
         self.to.write_all(&std::mem::take(&mut self.kept))
     }
@@ -112,7 +112,7 @@ mod tests {
         let mut to = Unhurried::new(File::from(OwnedFd::from(to)), Instant::now());
         to.write_all(&[b'x'; 1024].repeat(16)).unwrap();
         let mut begun = [0; 1024];
-        // Without a flush: the answer goes on.
+        // Without a flush, because the answer is not complete.
         assert_ne!(0, poll(&mut [PollFd::new(&from, PollFlags::IN)], Some(&Timespec::default())).unwrap());
 
         from.read_exact(&mut begun).unwrap();
@@ -153,7 +153,7 @@ mod tests {
 
         assert_eq!(io::ErrorKind::TimedOut, error.kind());
         assert!(Instant::now() >= until);
-        // What was written before comes in its order and whole.
+        // The bytes written before arrive in order and complete.
         let reading = std::thread::spawn(move || {
             let mut all = Vec::new();
             from.read_to_end(&mut all).map(|_| all.len())

@@ -1,4 +1,4 @@
-//! When answers are coloured.
+//! When output is coloured.
 
 use std::io::{self, IsTerminal};
 
@@ -6,7 +6,7 @@ use clap::ValueEnum;
 
 use crate::show::{Colour, Look};
 
-/// When answers are coloured.
+/// When to colour output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum When {
     /// On a terminal, unless NO_COLOR is set.
@@ -18,7 +18,7 @@ pub(super) enum When {
 }
 
 impl When {
-    /// How text on stdout looks.
+    /// Width and colour of text on stdout.
     pub fn look(self) -> Look {
         let is_wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         let colour = match self {

@@ -8,10 +8,10 @@
 /// Chosen: a time and one short text take 12 bytes of MessagePack. An entry without any content takes 3.
 pub const MIN_RECORD_BYTES: usize = 8;
 
-/// Records of any size that are accepted beside them.
+/// Number of records that are accepted whatever their size.
 pub const FREE_RECORDS: usize = 1000;
 
-/// Whether so many records in so many bytes are too many.
+/// True if there are too many records for this number of bytes.
 pub fn is_too_dense(records: usize, bytes: usize) -> bool {
     records > FREE_RECORDS && records - FREE_RECORDS > bytes / MIN_RECORD_BYTES
 }

@@ -1,8 +1,9 @@
-//! What `logging.handlers.HTTPHandler` sends: the attributes of a `LogRecord` as a form, each as `str` prints it.
+//! Reads the requests of `logging.handlers.HTTPHandler`: the attributes of a `LogRecord` as a form, each formatted by
+//! `str`.
 //!
-//! The handler does not put the arguments into the message: `msg` comes as it was written, and `args` as the `repr` of
-//! a tuple, which is kept as a field where there are any. Where another handler of the program has put them in before,
-//! its `message` comes too, and says both.
+//! The handler does not format the message. `msg` is the format string, and `args` is the `repr` of a tuple; non-empty
+//! arguments are kept as a field. If another handler of the program has formatted the record before, the form also has
+//! `message`, which is used then.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +12,7 @@ use super::log_record;
 use crate::record::Record;
 use crate::value::Value;
 
-/// A form without `msg` and `levelno`: it is no log record.
+/// The form has no `msg` and `levelno`, so it is not a log record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoRecord;
 
@@ -23,11 +24,11 @@ impl fmt::Display for NoRecord {
 
 impl std::error::Error for NoRecord {}
 
-/// Reads a query or a body of `application/x-www-form-urlencoded`. Bytes that are no UTF-8 are shown as U+FFFD.
+/// Reads a query string or a body of `application/x-www-form-urlencoded`. Bytes that are not UTF-8 become U+FFFD.
 ///
 /// # Errors
 ///
-/// It is no log record.
+/// The form is not a log record.
 pub fn read(form: &[u8]) -> Result<Record<'_>, NoRecord> {
     let mut record = Record::default();
     let mut is_record = false;
@@ -48,7 +49,7 @@ pub fn read(form: &[u8]) -> Result<Record<'_>, NoRecord> {
     if is_record { Ok(record) } else { Err(NoRecord) }
 }
 
-/// An attribute with the type that it has in a `LogRecord`, where the text says so; else the text.
+/// Converts an attribute to the type that it has in a `LogRecord`. Text that cannot be converted stays text.
 fn typed<'a>(name: &str, text: Cow<'a, str>) -> Value<'a> {
     let typed = match (name, &*text) {
         ("args", "()") => Some(Value::Null),
@@ -68,7 +69,7 @@ fn typed<'a>(name: &str, text: Cow<'a, str>) -> Value<'a> {
 mod tests {
     use super::*;
 
-    /// What CPython 3.12 sends for `log.warning("took %d ms", 5, extra={"user": "a&b"})`.
+    /// The form that CPython 3.12 sends for `log.warning("took %d ms", 5, extra={"user": "a&b"})`.
     const SENT: &str = "name=shop&msg=took+%25d+ms&args=%285%2C%29&levelname=WARNING&levelno=30\
         &pathname=%2Fsrv%2Fshop.py&filename=shop.py&module=shop&exc_info=None&exc_text=None&stack_info=None&lineno=7\
         &funcName=pay&created=1700000000.125&msecs=125.0&relativeCreated=12.5&thread=140000000000001\

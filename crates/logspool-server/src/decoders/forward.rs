@@ -1,10 +1,10 @@
-//! Fluent Forward v1, as servers see it: Message, Forward, PackedForward and CompressedPackedForward.
+//! Fluent Forward v1, server side: Message, Forward, PackedForward and CompressedPackedForward.
 //!
-//! A [`Scanner`] tells where a message ends in what a connection has sent, [`read`] takes it apart, and
-//! [`Message::records`] reads its entries one after the other, in bounded memory. The keys of an entry are those that JSON lines have
-//! (`json_line.rs`), and `log`, which Docker sends. A record that names no logger has the tag as its logger.
+//! A [`Scanner`] finds the end of a message in the bytes of a connection. [`read`] parses the message, and
+//! [`Message::records`] reads its entries one by one, in bounded memory. An entry has the keys of JSON lines
+//! (`json_line.rs`), and `log`, which Docker sends. If a record has no logger, the tag is its logger.
 //!
-//! logspool's own client sends this protocol too, with a `chunk` as [`ChunkId`] reads it.
+//! logspool's own client uses this protocol too, with a `chunk` that [`ChunkId`] parses.
 
 mod chunk_id;
 mod entry;
@@ -25,41 +25,43 @@ use msgpack::{Reader, Token};
 pub use problem::{ForwardError, Problem};
 pub use records::{Next, Progress, Records};
 
-/// What a message may hold.
+/// Limits of a message.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Bytes of a message as it is sent.
+    /// Bytes of a message as sent.
     pub frame: usize,
-    /// Bytes of its entries, decompressed.
+    /// Bytes of its decompressed entries.
     pub expanded: usize,
-    /// Bytes of the rows of its records (`batch::ROW_BYTES`), and of its tag, as often as it is the logger or a field of one.
+    /// Bytes of the rows of its records (`batch::ROW_BYTES` each). The tag is added for each record that has it as
+    /// logger or field.
     pub repeated: usize,
     /// Values in an entry.
     pub items: usize,
 }
 
 impl Default for Limits {
-    /// 10 MiB as it is sent, 16 MiB decompressed, 64 MiB of rows, 10,000 values in an entry.
+    /// 10 MiB as sent, 16 MiB decompressed, 64 MiB of rows, 10,000 values in an entry.
     ///
-    /// Chosen: Fluentd sends up to 8 MiB from a buffer in memory, Fluent Bit 2 MiB. The rows are those of 400,000 records.
+    /// Chosen: Fluentd sends up to 8 MiB from a buffer in memory, Fluent Bit 2 MiB. 64 MiB are the rows of 400,000
+    /// records.
     fn default() -> Self {
         Self { frame: 10 << 20, expanded: 16 << 20, repeated: 64 << 20, items: 10_000 }
     }
 }
 
-/// How far a message has come.
+/// The progress of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Frame {
-    /// More of it is needed.
+    /// The message is not complete yet.
     Incomplete,
-    /// It is the first so many bytes.
+    /// The message is complete.
     Complete {
-        /// The length of the message.
+        /// Length of the message in bytes.
         length: usize,
     },
 }
 
-/// Finds the end of a message while it comes in, and looks at each byte once.
+/// Finds the end of a message while its bytes arrive. Looks at each byte once.
 #[derive(Debug, Clone, Copy)]
 pub struct Scanner {
     at: usize,
@@ -73,12 +75,13 @@ impl Default for Scanner {
 }
 
 impl Scanner {
-    /// Looks at all bytes of a message that have come so far, and at what may come behind it. After a complete message
-    /// the scanner begins with the next one.
+    /// Scans the bytes of a message received until now; `bytes` begins with the message and may contain more after it.
+    /// After a complete message the scanner starts again with the next one.
     ///
     /// # Errors
     ///
-    /// It is longer than [`Limits::frame`], or no Forward message. What follows cannot be told any more.
+    /// The message is longer than [`Limits::frame`], or is not a Forward message. The start of the next message is
+    /// unknown then.
     pub fn frame(&mut self, bytes: &[u8], limits: &Limits) -> Result<Frame, ForwardError> {
         let mut reader = Reader::from(bytes, self.at);
         while self.values > 0 {
@@ -94,7 +97,7 @@ impl Scanner {
                 Err(problem) => return Err(problem.at(self.at)),
             }
             self.at = reader.at();
-            // Each value is a byte at least.
+            // Each value takes at least one byte.
             if self.values > limits.frame.saturating_sub(self.at) as u64 {
                 return Err(Problem::TooLong(limits.frame).at(self.at));
             }
@@ -108,16 +111,16 @@ impl Scanner {
     }
 }
 
-/// A message.
+/// A parsed message.
 #[derive(Debug, Clone)]
 pub struct Message<'a> {
-    /// Where the sender wants it to go.
+    /// The tag, by which senders route messages.
     pub tag: Cow<'a, str>,
-    /// Its id, where the sender wants an ack.
+    /// The id of the message if the sender wants an ack.
     pub chunk: Option<Cow<'a, str>>,
-    /// How many entries the sender says it has.
+    /// Number of entries as given by the sender.
     pub size: Option<u64>,
-    /// Whether it ends its stream. Only logspool's own client says so.
+    /// True for the last message of a stream. Only logspool's own client sets it.
     pub end: bool,
     ack: Option<&'a [u8]>,
     entries: Entries<'a>,
@@ -126,21 +129,21 @@ pub struct Message<'a> {
 
 #[derive(Debug, Clone)]
 enum Entries<'a> {
-    /// The only one, without a list around it.
+    /// A single entry without a list around it.
     Bare(Reader<'a>),
-    /// So many.
+    /// A list with this number of entries.
     List(Reader<'a>, u32),
-    /// As many as there are.
+    /// Entries as a byte string, up to its end.
     Packed(&'a [u8]),
-    /// The same, compressed.
+    /// Gzip-compressed entries.
     Gzip(&'a [u8]),
 }
 
-/// Reads a message whose end a [`Scanner`] has found. Its entries are read by [`Message::records`] only.
+/// Parses a message whose end a [`Scanner`] has found. The entries are only read by [`Message::records`].
 ///
 /// # Errors
 ///
-/// It is no Forward message, or compressed in an unknown way.
+/// The frame is not a Forward message, or its compression is unknown.
 pub fn read<'a>(frame: &'a [u8], limits: &Limits) -> Result<Message<'a>, ForwardError> {
     let mut reader = Reader::new(frame);
     let mut options = Options::default();
@@ -157,8 +160,8 @@ pub fn read<'a>(frame: &'a [u8], limits: &Limits) -> Result<Message<'a>, Forward
     Ok(Message { tag, chunk, size, end, ack, entries, limits: *limits })
 }
 
-/// What can be told of a message that [`read`] cannot read: its id, so that its sender need not send it again and again.
-/// It has no records. `None`: not even that.
+/// Reads only the id of a message that [`read`] refuses. With it the message can be acknowledged, so that the sender
+/// does not repeat it for ever. The result has no records. `None`: the id cannot be read either.
 pub fn read_id<'a>(frame: &'a [u8], limits: &Limits) -> Option<Message<'a>> {
     let mut options = Options::default();
     let (tag, _) = parts(&mut Reader::new(frame), &mut options).ok()?;
@@ -168,7 +171,7 @@ pub fn read_id<'a>(frame: &'a [u8], limits: &Limits) -> Option<Message<'a>> {
 
 fn parts<'a>(reader: &mut Reader<'a>, options: &mut Options<'a>) -> Result<(Cow<'a, str>, Entries<'a>), Problem> {
     let mut left = match reader.token()? {
-        // What Fluentd takes for a heartbeat.
+        // A heartbeat in Fluentd.
         Token::Nil if reader.is_at_end() => return Ok((Cow::Borrowed(""), Entries::Packed(b""))),
         Token::List(count @ 2..=4) => count,
         _ => return Err(Problem::Unexpected("a list of two to four values")),
@@ -182,7 +185,7 @@ fn parts<'a>(reader: &mut Reader<'a>, options: &mut Options<'a>) -> Result<(Cow<
             reader.skip(list.values())?;
             Entries::List(begin, count)
         }
-        // A time: the map comes next.
+        // The value is a time, so the map follows.
         time if left > 2 => {
             reader.skip(time.values() + 1)?;
             left -= 1;
@@ -235,28 +238,29 @@ impl<'a> Options<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// What the sender waits for once the records are safe; `None`: it waits for nothing. The id goes back as it came.
+    /// The ack that the sender expects once the records are safe. The id is returned unchanged. `None`: the sender
+    /// expects no ack.
     pub fn ack(&self) -> Option<Vec<u8>> {
         self.ack.map(|id| [b"\x81\xa3ack", id].concat())
     }
 
-    /// Whether its entries are compressed.
+    /// True if the entries are compressed.
     pub fn is_compressed(&self) -> bool {
         matches!(self.entries, Entries::Gzip(_))
     }
 
-    /// Reads its records from the one after the first `skip` of them. Where they are compressed, `buffer` holds some of
-    /// them at a time; it never grows beyond `most_buffer` bytes.
+    /// Reads the records after the first `skip`. `buffer` holds decompressed entries, a part at a time, and never grows
+    /// beyond `most_buffer` bytes.
     pub fn records<'b>(&'b self, buffer: &'b mut Vec<u8>, most_buffer: usize, skip: usize) -> Records<'b> {
         Records::new(self, buffer, most_buffer, skip)
     }
 }
 
-/// Reads one entry of a message that our own client made.
+/// Reads one entry of a message from our own client.
 ///
 /// # Errors
 ///
-/// It is none, or more than one.
+/// The bytes are not exactly one entry.
 pub fn entry<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Record<'a>, ForwardError> {
     let mut reader = Reader::new(bytes);
     let entry = Entry { is_bare: false, keeps_tag: false, tag: "", items: limits.items };

@@ -1,6 +1,6 @@
-//! GELF 1.0 and 1.1, the payload: a JSON object whose additional fields begin with an underscore.
+//! The payload of GELF 1.0 and 1.1: a JSON object whose additional fields begin with an underscore.
 //!
-//! How it travels (chunks over UDP, compressed; NUL-ended over TCP) is not looked at here.
+//! Transport (UDP chunks and compression, NUL-terminated TCP) is handled elsewhere.
 
 use std::borrow::Cow;
 
@@ -13,14 +13,14 @@ use crate::value::Value;
 ///
 /// # Errors
 ///
-/// It is no JSON object.
+/// The message is not a JSON object.
 pub fn read(message: &[u8]) -> Result<Record<'_>, JsonLineError> {
     json_line::object(message).map(from_pairs)
 }
 
-/// The record that an object's keys and values make.
+/// Converts the pairs of an object to a record.
 pub fn from_pairs<'a>(pairs: Vec<(Cow<'a, str>, Value<'a>)>) -> Record<'a> {
-    // A message without a level is an alert (GELF 1.1: "default is 1"), which no sender means: the usual reading is INFO.
+    // GELF 1.1 defines a missing level as 1, alert. No sender means that; like most servers we use INFO.
     let mut record = Record { level: 20, ..Record::default() };
     let (mut short, mut full) = (None, None);
     for (name, value) in pairs {
@@ -50,7 +50,7 @@ pub fn from_pairs<'a>(pairs: Vec<(Cow<'a, str>, Value<'a>)>) -> Record<'a> {
                 record.process_name = Some(into_text(value));
             }
             ("_stack_info", Value::Text(_)) if record.stack.is_none() => record.stack = Some(into_text(value)),
-            // graypy says so in each message without one.
+            // graypy sends null in each message without a stack.
             ("_stack_info", Value::Null) => {}
             ("_thread_name", Value::Text(_)) if record.thread_name.is_none() => {
                 record.thread_name = Some(into_text(value));
@@ -60,7 +60,7 @@ pub fn from_pairs<'a>(pairs: Vec<(Cow<'a, str>, Value<'a>)>) -> Record<'a> {
             _ => record.fields.push((without_underscore(name), value)),
         }
     }
-    // The long form begins with the short one where a sender gives both; a traceback stands only in it.
+    // If both are given, the full message begins with the short one. Only the full message has a traceback.
     match (short, full) {
         (Some(short), Some(full)) => match full.strip_prefix(&*short) {
             Some("") => record.message = short,
@@ -68,7 +68,7 @@ pub fn from_pairs<'a>(pairs: Vec<(Cow<'a, str>, Value<'a>)>) -> Record<'a> {
                 record.exception = Some(Cow::Owned(rest[1..].to_owned()));
                 record.message = short;
             }
-            // graypy sends the traceback alone.
+            // graypy sends the traceback without the short message.
             _ if full.starts_with("Traceback (most recent call last)") => {
                 record.message = short;
                 record.exception = Some(full);

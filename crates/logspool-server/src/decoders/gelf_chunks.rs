@@ -1,7 +1,7 @@
-//! GELF over UDP: datagrams that are a part of a message, and compressed ones.
+//! GELF over UDP: reassembles chunked messages and decompresses messages.
 //!
-//! A message in parts is known by its sender and the eight bytes that the sender gave it. It is given up when it is not
-//! whole after some seconds, and when newer ones need the room: each way it is counted.
+//! The chunks of a message have the same sender and the same id of eight bytes. An incomplete message is dropped after
+//! some seconds, or when newer ones need the room. Each dropped message is counted.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -11,33 +11,33 @@ use std::time::{Duration, Instant};
 
 use super::inflate::{self, InflateError};
 
-/// How much may wait for its other parts.
+/// Limits for incomplete messages.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Messages.
+    /// Number of messages.
     pub messages: usize,
-    /// Bytes of their parts.
+    /// Bytes of their chunks.
     pub bytes: usize,
-    /// Since its first part has come.
+    /// Time since the first chunk arrived.
     pub age: Duration,
-    /// Bytes of a message, decompressed.
+    /// Bytes of a decompressed message.
     pub inflated: usize,
 }
 
 impl Default for Limits {
-    /// 1,024 messages and 16 MiB, for the five seconds of the specification; 1 MiB each, decompressed.
+    /// 1,024 messages and 16 MiB, for the five seconds of the specification; 1 MiB for a decompressed message.
     fn default() -> Self {
         Self { messages: 1024, bytes: 16 << 20, age: Duration::from_secs(5), inflated: 1 << 20 }
     }
 }
 
-/// Parts of a message at most, as the specification says.
+/// Maximum number of chunks of a message, from the specification.
 const MAX_PARTS: u8 = 128;
 
-/// Why a datagram is no message, and no part of one.
+/// Reason why a datagram is neither a message nor a chunk.
 #[derive(Debug)]
 pub enum GelfChunkError {
-    /// It begins as a part does, and is none.
+    /// It has the magic bytes of a chunk, but is not a valid one.
     Malformed,
     /// The message cannot be decompressed.
     Inflate(InflateError),
@@ -63,17 +63,17 @@ struct Unfinished {
     key: Key,
     since: Instant,
     count: u8,
-    /// A bit for each part that is there.
+    /// One bit for each chunk that has arrived.
     seen: u128,
     bytes: usize,
     parts: Vec<(u8, Box<[u8]>)>,
 }
 
-/// Puts messages together.
+/// Reassembles messages.
 #[derive(Debug)]
 pub struct GelfChunks {
     limits: Limits,
-    /// By the order in which they began: the first is the oldest.
+    /// Incomplete messages in the order in which they began; the first is the oldest.
     unfinished: BTreeMap<u64, Unfinished>,
     numbers: HashMap<Key, u64>,
     next: u64,
@@ -82,21 +82,21 @@ pub struct GelfChunks {
 }
 
 impl GelfChunks {
-    /// None wait yet.
+    /// Starts without incomplete messages.
     pub fn new(limits: Limits) -> Self {
         Self { limits, unfinished: BTreeMap::new(), numbers: HashMap::new(), next: 0, bytes: 0, given_up: 0 }
     }
 
-    /// Messages that were given up because parts were missing.
+    /// Number of messages that were dropped because chunks were missing.
     pub fn given_up(&self) -> u64 {
         self.given_up
     }
 
-    /// Takes a datagram; gives a message, ready for `gelf::read`, where it is one or completes one.
+    /// Takes a datagram. Returns a message for `gelf::read` if the datagram is a whole message or completes one.
     ///
     /// # Errors
     ///
-    /// It is neither a message nor a part of one.
+    /// The datagram is neither a message nor a chunk.
     pub fn take<'a>(
         &mut self,
         datagram: &'a [u8],
@@ -113,20 +113,20 @@ impl GelfChunks {
         self.decompressed(message).map(Some).map_err(GelfChunkError::Inflate)
     }
 
-    /// When the next message will have waited too long.
+    /// The time when the oldest incomplete message expires.
     pub fn next_expiry(&self) -> Option<Instant> {
         let (_, oldest) = self.unfinished.first_key_value()?;
         Some(oldest.since + self.limits.age)
     }
 
-    /// Gives up all that is not whole: nothing comes any more.
+    /// Drops all incomplete messages, because no more datagrams will come.
     pub fn end(&mut self) {
         while !self.unfinished.is_empty() {
             self.give_up_oldest();
         }
     }
 
-    /// Gives up what has waited too long. Each part that comes does this too: call it where none comes.
+    /// Drops messages that have waited too long. Each chunk does this too; call it when no chunks arrive.
     pub fn expire(&mut self, now: Instant) {
         while let Some(oldest) = self.unfinished.first_entry()
             && now.saturating_duration_since(oldest.get().since) >= self.limits.age
@@ -154,7 +154,7 @@ impl GelfChunks {
         let begun = Unfinished { key, since: now, count, seen: 0, bytes: 0, parts: Vec::new() };
         let message = self.unfinished.entry(number).or_insert(begun);
         let bit = 1 << place;
-        // A datagram that came twice, or an id that was used twice: what came first counts.
+        // The datagram is a duplicate, or its id was used twice: the first one counts.
         if message.count != count || message.seen & bit != 0 {
             return Ok(None);
         }
@@ -188,7 +188,7 @@ impl GelfChunks {
     fn decompressed<'a>(&self, message: Cow<'a, [u8]>) -> Result<Cow<'a, [u8]>, InflateError> {
         let inflate = match &*message {
             [0x1F, 0x8B, ..] => inflate::gzip,
-            // Deflate with a check of two bytes, as RFC 1950 has it.
+            // A zlib header (RFC 1950) with its check bits.
             [first, second, ..] if first & 0x0F == 8 && u16::from_be_bytes([*first, *second]) % 31 == 0 => {
                 inflate::zlib
             }
@@ -239,7 +239,7 @@ mod tests {
 
         assert_eq!(b"{}", &*take(b"{}"));
         assert_eq!(b"{}", &*take(&part(1, 0, 1, b"{}")));
-        // `zlib.compress(b"{}")` of Python.
+        // The result of Python's `zlib.compress(b"{}")`.
         assert_eq!(b"{}", &*take(b"\x78\x9c\xab\xae\x05\x00\x01\x75\x00\xf9"));
         assert!(chunks.take(b"\x1F\x8Bno gzip", FROM, now).is_err());
     }
@@ -253,7 +253,7 @@ mod tests {
             assert_eq!(None, chunks.take(&part(id, 0, 2, b"abc"), FROM, now).unwrap());
         }
         assert_eq!(1, chunks.given_up());
-        // The first was the oldest.
+        // The first message, the oldest one, was dropped.
         assert!(chunks.take(&part(2, 1, 2, b""), FROM, now).unwrap().is_some());
 
         assert_eq!(None, chunks.take(&part(4, 0, 2, b"12345678"), FROM, now).unwrap());

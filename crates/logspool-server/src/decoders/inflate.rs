@@ -1,16 +1,16 @@
-//! Compressed bytes, made long again up to a limit.
+//! Decompresses bytes up to a limit.
 
 use std::fmt;
 use std::io::{self, Read};
 
 use flate2::bufread::{MultiGzDecoder, ZlibDecoder};
 
-/// Why compressed bytes cannot be read.
+/// Reason why bytes cannot be decompressed.
 #[derive(Debug)]
 pub enum InflateError {
-    /// They come to more than so many bytes.
+    /// The result is larger than this number of bytes.
     TooLarge(usize),
-    /// They are cut off, or no such format.
+    /// The bytes are cut off, or not in this format.
     Malformed(io::Error),
 }
 
@@ -25,16 +25,16 @@ impl fmt::Display for InflateError {
 
 impl std::error::Error for InflateError {}
 
-/// Reads gzip, also several members one after the other, and leaves the content in `into` in place of what was there.
+/// Decompresses gzip, which may have several members. The result replaces the content of `into`.
 ///
 /// # Errors
 ///
-/// It is none, or comes to more than `limit` bytes; then `into` is empty.
+/// The bytes are not gzip, or the result is larger than `limit` bytes. `into` is empty then.
 pub fn gzip(bytes: &[u8], limit: usize, into: &mut Vec<u8>) -> Result<(), InflateError> {
     read(MultiGzDecoder::new(bytes), limit, into)
 }
 
-/// Reads zlib, as [`gzip`] does; bytes behind its end count for nothing.
+/// Decompresses zlib as [`gzip`] does. Bytes after its end are ignored.
 ///
 /// # Errors
 ///
@@ -45,7 +45,7 @@ pub fn zlib(bytes: &[u8], limit: usize, into: &mut Vec<u8>) -> Result<(), Inflat
 
 fn read(from: impl Read, limit: usize, into: &mut Vec<u8>) -> Result<(), InflateError> {
     into.clear();
-    // One byte more tells "too much" from "just enough".
+    // Read one byte more than allowed, to detect a result above the limit.
     let result = from.take(limit as u64 + 1).read_to_end(into);
     let error = match result {
         Ok(_) if into.len() > limit => InflateError::TooLarge(limit),

@@ -1,7 +1,7 @@
-//! One JSON object a line, as JSON formatters of many libraries write it.
+//! One JSON object per line, as the JSON formatters of many libraries write it.
 //!
-//! The usual keys are known by all their usual names. The first key of a kind counts; another one, and one whose value
-//! does not fit, stays what it is: a field.
+//! Each part of a record is known by all its usual names. If a line has several keys for one part, the first counts.
+//! The other keys, and keys whose value does not fit, become fields.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,18 +10,19 @@ use super::words::{self, into_text};
 use crate::record::Record;
 use crate::value::{self, Value};
 
-/// Why a line is no record.
+/// Reason why a line is not a record.
 #[derive(Debug)]
 pub enum JsonLineError {
-    /// It is no JSON.
+    /// The line is not JSON.
     Json(serde_json::Error),
-    /// It is another JSON value than an object.
+    /// The line is JSON, but not an object.
     NoObject,
 }
 
-/// JSON values in a line, names of keys included.
+/// Maximum number of JSON values in a line; keys count as well.
 ///
-/// Chosen: three times the limit of a pickle, since lists of numbers come as JSON; they take 2 MiB while they are decoded.
+/// Chosen: three times the limit of a pickle, because lists of numbers come as JSON. They take 2 MiB while they are
+/// decoded.
 const ITEMS: usize = 30_000;
 
 impl fmt::Display for JsonLineError {
@@ -39,12 +40,12 @@ impl std::error::Error for JsonLineError {}
 ///
 /// # Errors
 ///
-/// It is no JSON object. Objects in objects deeper than 128 are none (a limit of `serde_json`).
+/// The line is not a JSON object, or is nested deeper than 128 (a limit of `serde_json`).
 pub fn read(line: &[u8]) -> Result<Record<'_>, JsonLineError> {
     object(line).map(from_pairs)
 }
 
-/// The record that an object's keys and values make.
+/// Converts the pairs of an object to a record.
 pub fn from_pairs<'a>(pairs: Vec<(Cow<'a, str>, Value<'a>)>) -> Record<'a> {
     let mut record = Record::default();
     let mut has = Has::default();
@@ -56,7 +57,7 @@ pub fn from_pairs<'a>(pairs: Vec<(Cow<'a, str>, Value<'a>)>) -> Record<'a> {
     record
 }
 
-/// The keys and values of an object.
+/// The pairs of an object.
 pub fn object(line: &[u8]) -> Result<Vec<(Cow<'_, str>, Value<'_>)>, JsonLineError> {
     match value::from_json(line, ITEMS).map_err(JsonLineError::Json)? {
         Value::Map(pairs) => Ok(pairs),
@@ -64,7 +65,7 @@ pub fn object(line: &[u8]) -> Result<Vec<(Cow<'_, str>, Value<'_>)>, JsonLineErr
     }
 }
 
-/// What has been set, where the record itself does not tell.
+/// Parts that are already set, if the record itself does not show it.
 #[derive(Default)]
 pub(super) struct Has {
     pub level: bool,
@@ -72,7 +73,7 @@ pub(super) struct Has {
     pub message: bool,
 }
 
-/// Puts a value where it belongs; gives back what belongs nowhere.
+/// Stores a value in the part of the record that it belongs to. Returns the pair if there is no such part.
 pub(super) fn set<'a>(
     record: &mut Record<'a>,
     has: &mut Has,
@@ -82,7 +83,7 @@ pub(super) fn set<'a>(
     match &*name {
         "time" | "timestamp" | "@timestamp" | "ts" | "created" | "asctime" if record.time_ns.is_none() => {
             record.time_ns = words::nanoseconds(&value);
-            // A time that cannot be read is worth to be seen.
+            // Keep a time that cannot be parsed as a field.
             return record.time_ns.is_none().then_some((name, value));
         }
         "level" | "levelname" | "severity" | "levelno" | "log.level" if !has.level && level(&value).is_some() => {
@@ -117,7 +118,7 @@ pub(super) fn set<'a>(
     None
 }
 
-/// The number of a level that is given by number or by name.
+/// The number of a level, from a number or a name.
 fn level(value: &Value<'_>) -> Option<u16> {
     match value {
         Value::Text(text) => words::level(text),
@@ -125,7 +126,7 @@ fn level(value: &Value<'_>) -> Option<u16> {
     }
 }
 
-/// The part of a record that a key with text belongs to.
+/// The text part of a record that has this key.
 fn text_of<'r, 'a>(record: &'r mut Record<'a>, name: &str) -> Option<&'r mut Option<Cow<'a, str>>> {
     Some(match name {
         "file" | "pathname" | "filename" => &mut record.file,

@@ -1,4 +1,4 @@
-//! A JSON list, one value after the other: what collectors send by HTTP that put many records into one body.
+//! A JSON list, value by value. Some collectors send many records as one list by HTTP.
 
 use std::fmt;
 
@@ -6,11 +6,11 @@ use serde::Deserializer as _;
 use serde::de::{SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// Gives the text of each value to `each`, in the order in which they stand; none is kept.
+/// Calls `each` with the text of each value, in order. Keeps no value.
 ///
 /// # Errors
 ///
-/// It is no JSON list. Values before the place where that shows have been given.
+/// The bytes are not a JSON list. `each` was called with all values before the error.
 pub fn read(list: &[u8], each: impl FnMut(&[u8])) -> Result<(), serde_json::Error> {
     let mut json = serde_json::Deserializer::from_slice(list);
     json.deserialize_seq(Each(each))?;

@@ -1,7 +1,8 @@
-//! What `logging.handlers.SocketHandler` and `DatagramHandler` send: the attributes of a `LogRecord`, pickled.
+//! Reads the records of `logging.handlers.SocketHandler` and `DatagramHandler`: the attributes of a `LogRecord`,
+//! pickled.
 //!
-//! `SocketHandler.makePickle` puts the arguments into the message before, and drops what the message was made from.
-//! A handler that overrides it may leave them: then they are kept as the field `args`.
+//! `SocketHandler.makePickle` formats the message and drops the arguments. A handler that overrides it may keep them;
+//! they become the field `args` then.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,12 +12,12 @@ use super::words::{self, into_text};
 use crate::record::Record;
 use crate::value::Value;
 
-/// Why a frame is no record.
+/// Reason why a frame is not a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LogRecordError {
-    /// It is no pickle.
+    /// The frame is not a pickle.
     Pickle(PickleError),
-    /// It is the pickle of something else.
+    /// The frame is the pickle of something else.
     NoRecord,
 }
 
@@ -31,11 +32,11 @@ impl fmt::Display for LogRecordError {
 
 impl std::error::Error for LogRecordError {}
 
-/// Reads one record, without the four bytes of its length.
+/// Reads one record, without the length of four bytes before it.
 ///
 /// # Errors
 ///
-/// It is none.
+/// The frame is not a record.
 pub fn read(frame: &[u8], limits: Limits) -> Result<Record<'_>, LogRecordError> {
     let mut found = Found::default();
     if pickle::flat::read(frame, limits, |name, value| found.take(Cow::Borrowed(name), value)).is_none() {
@@ -61,10 +62,11 @@ impl<'a> Found<'a> {
     }
 }
 
-/// Puts an attribute where it belongs; one of another type than `logging` gives it becomes a field.
+/// Stores an attribute in the part of the record that it belongs to. An attribute whose type is not the one of
+/// `logging` becomes a field.
 pub(super) fn set<'a>(record: &mut Record<'a>, name: Cow<'a, str>, value: Value<'a>) {
     match (&*name, &value) {
-        // Says nothing, or what others say.
+        // Without information, or repeated by other attributes.
         (
             "args" | "funcName" | "exc_info" | "exc_text" | "stack_info" | "taskName" | "threadName" | "processName"
             | "thread" | "process",

@@ -1,4 +1,4 @@
-//! From the bytes of a frame to records: pure functions, which neither wait nor keep anything.
+//! Decoders: pure functions from the bytes of a frame to records. They do no I/O and keep no state.
 
 pub mod density;
 pub mod form;

@@ -1,11 +1,11 @@
-//! OpenTelemetry's logs over HTTP: an `ExportLogsServiceRequest`, as protobuf or as JSON.
+//! OpenTelemetry logs over HTTP: an `ExportLogsServiceRequest` as protobuf or JSON.
 //!
-//! The scope is the logger. Attributes that say where a record was made, by which thread, and of which exception have
-//! their places; the others are fields, and so are those of the resource, of which `telemetry.sdk.*` is left out: it
-//! says nothing about the program.
+//! The scope is the logger. Attributes for code location, thread and exception become parts of the record. The other
+//! attributes become fields, also those of the resource. `telemetry.sdk.*` of the resource is dropped: it says nothing
+//! about the program.
 //!
-//! Both forms are read piece by piece, by readers of our own: the structs that `prost` would make take 100 bytes and
-//! more for two bytes of a body.
+//! Our own readers parse both encodings piece by piece. The structs of `prost` would take 100 bytes and more for two
+//! bytes of a body.
 
 mod answer;
 mod json;
@@ -22,50 +22,50 @@ use super::words::{self, into_text};
 use crate::record::Record;
 use crate::value::Value;
 
-/// What a request may hold.
+/// Limits of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Values in a record, and in a resource.
     pub items: usize,
-    /// Bytes of the rows of records ([`crate::batch::ROW_BYTES`]), and of resources and scopes, as often as they are part
-    /// of one.
+    /// Bytes of the rows of records ([`crate::batch::ROW_BYTES`] each). Resource and scope are added for each of their
+    /// records.
     pub repeated: usize,
 }
 
 impl Default for Limits {
     /// 10,000 values, 64 MiB.
     ///
-    /// Chosen: 8,000 records, of which the Collector makes a request, with 8 KiB about their resource.
+    /// Chosen: a request of the Collector with 8,000 records and 8 KiB for their resource.
     fn default() -> Self {
         Self { items: 10_000, repeated: 64 << 20 }
     }
 }
 
-/// How deep values stand in values; deeper ones are shown as [`BEYOND`].
+/// Maximum nesting depth. Deeper values are shown as [`BEYOND`].
 const DEPTH: usize = 32;
 
-/// Stands for what is too deep.
+/// Replaces values that are nested too deeply.
 const BEYOND: &str = "...";
 
-/// A log record that cannot be read, while the request around it can.
+/// A log record that cannot be read in a request that can.
 #[derive(Debug)]
 pub struct Unread<'a> {
-    /// As it was sent.
+    /// The record as sent.
     pub bytes: &'a [u8],
-    /// Why it cannot be read.
+    /// The error.
     pub error: OtlpError,
 }
 
-/// Why a body is no request.
+/// Reason why a body is not a request.
 #[derive(Debug)]
 pub enum OtlpError {
-    /// It is no protobuf, or of another shape.
+    /// The body is not protobuf, or not this message.
     Protobuf(&'static str),
-    /// It is no JSON, or of another shape.
+    /// The body is not JSON, or not this message.
     Json(serde_json::Error),
-    /// A record, or the resource of some, holds more values than [`Limits::items`].
+    /// A record or a resource has more values than [`Limits::items`].
     TooMany,
-    /// The records come to more than [`Limits::repeated`].
+    /// The records take more memory than [`Limits::repeated`].
     TooLarge,
 }
 
@@ -84,7 +84,7 @@ impl fmt::Display for OtlpError {
 
 impl std::error::Error for OtlpError {}
 
-/// What holds for the records of a resource.
+/// Values of a resource that all its records share.
 #[derive(Debug, Default)]
 struct Resource<'a> {
     host: Option<Cow<'a, str>>,
@@ -105,7 +105,7 @@ impl<'a> Resource<'a> {
     }
 }
 
-/// A record in the making.
+/// A record that is being built.
 #[derive(Debug)]
 struct Draft<'a> {
     record: Record<'a>,
@@ -124,7 +124,7 @@ impl<'a> Draft<'a> {
         Self { record, kind: None, reason: None }
     }
 
-    /// The level by its number, else by its name. A name that no level has is a field.
+    /// Sets the level by number, else by name. An unknown name becomes a field.
     fn level(&mut self, number: i64, name: Cow<'a, str>) {
         let by_name = words::level(&name);
         self.record.level = of_severity(number).or(by_name).unwrap_or_default();
@@ -171,7 +171,7 @@ impl<'a> Draft<'a> {
     }
 
     fn finish(mut self, resource: &Resource<'a>) -> Record<'a> {
-        // A stack trace names its exception; without one, type and message are what there is.
+        // A stack trace contains the exception. Without a stack trace use type and message.
         if self.record.exception.is_none() {
             self.record.exception = match (self.kind.take(), self.reason.take()) {
                 (Some(kind), Some(reason)) => Some(Cow::Owned(format!("{kind}: {reason}"))),
@@ -193,7 +193,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// The number of a level by OpenTelemetry's severity: four for each.
+/// The number of a level for a severity of OpenTelemetry, which has four severities for each level.
 fn of_severity(number: i64) -> Option<u16> {
     match number {
         1..=4 => Some(5),
@@ -206,7 +206,7 @@ fn of_severity(number: i64) -> Option<u16> {
     }
 }
 
-/// What is left of a limit.
+/// The rest of a limit.
 struct Budget(usize);
 
 impl Budget {

@@ -1,11 +1,11 @@
 //! Reads pickles of protocols 0 to 5 without executing anything.
 //!
 //! A pickle is a program for a small stack machine (CPython's `Lib/pickletools.py` describes its instructions). This
-//! one runs all of them but those that would import, call or set state: what they would make is noted, and shown as
-//! text where it is a common type (`objects.rs`), else as `<module.Class>`.
+//! machine runs all instructions except those that import, call or set state. It records these instead. An object of a
+//! common type is shown as text (`objects.rs`), any other as `<module.Class>`.
 //!
-//! Nothing here calls itself without a bound, copies what a memo refers to, or takes memory that the frame does not
-//! pay for: each instruction makes a few nodes at most.
+//! Recursion is bounded. Memoised values are not copied. Memory is bounded by the size of the frame: each instruction
+//! creates a few nodes at most.
 
 pub mod flat;
 mod graph;
@@ -20,11 +20,11 @@ use machine::Machine;
 pub use graph::Pickle;
 pub use problem::{Limits, PickleError, Problem};
 
-/// Reads a frame.
+/// Parses a frame.
 ///
 /// # Errors
 ///
-/// The first thing that is wrong with it.
+/// The first problem of the frame.
 pub fn read(frame: &[u8], limits: Limits) -> Result<Pickle<'_>, PickleError> {
     let (nodes, root) = Machine::new(frame, limits).run()?;
     Ok(Pickle { nodes, root, limits, bytes: frame.len() })

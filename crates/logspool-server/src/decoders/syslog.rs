@@ -1,6 +1,6 @@
-//! Syslog: RFC 5424, RFC 3164, and what Python's `SysLogHandler` sends, which is a priority and a text.
+//! Syslog: RFC 5424, RFC 3164, and the messages of Python's `SysLogHandler`, which are a priority and a text.
 //!
-//! One message without what ends it on its way (LF, NUL, a count in front).
+//! The input is one message without its framing (LF, NUL, octet count).
 
 mod regular;
 mod rfc3164;
@@ -16,7 +16,7 @@ use crate::record::Record;
 use crate::value::Value;
 use regular::Regular;
 
-/// A message without a priority: it is no syslog.
+/// The message has no priority, so it is not syslog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoPriority;
 
@@ -28,14 +28,14 @@ impl fmt::Display for NoPriority {
 
 impl std::error::Error for NoPriority {}
 
-/// Reads one message that came at `arrived`.
+/// Reads one message that was received at `arrived`.
 ///
-/// A time without a year is of the year that brings it next to `arrived`, and in its offset from UTC. Bytes that are
-/// no UTF-8 are shown as U+FFFD.
+/// A time without a year gets the year that brings it nearest to `arrived`, and the UTC offset of `arrived`. Bytes that
+/// are not UTF-8 become U+FFFD.
 ///
 /// # Errors
 ///
-/// It does not begin with a priority.
+/// The message does not begin with a priority.
 pub fn read(message: &[u8], arrived: DateTime<FixedOffset>) -> Result<Record<'_>, NoPriority> {
     let end = message.iter().rposition(|byte| !matches!(byte, 0 | b'\n' | b'\r')).map_or(0, |last| last + 1);
     match String::from_utf8_lossy(&message[..end]) {
@@ -48,7 +48,7 @@ fn read_text(text: &str, arrived: DateTime<FixedOffset>) -> Result<Record<'_>, N
     let (priority, rest) = text.strip_prefix('<').and_then(|text| text.split_once('>')).ok_or(NoPriority)?;
     let is_number = (1..=3).contains(&priority.len()) && priority.bytes().all(|byte| byte.is_ascii_digit());
     let priority: i64 = priority.parse().ok().filter(|_| is_number).ok_or(NoPriority)?;
-    // Priorities beyond the last facility are read all the same: their severity says as much.
+    // A priority beyond the last facility is accepted: its severity is valid.
     let level = words::level_of_severity(priority & 7).unwrap_or_default();
     let mut record = Record { level, ..Record::default() };
     match rest.strip_prefix("1 ").and_then(regular::read) {
@@ -60,14 +60,14 @@ fn read_text(text: &str, arrived: DateTime<FixedOffset>) -> Result<Record<'_>, N
     Ok(record)
 }
 
-/// Reads a message of any form; `rest` is what follows its priority.
+/// Reads a message of any form. `rest` is the text after its priority.
 fn read_any<'a>(record: &mut Record<'a>, text: &'a str, rest: &'a str, arrived: DateTime<FixedOffset>) {
     let newer = || syslog_loose::parse_message_with_year_exact(text, |_| 0, Variant::RFC5424).ok();
     match rest.starts_with("1 ").then(newer).flatten() {
         Some(message) => take(record, message),
         None => match rfc3164::read(rest, arrived) {
             Some(message) => take_older(record, &message),
-            // No header: what follows the priority is the message.
+            // Without a header the text after the priority is the message.
             None => record.message = Cow::Borrowed(rest),
         },
     }
@@ -107,7 +107,7 @@ fn take_older<'a>(record: &mut Record<'a>, message: &rfc3164::Message<'a>) {
     }
 }
 
-/// RFC 5424, 6.4: a byte order mark says that the text is UTF-8.
+/// RFC 5424, 6.4: a byte order mark means that the text is UTF-8.
 fn set_message<'a>(record: &mut Record<'a>, message: &'a str) {
     record.message = Cow::Borrowed(message.trim_start_matches('\u{FEFF}'));
 }
@@ -120,7 +120,8 @@ fn set_process<'a>(record: &mut Record<'a>, process: Option<ProcId<&'a str>>) {
     }
 }
 
-/// The name of a facility (RFC 5424, 6.2.1), as `logging.handlers.SysLogHandler` calls it where it knows it.
+/// The name of a facility (RFC 5424, 6.2.1). Names that `logging.handlers.SysLogHandler` has are used as they are
+/// there.
 fn facility(code: i64) -> Option<&'static str> {
     const NAMES: [&str; 24] = [
         "kern",
@@ -185,7 +186,7 @@ mod tests {
                 "time_ns": 1_703_977_200_000_000_000_i64, "level": 30, "logger": "sshd", "message": "Failed password",
                 "host": "web1", "process": 42, "fields": {"facility": "auth"},
             }),
-            // The turn of the year: it was the December before.
+            // At the turn of the year the date is in the December before.
             json(b"<36>Dec 31 00:00:00 web1 sshd[42]: Failed password\n")
         );
     }
@@ -210,7 +211,7 @@ mod tests {
         assert_eq!((Some(50), Some("")), (short["level"].as_u64(), short["message"].as_str()));
     }
 
-    /// Every message that is read in one go is read by the general parser too, and to the same record.
+    /// The general parser reads every message of the fast path to the same record.
     #[test]
     fn what_is_read_in_one_go_is_what_the_general_parser_reads() {
         let arrived = DateTime::<FixedOffset>::default();

@@ -1,4 +1,4 @@
-//! What senders call their levels, and how they write the time.
+//! Levels and times as senders write them.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use chrono::{DateTime, FixedOffset, NaiveDateTime};
 
 use crate::value::Value;
 
-/// The number of a level by a name that some library gives it; `None`: no level is called that.
+/// The number of a level, by any name that a library uses for it. `None`: the name is unknown.
 pub fn level(name: &str) -> Option<u16> {
     let mut lower = [0; 16];
     let lower = lower.get_mut(..name.len())?;
@@ -24,7 +24,7 @@ pub fn level(name: &str) -> Option<u16> {
     }
 }
 
-/// The name that Python's `logging` gives a level; `None`: it has none there.
+/// The name that Python's `logging` gives a level. `None`: it has no name for this number.
 pub fn level_name(level: u16) -> Option<&'static str> {
     Some(match level {
         0 => "NOTSET",
@@ -37,7 +37,7 @@ pub fn level_name(level: u16) -> Option<&'static str> {
     })
 }
 
-/// The number of a level by the severity of syslog (RFC 5424, 6.2.1): 0 emergency to 7 debug.
+/// The level for a syslog severity (RFC 5424, 6.2.1): 0 is emergency, 7 is debug.
 pub fn level_of_severity(severity: i64) -> Option<u16> {
     match severity {
         0..=2 => Some(50),
@@ -49,12 +49,12 @@ pub fn level_of_severity(severity: i64) -> Option<u16> {
     }
 }
 
-/// A time in nanoseconds since 1970: text as RFC 3339 and ISO 8601 write it, without an offset in UTC; numbers in
-/// seconds, milliseconds, microseconds or nanoseconds, by their size.
+/// Parses a time to nanoseconds since 1970. Text is RFC 3339 or ISO 8601, in UTC if it has no offset. Numbers are
+/// seconds, milliseconds, microseconds or nanoseconds, depending on their size.
 pub fn nanoseconds(value: &Value<'_>) -> Option<i64> {
     match value {
         Value::Text(text) => of_text(text),
-        // Seconds as a number are beyond this only after the year 5138.
+        // Seconds as a number exceed this only after the year 5138.
         Value::Int(number) => match number.unsigned_abs() {
             0..100_000_000_000 => number.checked_mul(1_000_000_000),
             100_000_000_000..100_000_000_000_000 => number.checked_mul(1_000_000),
@@ -71,7 +71,7 @@ pub fn nanoseconds(value: &Value<'_>) -> Option<i64> {
     }
 }
 
-/// A time in seconds since 1970, as Python's `logging` keeps it, in nanoseconds.
+/// Converts seconds since 1970, as Python's `logging` keeps them, to nanoseconds.
 pub fn seconds(value: &Value<'_>) -> Option<i64> {
     match value {
         Value::Int(seconds) => seconds.checked_mul(1_000_000_000),
@@ -80,17 +80,17 @@ pub fn seconds(value: &Value<'_>) -> Option<i64> {
     }
 }
 
-/// Seconds since 1970 as a double: one of today stands for some 240 ns, so it is rounded to microseconds.
+/// Converts seconds since 1970 as a double. Today a double is exact to some 240 ns, so round to microseconds.
 fn of_float(seconds: f64) -> Option<i64> {
     let whole = seconds.floor();
     let micros = ((seconds - whole) * 1e6).round() as i64;
-    // Nanoseconds fit up to the year 2262.
+    // Nanoseconds fit until the year 2262.
     (whole.abs() < 9.2e9).then(|| whole as i64 * 1_000_000_000 + micros * 1_000)
 }
 
 fn of_text(text: &str) -> Option<i64> {
     let text = text.trim();
-    // As `asctime` of Python's `logging` writes it.
+    // The format of `asctime` in Python's `logging`.
     let text = if text.contains(',') { Cow::Owned(text.replacen(',', ".", 1)) } else { Cow::Borrowed(text) };
     let with_offset = text.parse::<DateTime<FixedOffset>>();
     let without = || {
@@ -103,7 +103,7 @@ fn of_text(text: &str) -> Option<i64> {
     }
 }
 
-/// The whole number in a value, where it is one and fits.
+/// The integer in a value, if it is one and fits the type.
 pub fn number<Number: TryFrom<i64>>(value: &Value<'_>) -> Option<Number> {
     match value {
         Value::Int(number) => Number::try_from(*number).ok(),
@@ -111,7 +111,7 @@ pub fn number<Number: TryFrom<i64>>(value: &Value<'_>) -> Option<Number> {
     }
 }
 
-/// The text in a value; empty where it is none.
+/// The text in a value; empty for values of other types.
 pub fn into_text(value: Value<'_>) -> Cow<'_, str> {
     match value {
         Value::Text(text) => text,
@@ -119,9 +119,9 @@ pub fn into_text(value: Value<'_>) -> Cow<'_, str> {
     }
 }
 
-/// Text, with U+FFFD for what is no UTF-8.
+/// Decodes UTF-8; invalid bytes become U+FFFD.
 pub fn lossy(text: &[u8]) -> Cow<'_, str> {
-    // Quicker than `from_utf8_lossy` where all is well.
+    // Faster than `from_utf8_lossy` for valid text.
     std::str::from_utf8(text).map_or_else(|_| String::from_utf8_lossy(text), Cow::Borrowed)
 }
 

@@ -3,5 +3,5 @@
 /// Where objects are sent.
 pub(super) const OBJECTS: &str = "/ingest";
 
-/// Where OTLP's records are sent.
+/// Path for OTLP.
 pub(super) const OTLP: &str = "/v1/logs";

@@ -1,4 +1,4 @@
-//! Why a text is no query, and where.
+//! The error for a text that is not a valid query, with its position.
 
 use std::fmt;
 
@@ -6,23 +6,23 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::visible::visible;
 
-/// Characters of the text that are shown before and after the place. Chosen: a line of a terminal.
+/// Characters of the text shown before and after the position. Chosen: one line of a terminal.
 const SHOWN_BEFORE: usize = 60;
 const SHOWN_AFTER: usize = 40;
 
-/// A text that is no query. It prints with the part of the text where it goes wrong, and a caret below the place.
+/// A text that is not a valid query. Its `Display` shows the text around the error, with a caret below the position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueryError {
     position: usize,
     message: String,
-    /// The part of the text, without characters that act.
+    /// The part of the text around the error, with control characters made visible.
     shown: String,
     /// Columns before the caret.
     caret: usize,
 }
 
 impl QueryError {
-    /// An error at a byte of the text, which begins a character or is the end.
+    /// An error at byte `position` of the text: a character boundary, or the end of the text.
     pub(super) fn new(text: &str, position: usize, message: impl Into<String>) -> Self {
         let (before, after) = text.split_at_checked(position).unwrap_or((text, ""));
         let begins = before.char_indices().rev().take(SHOWN_BEFORE).last().map_or(position, |(at, _)| at);
@@ -37,12 +37,12 @@ impl QueryError {
         Self { position, message: visible(&message.into()).into_owned(), shown, caret }
     }
 
-    /// Where it goes wrong, in bytes from the beginning.
+    /// Position of the error, in bytes from the start of the text.
     pub fn position(&self) -> usize {
         self.position
     }
 
-    /// What is wrong there, and the mend.
+    /// The problem and how to fix it.
     pub fn message(&self) -> &str {
         &self.message
     }

@@ -1,19 +1,19 @@
-//! The parts of a record by the names that a query calls them.
+//! The fields of a record, by their names in a query.
 
 use super::Field;
 
-/// What the values of a field are.
+/// The type of a field's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Whole numbers.
+    /// Integers.
     Number,
     /// Text.
     Text,
-    /// Anything that JSON can say.
+    /// Any JSON value.
     Any,
 }
 
-/// All but the extra keys.
+/// All fields except extra keys.
 static KNOWN: [Field; 17] = [
     Field::Time,
     Field::Level,
@@ -35,19 +35,19 @@ static KNOWN: [Field; 17] = [
 ];
 
 impl Field {
-    /// All but the extra keys.
+    /// All fields except extra keys.
     pub fn known() -> &'static [Self] {
         &KNOWN
     }
 
-    /// The field that is called so; the process is called `pid`, and `process` as in [`crate::record::Record`]. Any
-    /// other name is a key of the fields.
+    /// The field with this name. The process id is `pid`; `process`, its name in [`crate::record::Record`], works as
+    /// well. Any other name is an extra key.
     pub fn named(name: &str) -> Self {
         let name = if name == "process" { "pid" } else { name };
         KNOWN.iter().find(|field| field.name() == name).cloned().unwrap_or_else(|| Self::Extra(name.to_owned()))
     }
 
-    /// What a query calls it.
+    /// The field's name in a query.
     pub fn name(&self) -> &str {
         match self {
             Self::Time => "time",
@@ -57,7 +57,7 @@ impl Field {
         }
     }
 
-    /// Its column in a store, named as in [`crate::batch::Row`]; extra keys have none of their own.
+    /// The field's column in a store, named as in [`crate::batch::Row`]. Extra keys have no column of their own.
     pub fn column(&self) -> Option<&'static str> {
         Some(match self {
             Self::Time => "time_ns",
@@ -81,7 +81,7 @@ impl Field {
         })
     }
 
-    /// What its values are.
+    /// The type of the field's values.
     pub fn kind(&self) -> Kind {
         match self {
             Self::Time | Self::Level | Self::Line | Self::Process | Self::Thread => Kind::Number,

@@ -1,4 +1,4 @@
-//! What SQLite has to be taught before it can run what [`super::Sql`] writes.
+//! The SQL functions that SQLite needs for the SQL that [`super::Sql`] writes.
 
 use std::sync::Arc;
 
@@ -8,10 +8,11 @@ use rusqlite::{Connection, Error, Result};
 use super::{Pattern, Phrase};
 use crate::cancel::Until;
 
-/// Teaches a connection `holds_words(text, phrase)` and `matches(text, pattern)`: 1 or 0, and 0 of NULL.
+/// Registers `holds_words(text, phrase)` and `matches(text, pattern)` with a connection. Both return 1 or 0, and 0 for
+/// NULL.
 ///
-/// Phrase and pattern are compiled once for a statement that has them as parameters. A statement that uses them fails
-/// as soon as its time is over: SQLite itself looks only after some hundred rows, and a pattern may take long for each.
+/// Phrase and pattern are compiled once for a statement that has them as parameters. Both functions fail as soon as
+/// `until` is over. SQLite itself checks only after some hundred rows, and a pattern may take long for each row.
 ///
 /// # Errors
 ///

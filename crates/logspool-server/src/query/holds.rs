@@ -1,4 +1,4 @@
-//! Whether a filter is true of a record in memory: for those who watch records as they come.
+//! Applies a filter to a record in memory, for live tails.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -9,35 +9,36 @@ use crate::batch::Row;
 use crate::record::Record;
 use crate::value::Value;
 
-/// A filter to be asked of many records.
+/// A filter that is applied to many records.
 #[derive(Debug, Clone)]
 pub struct Matcher {
     filter: Filter,
 }
 
 impl Matcher {
-    /// The same filter, to keep.
+    /// Copies the filter.
     pub fn new(filter: &Filter) -> Self {
         Self { filter: filter.clone() }
     }
 
-    /// Whether it is true of a row. Its fields are read only if the answer depends on them, and once.
+    /// True if the row matches the filter. The row's fields are decoded at most once, and only if the result depends on
+    /// them.
     pub fn holds(&self, row: &Row<'_>) -> bool {
         holds(&self.filter, &Lazy { row, fields: OnceCell::new() })
     }
 
-    /// Whether it is true of a record; without a time, any comparison with it is false.
+    /// True if the record matches the filter. For a record without a time every comparison with the time is false.
     pub fn holds_record(&self, record: &Record<'_>) -> bool {
         holds(&self.filter, record)
     }
 }
 
-/// What a filter asks a record for.
+/// The values of a record that a filter needs.
 trait Parts<'a> {
-    /// The text of a field that has text.
+    /// The value of a text field.
     fn text(&self, field: &Field) -> Option<&str>;
 
-    /// The number of a field that has a number.
+    /// The value of a number field.
     fn number(&self, field: &Field) -> Option<i128>;
 
     /// The value of an extra key.
@@ -140,7 +141,7 @@ fn holds<'a>(filter: &Filter, parts: &impl Parts<'a>) -> bool {
     }
 }
 
-/// How the value of a field stands to a literal; `None`: there is no value, or it is of another kind.
+/// Compares the value of a field with a literal. `None`: the field has no value, or one of another type.
 fn order<'a>(parts: &impl Parts<'a>, field: &Field, literal: &Literal) -> Option<Ordering> {
     match (field, literal) {
         (Field::Extra(key), literal) => order_of_value(parts.extra(key)?, literal),
@@ -161,19 +162,19 @@ fn order_of_value(value: &Value<'_>, literal: &Literal) -> Option<Ordering> {
         (Value::Bool(value), Literal::Bool(literal)) => (value == literal).then_some(Ordering::Equal),
         (Value::Null, Literal::Null) => Some(Ordering::Equal),
         (Value::Text(value), Literal::Text(literal)) => Some((**value).cmp(literal)),
-        // Infinite and NaN are text as soon as the record is JSON.
+        // Infinities and NaN become text when a record is written as JSON.
         (Value::Float(number), Literal::Text(literal)) if !number.is_finite() => Some((*text_of(value)?).cmp(literal)),
         _ => None,
     }
 }
 
-/// How a whole number stands to a finite one, exactly: not every whole number is a double.
+/// Compares an integer with a finite double exactly. Converting the integer to a double would round large ones.
 fn order_of_numbers(whole: i64, other: f64) -> Ordering {
-    // A cast to an integer cuts the fraction off, and ends at the ends of its range.
+    // The cast drops the fraction and saturates at the limits of the integer type.
     i128::from(whole).cmp(&(other as i128)).then_with(|| 0.0.partial_cmp(&other.fract()).unwrap_or(Ordering::Equal))
 }
 
-/// What a pattern is matched with: text, and of anything else its JSON; nothing where there is null.
+/// The text that a pattern is matched with: text itself, other values as JSON. `None` for null.
 fn text_of<'v>(value: &'v Value<'_>) -> Option<Cow<'v, str>> {
     match value {
         Value::Null => None,
@@ -190,7 +191,7 @@ fn text_of<'v>(value: &'v Value<'_>) -> Option<Cow<'v, str>> {
 }
 
 impl Comparison {
-    /// Whether it is true of two values that stand so to each other.
+    /// True if the comparison holds for two values with this ordering.
     pub fn holds(self, order: Ordering) -> bool {
         match self {
             Self::Equal => order.is_eq(),

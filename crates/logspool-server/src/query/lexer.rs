@@ -1,18 +1,19 @@
-//! From the text of a query to its tokens.
+//! Splits the text of a query into tokens.
 //!
-//! A word ends at white space and at `( ) " | = < > ~ != !~`. Quotes hold any text; within them `\"` does not end it.
+//! A word ends at white space and at `( ) " | = < > ~ != !~`. Quoted text may hold any character; a quote in it is
+//! written `\"`.
 
 use std::borrow::Cow;
 
 use super::{Comparison, QueryError};
 
-/// A piece of the text.
+/// A token.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Token<'a> {
     pub kind: Kind<'a>,
-    /// Its first byte.
+    /// Position of its first byte in the query.
     pub position: usize,
-    /// As it stands in the text.
+    /// The token as it is written in the query.
     pub text: &'a str,
 }
 
@@ -20,7 +21,7 @@ pub(super) struct Token<'a> {
 pub(super) enum Kind<'a> {
     /// Text without quotes.
     Word,
-    /// What stands between two quotes, as it is.
+    /// The text between two quotes, with its backslashes.
     Quoted(&'a str),
     Open,
     Close,
@@ -35,7 +36,7 @@ pub(super) enum Operator {
     MatchesNot,
 }
 
-/// Operators as they are written, the longer ones first.
+/// The operators as they are written, longer ones first.
 const OPERATORS: [(&str, Operator); 8] = [
     ("!=", Operator::Compare(Comparison::NotEqual)),
     ("!~", Operator::MatchesNot),
@@ -47,7 +48,7 @@ const OPERATORS: [(&str, Operator); 8] = [
     ("~", Operator::Matches),
 ];
 
-/// The tokens of a text.
+/// The tokens of a query.
 pub(super) fn tokens(text: &str) -> Result<Vec<Token<'_>>, QueryError> {
     if let Some(position) = text.find('\0') {
         return Err(QueryError::new(text, position, "a query holds no NUL character: leave it out"));
@@ -82,7 +83,7 @@ fn operator(text: &str) -> Option<(&'static str, Operator)> {
     OPERATORS.iter().find(|(written, _)| text.starts_with(written)).copied()
 }
 
-/// What stands between the quote at the beginning and the next one.
+/// The text between the quote at the start of `text` and the closing quote.
 fn quoted(text: &str) -> Option<&str> {
     let inner = &text[1..];
     let mut bytes = inner.bytes().enumerate();
@@ -95,7 +96,7 @@ fn quoted(text: &str) -> Option<&str> {
     }
 }
 
-/// The bytes of the word at the beginning: none where there is no word.
+/// Length in bytes of the word at the start of the text; 0 if it does not start with a word.
 fn word_length(text: &str) -> usize {
     let ends = |(at, character): (usize, char)| {
         character.is_whitespace() || "()\"|".contains(character) || operator(&text[at..]).is_some()
@@ -103,12 +104,12 @@ fn word_length(text: &str) -> usize {
     text.char_indices().find(|found| ends(*found)).map_or(text.len(), |(at, _)| at)
 }
 
-/// Whether a text is one word, as it stands.
+/// True if the whole text is a single word.
 pub(super) fn is_word(text: &str) -> bool {
     !text.is_empty() && word_length(text) == text.len()
 }
 
-/// The text that stands between quotes: `\"` is a quote and `\\` a backslash; any other backslash is itself.
+/// Removes the escapes of quoted text: `\"` is a quote and `\\` a backslash. Any other backslash is kept.
 pub(super) fn unquoted(inner: &str) -> Cow<'_, str> {
     if !inner.contains('\\') {
         return Cow::Borrowed(inner);

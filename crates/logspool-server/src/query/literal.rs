@@ -1,4 +1,4 @@
-//! Comparisons of a query: each field reads its value in its own way.
+//! Comparisons in a query. Each field parses its value in its own way.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use crate::decoders::words;
 use crate::value::Value;
 
 impl<'a> Parser<'_, 'a> {
-    /// What follows an operator, made to a comparison.
+    /// Parses the value after an operator, and returns the comparison.
     pub fn comparison(&mut self, key: Token<'a>, operator: Operator, depth: usize) -> Result<Filter, QueryError> {
         let Some(field) = parser::field(key) else {
             let message = format!("expected a field before the operator: to mean a key, write \"{}\"", key.text);
@@ -46,7 +46,7 @@ impl<'a> Parser<'_, 'a> {
         if self.patterns > MAX_PATTERNS {
             return Err(self.error(format!("more than {MAX_PATTERNS} regular expressions: join some with `|` in one")));
         }
-        // Backslashes are the expression's own; it reads `\"` as a quote, too.
+        // Keep backslashes: they belong to the regular expression, which also reads `\"` as a quote.
         let source = match value.kind {
             Kind::Quoted(inner) => inner,
             _ => value.text,
@@ -100,7 +100,7 @@ impl<'a> Parser<'_, 'a> {
     }
 }
 
-/// A number, true, false or null as JSON writes them and as a record keeps them; anything else is text.
+/// Reads a number, `true`, `false` or `null` as JSON and records write them. Anything else is text.
 pub(super) fn of_json(text: &str) -> Literal {
     let is_digit = |first: char| first == '-' || first.is_ascii_digit();
     let may_be = matches!(text, "true" | "false" | "null") || text.starts_with(is_digit);

@@ -1,11 +1,11 @@
-//! Questions to the stores: a small language, parsed to a tree with positions for its errors.
+//! Queries to the stores: a small language, parsed to a tree. Parse errors have a position.
 //!
 //! ```text
 //! level>=warning "disk full" (host=web-1 or host=web-2) not logger~"^urllib3" status>=500 | count by logger
 //! ```
 //!
-//! A text becomes a tree by [`parse`]; a tree is asked of a record in memory by a [`Matcher`], and of a store by the SQL
-//! that [`Sql`] writes. [`plan`] tells a store what may narrow its search.
+//! [`parse`] turns a text into a tree. A [`Matcher`] applies the tree to a record in memory; [`Sql`] writes it as SQL
+//! for a store. [`plan`] gives a store the limits of its search.
 
 mod error;
 mod field;

@@ -1,4 +1,4 @@
-//! From the text of a query to its tree.
+//! Parses the text of a query into its tree.
 //!
 //! ```text
 //! query   = [ or ] [ "|" stage ]
@@ -12,25 +12,26 @@
 use super::lexer::{self, Kind, Token};
 use super::{Expression, Field, Filter, Phrase, QueryError, Stage, time};
 
-/// Bytes of a query. Chosen: far more than a person writes, and a program's list of a thousand ids fits.
+/// Maximum length of a query in bytes. Chosen: far more than a person writes, and enough for a program's list of a
+/// thousand ids.
 pub const MAX_BYTES: usize = 16 * 1024;
 
-/// Parentheses and `not` within each other. Chosen: what walks a tree may call itself so often on any stack.
+/// Maximum nesting of parentheses and `not`. Chosen: recursion of this depth fits the stack of any thread.
 pub const MAX_DEPTH: usize = 64;
 
-/// Words, phrases and comparisons of a query. SQLite takes a thousand levels of an expression and PostgreSQL 65,535
-/// parameters; each takes four at most.
+/// Maximum number of words, phrases and comparisons in a query. Each needs at most four parameters and levels. SQLite
+/// allows expressions a thousand levels deep, and PostgreSQL 65,535 parameters.
 pub const MAX_TERMS: usize = 1_000;
 
-/// Regular expressions of a query: each may take 2 MiB.
+/// Maximum number of regular expressions in a query. Each may take 2 MiB.
 pub const MAX_PATTERNS: usize = 16;
 
-/// Words of a phrase: in a long message each of its words may be compared with each of the phrase.
+/// Maximum number of words in a phrase. In a long message each word may be compared with each word of the phrase.
 pub const MAX_PHRASE_WORDS: usize = 100;
 
 const EXPECTED_TERM: &str = "expected a word, a phrase or a comparison";
 
-/// Reads a query. Times that are told from now are told from `now_ns`, in nanoseconds since 1970.
+/// Parses a query. Relative times are relative to `now_ns`, in nanoseconds since 1970.
 ///
 /// ```
 /// use logspool_server::query::{parse, Expression, Filter};
@@ -42,7 +43,7 @@ const EXPECTED_TERM: &str = "expected a word, a phrase or a comparison";
 ///
 /// # Errors
 ///
-/// The text is no query, or larger than the limits of this module.
+/// The text is not a valid query, or exceeds a limit of this module.
 pub fn parse(text: &str, now_ns: i64) -> Result<Expression, QueryError> {
     if text.len() > MAX_BYTES {
         let end = (0..=MAX_BYTES).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
@@ -62,14 +63,14 @@ pub fn parse(text: &str, now_ns: i64) -> Result<Expression, QueryError> {
 
 pub(super) struct Parser<'t, 'a> {
     pub text: &'a str,
-    /// Those not yet read.
+    /// The tokens that are not parsed yet.
     pub tokens: &'t [Token<'a>],
     pub now_ns: i64,
     terms: usize,
     pub patterns: usize,
 }
 
-/// The words that are no words to look for.
+/// True for keywords, which cannot be search words.
 pub(super) fn is_keyword(word: &str) -> bool {
     ["and", "or", "not"].iter().any(|keyword| word.eq_ignore_ascii_case(keyword))
 }
@@ -111,7 +112,7 @@ impl<'a> Parser<'_, 'a> {
         found
     }
 
-    /// Whether what follows belongs to the filter.
+    /// True if the next token belongs to the filter.
     fn is_at_term(&self) -> bool {
         !(self.tokens.is_empty() || self.is_at(Kind::Bar) || self.is_at(Kind::Close))
     }
@@ -231,7 +232,7 @@ impl<'a> Parser<'_, 'a> {
     }
 }
 
-/// The field that a token names; one in quotes is an extra key, whatever its name.
+/// The field that a token names. A quoted name is always an extra key.
 pub(super) fn field(token: Token<'_>) -> Option<Field> {
     match token.kind {
         Kind::Word if !is_keyword(token.text) => Some(Field::named(token.text)),

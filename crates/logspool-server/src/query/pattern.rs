@@ -1,22 +1,22 @@
-//! Regular expressions of a query, compiled once and within bounds.
+//! Regular expressions of a query, compiled once and limited in size.
 
 use std::fmt;
 
 use regex::{Regex, RegexBuilder};
 
-/// Bytes that a compiled expression may take, and again as many for what it learns while it runs.
+/// Maximum size of a compiled expression in bytes, and of its cache of states.
 ///
-/// Chosen: 1 MiB holds every expression that a person writes by hand; a query may have
-/// [`super::parser::MAX_PATTERNS`] of them.
+/// Chosen: 1 MiB holds every expression that a person writes by hand. A query may have [`super::parser::MAX_PATTERNS`]
+/// of them.
 const MAX_COMPILED_BYTES: usize = 1 << 20;
 
-/// A regular expression as the crate `regex` reads it.
+/// A regular expression in the syntax of the crate `regex`.
 #[derive(Clone)]
 pub struct Pattern {
     regex: Regex,
 }
 
-/// Why a text is no regular expression; the text says it.
+/// Reason why a text is not a valid regular expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatternError(String);
 
@@ -25,7 +25,7 @@ impl Pattern {
     ///
     /// # Errors
     ///
-    /// It is not valid, or it would become too large.
+    /// The expression is invalid, or too large when compiled.
     pub fn new(source: &str) -> Result<Self, PatternError> {
         let compiled = RegexBuilder::new(source)
             .size_limit(MAX_COMPILED_BYTES)
@@ -35,18 +35,18 @@ impl Pattern {
         Ok(Self { regex: compiled })
     }
 
-    /// As it was written.
+    /// The expression as it was written.
     pub fn source(&self) -> &str {
         self.regex.as_str()
     }
 
-    /// Whether a text matches somewhere.
+    /// True if the expression matches anywhere in the text.
     pub fn is_match(&self, text: &str) -> bool {
         self.regex.is_match(text)
     }
 }
 
-/// The crate draws a picture of several lines; its last one says what is wrong.
+/// The last line of the crate's error, which has the reason. The lines above it are a drawing.
 fn in_one_line(error: &regex::Error) -> String {
     match error {
         regex::Error::CompiledTooBig(limit) => {

@@ -1,10 +1,9 @@
-//! What a filter says about all of its records at once: how a store narrows its search before it asks the filter of each
-//! record.
+//! Limits that a filter sets for all of its records, with which a store narrows its search.
 
 use super::{Comparison, Field, Filter, Literal};
 
-/// Times between which each record of a filter lies, in nanoseconds since 1970: from the first on, and before the
-/// second. Not each record between them is one of the filter.
+/// The time range of a filter in nanoseconds since 1970: start inclusive, end exclusive. All matching records are in
+/// the range; not every record in the range matches.
 pub fn bounds(filter: &Filter) -> (Option<i64>, Option<i64>) {
     let (mut since, mut until): (Option<i64>, Option<i64>) = (None, None);
     each(filter, &mut |part| {
@@ -23,7 +22,7 @@ pub fn bounds(filter: &Filter) -> (Option<i64>, Option<i64>) {
     (since, until)
 }
 
-/// Calls `each` with what must hold of every record.
+/// Calls `found` with each condition that every matching record meets.
 fn each<'f>(filter: &'f Filter, found: &mut impl FnMut(&'f Filter)) {
     match filter {
         Filter::And(filters) => filters.iter().for_each(|filter| each(filter, found)),

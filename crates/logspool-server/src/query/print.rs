@@ -1,4 +1,4 @@
-//! A tree as the text of a query: what [`super::parse`] reads as the same tree.
+//! Writes a tree as the text of a query. [`super::parse`] reads the text as the same tree.
 
 use std::borrow::Cow;
 use std::fmt::{self, Display, Write};
@@ -30,7 +30,7 @@ impl Display for Filter {
             Self::Compare(field, comparison, literal) => compare(field, *comparison, literal, to),
             Self::Matches(field, pattern) => {
                 write!(to, "{field}~\"")?;
-                // Only a pattern that no query was read for holds a quote without a backslash.
+                // Only a pattern that does not come from a parsed query can hold a quote without a backslash.
                 let mut is_escaped = false;
                 for character in pattern.source().chars() {
                     if character == '"' && !is_escaped {
@@ -61,7 +61,7 @@ fn join(filters: &[Filter], word: &str, to: &mut fmt::Formatter<'_>) -> fmt::Res
     Ok(())
 }
 
-/// In parentheses where it has several parts, so that the tree keeps its shape.
+/// Adds parentheses if the filter has several parts, so that the tree keeps its shape.
 fn inner(filter: &Filter, to: &mut fmt::Formatter<'_>) -> fmt::Result {
     match filter {
         Filter::And(_) | Filter::Or(_) => write!(to, "({filter})"),
@@ -85,7 +85,7 @@ impl Display for Literal {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Int(number) => number.fmt(to),
-            // With a point or an exponent, so that it stays what it is.
+            // Write a point or an exponent, so that the value is read as a double again.
             Self::Float(number) => write!(to, "{number:?}"),
             Self::Text(text) => quote(text, to),
             Self::Bool(value) => value.fmt(to),
@@ -142,7 +142,7 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// Text as the value of an extra key: in quotes, unless a query reads it as this text without them.
+/// Text as the value of an extra key. It is quoted unless the parser reads the bare text as the same value.
 pub fn written(text: &str) -> Cow<'_, str> {
     let is_bare = lexer::is_word(text) && !parser::is_keyword(text) && !text.contains('*');
     match literal::of_json(text) {

@@ -1,23 +1,25 @@
-//! A filter as SQL. What a user wrote is in the parameters alone; the text is made of the names of columns and of what
-//! stands in this file.
+//! Writes a filter as SQL. User input goes only into the parameters. The SQL text consists of column names and
+//! constants from this file.
 //!
-//! The columns are those of [`crate::batch::Row`], in both stores. Times and ids are 64-bit integers; an id beyond them
-//! is stored as the negative number with the same bits, and comes after all others here as everywhere. `fields` is text
+//! Both stores have the columns of [`crate::batch::Row`]. Times and ids are 64-bit signed integers. A larger id is
+//! stored as the negative number with the same bits, and sorts after all other ids, as everywhere. `fields` is text
 //! with a JSON object in SQLite and `jsonb` in PostgreSQL.
 //!
-//! A comparison with NULL is unknown in SQL, and so would be its negation. So negations are moved down to what can be
-//! unknown, and end there in `IS NOT TRUE`: the others stay plain comparisons that an index can serve.
+//! In SQL a comparison with NULL is unknown, and so is its negation. So negations are pushed down to the conditions
+//! that can be unknown, and become `IS NOT TRUE` there. All other conditions stay plain comparisons, which an index can
+//! serve.
 //!
-//! What PostgreSQL does in its own way: regular expressions are its own, "advanced" ones; letters and their case are
-//! those of the database's locale; extra values that are no text match as `jsonb` prints them, lists with a space after
-//! each comma.
+//! PostgreSQL differs in three points:
+//! - It has its own "advanced" regular expressions.
+//! - Letters and their case follow the locale of the database.
+//! - Extra values that are not text match as `jsonb` prints them; lists have a space after each comma.
 
 mod extra;
 
 use super::field::Kind;
 use super::{Comparison, Field, Filter, Literal, Phrase};
 
-/// Whose SQL.
+/// The dialect of the SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
     /// SQLite with the functions of [`super::functions`].
@@ -26,18 +28,18 @@ pub enum Dialect {
     Postgres,
 }
 
-/// A value that goes beside the text.
+/// The value of a parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Parameter {
-    /// A whole number: `int8` in PostgreSQL.
+    /// An integer: `int8` in PostgreSQL.
     Int(i64),
-    /// Another number: `float8` in PostgreSQL.
+    /// A double: `float8` in PostgreSQL.
     Float(f64),
     /// Text, without NUL characters.
     Text(String),
 }
 
-/// SQL that is being written.
+/// Builds the text and the parameters of an SQL statement.
 #[derive(Debug, Clone)]
 pub struct Sql {
     dialect: Dialect,
@@ -45,7 +47,7 @@ pub struct Sql {
     parameters: Vec<Parameter>,
 }
 
-/// Whether a condition is to be true or not to be.
+/// Whether a condition is negated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sense {
     Holds,
@@ -62,34 +64,34 @@ impl Sense {
 }
 
 impl Sql {
-    /// Nothing yet.
+    /// Starts with empty text.
     pub fn new(dialect: Dialect) -> Self {
         Self { dialect, text: String::new(), parameters: Vec::new() }
     }
 
-    /// The text so far.
+    /// The text written until now.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The parameters so far: the first one is `?1` in SQLite and `$1` in PostgreSQL.
+    /// The parameters added until now. The first one is `?1` in SQLite and `$1` in PostgreSQL.
     pub fn parameters(&self) -> &[Parameter] {
         &self.parameters
     }
 
-    /// Adds text that is written in the program.
+    /// Appends constant text.
     pub fn push(&mut self, text: &'static str) -> &mut Self {
         self.text.push_str(text);
         self
     }
 
-    /// Adds a parameter, and its mark to the text.
+    /// Adds a parameter, and appends its placeholder to the text.
     pub fn bind(&mut self, parameter: Parameter) -> &mut Self {
         self.parameters.push(parameter);
         self.mark(self.parameters.len())
     }
 
-    /// The mark of a parameter, by its number from 1.
+    /// Appends the placeholder of a parameter; numbers begin at 1.
     fn mark(&mut self, number: usize) -> &mut Self {
         let sign = match self.dialect {
             Dialect::Sqlite => '?',
@@ -97,7 +99,7 @@ impl Sql {
         };
         self.text.push(sign);
         self.text.push_str(&number.to_string());
-        // PostgreSQL would guess a narrower type from the column beside it.
+        // Without a cast PostgreSQL would derive a narrower type from the column.
         if self.dialect == Dialect::Postgres {
             self.text.push_str(match self.parameters[number - 1] {
                 Parameter::Int(_) => "::int8",
@@ -108,13 +110,13 @@ impl Sql {
         self
     }
 
-    /// Adds a condition that stands by itself: true for the records of the filter, false or unknown for the others. So it may
-    /// be joined with others by `AND`, but not be negated.
+    /// Appends the filter as a condition: true for its records, false or unknown for all others. It may be combined
+    /// with other conditions by `AND`, but must not be negated.
     pub fn condition(&mut self, filter: &Filter) -> &mut Self {
         self.filter(filter, Sense::Holds)
     }
 
-    /// Adds an expression for the value of a field as text, for counting; NULL where there is none.
+    /// Appends an expression for the value of a field as text, for counting. It is NULL for records without a value.
     pub fn value(&mut self, field: &Field) -> &mut Self {
         match (field, self.dialect) {
             (Field::Extra(key), _) => {
@@ -135,11 +137,11 @@ impl Sql {
         }
     }
 
-    /// Adds an expression for the number of the interval that a record falls into: 0 is the one that begins in 1970,
-    /// each is `interval_ns` long. It begins at the number times `interval_ns`, which may be out of range for a record
-    /// at the end of time: multiply with `saturating_mul`.
+    /// Appends an expression for the number of the record's interval. Intervals are `interval_ns` long, and interval 0
+    /// begins in 1970. An interval begins at its number times `interval_ns`. The product can overflow for extreme
+    /// times: use `saturating_mul`.
     pub fn interval(&mut self, interval_ns: i64) -> &mut Self {
-        // Division goes towards zero in both; intervals before 1970 begin further from it.
+        // Both databases round a quotient towards zero, but intervals before 1970 need rounding down.
         self.push("CASE WHEN time_ns >= 0 THEN time_ns / ").bind(Parameter::Int(interval_ns));
         let number = self.parameters.len();
         self.push(" ELSE (time_ns + 1) / ").mark(number).push(" - 1 END")
@@ -169,7 +171,7 @@ impl Sql {
         }
     }
 
-    /// Joined as a balanced tree: a thousand of them in a row would be as deep as SQLite allows.
+    /// Joins the filters as a balanced tree. A chain of a thousand would reach SQLite's limit of depth.
     fn join(&mut self, filters: &[Filter], word: &'static str, none: &'static str, sense: Sense) -> &mut Self {
         match filters {
             [] => self.push(none),
@@ -190,7 +192,7 @@ impl Sql {
         self.push(end)
     }
 
-    /// Any comparison but `NotEqual`, which is the negation of `Equal`.
+    /// Writes any comparison except `NotEqual`, which is written as the negation of `Equal`.
     fn compare(&mut self, field: &Field, comparison: Comparison, literal: &Literal) -> &mut Self {
         match (field, literal) {
             (Field::Extra(key), literal) => self.compare_extra(key, comparison, literal),
@@ -208,7 +210,7 @@ impl Sql {
         }
     }
 
-    /// An id is stored with the bits that it has: those of the upper half are negative.
+    /// Compares an id. Ids are stored as signed integers with the same bits, so large ids are negative.
     fn compare_id(&mut self, column: &'static str, comparison: Comparison, number: i64) -> &mut Self {
         use Comparison::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual, NotEqual};
         let sign = sign(comparison);
@@ -225,7 +227,7 @@ impl Sql {
         }
     }
 
-    /// Code points in their order, as SQLite compares anyway.
+    /// Compares text by code points. SQLite does so without a clause.
     fn collate(&mut self, comparison: Comparison) -> &mut Self {
         match (self.dialect, comparison) {
             (Dialect::Sqlite, _) | (_, Comparison::Equal | Comparison::NotEqual) => self,
@@ -249,7 +251,7 @@ impl Sql {
                 self.push("holds_words(message, ").bind(Parameter::Text(phrase.words.join(" "))).push(")")
             }
             Dialect::Postgres => {
-                // Letters and digits stand for themselves in a regular expression.
+                // Letters and digits have no special meaning in a regular expression.
                 let words = phrase.words.join("[^[:alnum:]]+");
                 let pattern = format!("(^|[^[:alnum:]]){words}([^[:alnum:]]|$)");
                 self.push("message ~* ").bind(Parameter::Text(pattern))
@@ -258,7 +260,7 @@ impl Sql {
     }
 }
 
-/// The column of a field that is no extra key.
+/// The column of a field that is not an extra key.
 fn column(field: &Field) -> &'static str {
     field.column().unwrap_or("NULL")
 }

@@ -1,4 +1,4 @@
-//! Times and lengths of time as people write them.
+//! Times and durations as people write them.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use chrono::{DateTime, NaiveDate, NaiveDateTime};
 
 use crate::visible::visible;
 
-/// How times are written.
+/// Examples of valid times, for messages.
 pub const FORMS: &str = "2026-11-22T10:00:00Z, 2026-11-22 10:00, 2026-11-22, 15m (ago) or now";
 
-/// A text that is no time.
+/// A text that is not a valid time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TimeError {
     /// The text.
@@ -24,12 +24,12 @@ impl fmt::Display for TimeError {
 
 impl std::error::Error for TimeError {}
 
-/// A time in nanoseconds since 1970: RFC 3339, `YYYY-MM-DD[ HH:MM[:SS]]` in UTC, `now`, or a length of time before
-/// now (`15m`, also `-15m`).
+/// Parses a time to nanoseconds since 1970. Valid are RFC 3339, `YYYY-MM-DD[ HH:MM[:SS]]` in UTC, `now`, and a duration
+/// before now (`15m`, also `-15m`).
 ///
 /// # Errors
 ///
-/// The text is none of them, or outside of the years 1677 to 2262.
+/// The text has none of these forms, or the time is outside the years 1677 to 2262.
 pub fn moment(text: &str, now_ns: i64) -> Result<i64, TimeError> {
     let ago = text.strip_prefix('-').unwrap_or(text);
     if text == "now" {
@@ -51,7 +51,7 @@ fn calendar(text: &str) -> Option<i64> {
     time.and_utc().timestamp_nanos_opt()
 }
 
-/// A length of time in nanoseconds, more than none: a whole number and `s`, `m`, `h` or `d`.
+/// Parses a positive duration to nanoseconds: an integer followed by `s`, `m`, `h` or `d`.
 pub fn length(text: &str) -> Option<i64> {
     let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     let seconds = match unit {
@@ -92,7 +92,7 @@ mod tests {
         ] {
             assert_eq!(Ok(expected), moment(text, NOW), "{text}");
         }
-        // Nanoseconds do not reach further back.
+        // Before the earliest time that nanoseconds can express: the result saturates.
         assert_eq!(Ok(i64::MIN), moment("2d", i64::MIN + 1));
     }
 

@@ -1,64 +1,64 @@
-//! A question as a tree.
+//! A query as a tree.
 //!
-//! A filter is true or false of a record, never unknown: a comparison with a field that a record does not have is
-//! false, so its negation is true. Every store gives the same answer to the same tree. A comparison with a value of
-//! another kind than the field's is false as well.
+//! A filter is either true or false for a record, never unknown. A comparison with a field that the record does not
+//! have is false, so its negation is true. A comparison with a value of another type is false as well. Every store
+//! gives the same answer for the same tree.
 
 use super::Pattern;
 
-/// A question to a store.
+/// A query to a store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Query {
-    /// Which records.
+    /// Selects the records.
     pub filter: Filter,
-    /// What is made of them; `None`: they themselves, newest first.
+    /// Aggregates the records. `None`: the answer is the records themselves, newest first.
     pub stage: Option<Stage>,
-    /// From this time on, in nanoseconds since 1970.
+    /// Earliest time, inclusive, in nanoseconds since 1970.
     pub since_ns: Option<i64>,
-    /// Before this time.
+    /// Latest time, exclusive.
     pub until_ns: Option<i64>,
-    /// At most so many rows.
+    /// Maximum number of rows.
     pub limit: Option<u64>,
 }
 
-/// A question as it is written: without times and limits from elsewhere.
+/// A query as the user writes it, without the time range and limit that come as options.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expression {
-    /// Which records.
+    /// Selects the records.
     pub filter: Filter,
-    /// What is made of them; `None`: they themselves.
+    /// Aggregates the records. `None`: the answer is the records themselves.
     pub stage: Option<Stage>,
 }
 
-/// Which records.
+/// Selects records.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Filter {
-    /// Every one.
+    /// All records.
     All,
-    /// The message holds these words, one after the other (see [`Phrase`]).
+    /// The message has these words in a row (see [`Phrase`]).
     Phrase(Phrase),
-    /// The value of a field stands so to another.
+    /// Compares the value of a field with a literal.
     Compare(Field, Comparison, Literal),
-    /// The text of a field matches somewhere. Fields with numbers have none; of an extra key it is the text, and of a
-    /// value that is none, the value as JSON writes it.
+    /// The pattern matches anywhere in the text of a field. Number fields never match. An extra value that is not text
+    /// is matched as JSON.
     Matches(Field, Pattern),
-    /// All of them hold.
+    /// All of the filters are true.
     And(Vec<Filter>),
-    /// One of them holds.
+    /// At least one of the filters is true.
     Or(Vec<Filter>),
-    /// It does not hold.
+    /// The filter is false.
     Not(Box<Filter>),
 }
 
-/// Words that follow each other. A word is a run of letters and digits, whatever stands between two words, compared
-/// without regard to case.
+/// Words in a row. A word is a run of letters and digits. Case does not matter, nor do the characters between two
+/// words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Phrase {
     /// The words in lower case; at least one.
     pub words: Vec<String>,
 }
 
-/// Part of a record.
+/// A part of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the variants are those of Record")]
 pub enum Field {
@@ -81,17 +81,17 @@ pub enum Field {
     SpanId,
     Exception,
     Stack,
-    /// A key of the fields, as it is, with its dots: keys within a value are not reached. Of two with the same name the
-    /// first counts.
+    /// A key of the record's fields. The whole name is one key, dots included; keys of nested values cannot be
+    /// addressed. If a record has a key twice, the first value counts.
     Extra(String),
 }
 
-/// How two values stand to each other.
+/// Comparison operators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Comparison {
     Equal,
-    /// Equal is false: also where the field is missing.
+    /// The negation of `Equal`, so true if the field is missing.
     NotEqual,
     Less,
     LessOrEqual,
@@ -102,27 +102,27 @@ pub enum Comparison {
 /// A value to compare with.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Literal {
-    /// A whole number: what compares with the fields whose values are numbers, and with numbers in extra keys. For
-    /// [`Field::Time`] nanoseconds since 1970, for [`Field::Level`] the number of the level.
+    /// An integer. It is compared with number fields and with numbers in extra keys. For [`Field::Time`] it is
+    /// nanoseconds since 1970, for [`Field::Level`] the number of the level.
     Int(i64),
-    /// Another number, in extra keys; never infinite, never NaN.
+    /// A double, for extra keys. Never infinite, never NaN.
     Float(f64),
-    /// Text, in order of its code points; without NUL characters.
+    /// Text, ordered by code points, without NUL characters.
     Text(String),
-    /// True or false, in extra keys: equal or not, neither is less.
+    /// A boolean, for extra keys. It can be equal or not; there is no order.
     Bool(bool),
-    /// The value null, in extra keys: equal or not. A key that is missing is not null.
+    /// The value null, for extra keys. It can be equal or not. A missing key is not null.
     Null,
 }
 
-/// What is made of the records.
+/// Aggregates the records of a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stage {
-    /// How many there are of each value of a field, the most frequent first.
+    /// Number of records by value of a field, most frequent first.
     CountBy(Field),
-    /// How many there are in each interval of time, from the oldest; intervals without any are left out.
+    /// Number of records by time interval, oldest first. Empty intervals are omitted.
     Histogram {
-        /// Length of an interval in nanoseconds; intervals begin at multiples of it since 1970.
+        /// Length of an interval in nanoseconds. Intervals begin at multiples of it since 1970.
         interval_ns: i64,
     },
 }

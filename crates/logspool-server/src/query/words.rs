@@ -1,26 +1,26 @@
-//! The words of a message: what a phrase is looked for in.
+//! The words of a message, which a phrase is compared with.
 
 use super::Phrase;
 
-/// The words of a text as they stand there: runs of letters and digits.
+/// The words of a text, unchanged: runs of letters and digits.
 pub fn words(text: &str) -> impl Iterator<Item = &str> + Clone {
     text.split(|character: char| !character.is_alphanumeric()).filter(|word| !word.is_empty())
 }
 
-/// A word in lower case. The one letter whose lower case is a letter and a mark (`İ`) becomes the letter alone, else
-/// it would end the word.
+/// A word in lower case. The lower case of `İ` is a letter and a mark. The mark is dropped, because it would end the
+/// word.
 fn lower(word: &str) -> impl Iterator<Item = char> {
     word.chars().flat_map(char::to_lowercase).filter(|character| character.is_alphanumeric())
 }
 
 impl Phrase {
-    /// The words of a text; `None`: it has none.
+    /// The words of a text. `None`: the text has no words.
     pub fn new(text: &str) -> Option<Self> {
         let words: Vec<String> = words(text).map(|word| lower(word).collect()).collect();
         (!words.is_empty()).then_some(Self { words })
     }
 
-    /// Whether its words follow each other in a text.
+    /// True if the text has the phrase's words in a row.
     pub fn is_in(&self, text: &str) -> bool {
         let mut rest = words(text);
         loop {
@@ -35,7 +35,7 @@ impl Phrase {
     }
 }
 
-/// Whether a word is the same as another, which is in lower case.
+/// True if a word equals `wanted`, which is in lower case, ignoring case.
 fn same(word: &str, wanted: &str) -> bool {
     if word.is_ascii() { word.eq_ignore_ascii_case(wanted) } else { lower(word).eq(wanted.chars()) }
 }

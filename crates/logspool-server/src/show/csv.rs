@@ -1,5 +1,5 @@
-//! Comma-separated values as RFC 4180 has them: text stays as it is, in quotes where it needs them. What is missing is
-//! empty, empty text is a pair of quotes.
+//! Comma-separated values (RFC 4180). Text is unchanged, and quoted where needed. A missing value is empty; empty text
+//! is a pair of quotes.
 
 use std::fmt::Display;
 
@@ -13,7 +13,7 @@ use crate::stores::Found;
 const RECORD: &str = "time,level,logger,message,file,line,function,host,process,process_name,thread,thread_name,task,\
     trace_id,span_id,exception,stack,fields";
 
-/// Appends the line with the names.
+/// Appends the header line.
 pub(super) fn header(stage: Option<&Stage>, to: &mut String) {
     match stage {
         None => to.push_str(RECORD),
@@ -83,7 +83,7 @@ fn next_text(value: Option<&str>, to: &mut String) {
     }
 }
 
-/// Appends text, in quotes unless it is made of characters that mean the same to every reader.
+/// Appends text. It is quoted unless every CSV reader understands the bare text in the same way.
 fn text(value: &str, to: &mut String) {
     let is_plain = |character: char| !character.is_control() && !matches!(character, ',' | '"');
     let is_bare = !value.is_empty() && value.chars().all(is_plain) && value.trim() == value;

@@ -1,4 +1,4 @@
-//! Intervals as bars.
+//! A histogram as a bar chart.
 
 use std::fmt::Write;
 
@@ -6,16 +6,16 @@ use chrono::SecondsFormat;
 
 use crate::clock::rfc3339;
 
-/// Columns of the longest bar at least, however narrow the terminal.
+/// Minimum width of the longest bar in columns, however narrow the terminal is.
 const MIN_BAR: usize = 10;
 
-/// And at most.
+/// Maximum width of the longest bar in columns.
 const MAX_BAR: usize = 400;
 
-/// Eighths of a column, from one to seven.
+/// Characters for one to seven eighths of a column.
 const PARTS: [char; 7] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 
-/// Appends a line for each interval: when it begins, its count, and a bar; the longest one ends at the last column.
+/// Appends a line for each interval: start time, count and bar. The longest bar ends at the last column.
 pub(super) fn draw(intervals: &[(i64, u64)], columns: usize, to: &mut String) {
     let largest = intervals.iter().map(|(_, count)| *count).max().unwrap_or_default();
     let digits = largest.to_string().len();
@@ -33,7 +33,7 @@ pub(super) fn draw(intervals: &[(i64, u64)], columns: usize, to: &mut String) {
 }
 
 fn bar(count: u64, largest: u64, longest: usize, to: &mut String) {
-    // What is there is seen: an eighth of a column at least.
+    // A count above 0 is always visible: at least an eighth of a column.
     let eighths = (u128::from(count) * longest as u128 * 8 / u128::from(largest.max(1))).max(1);
     to.extend(std::iter::repeat_n('█', (eighths / 8) as usize));
     if let Some(part) = ((eighths % 8) as usize).checked_sub(1) {

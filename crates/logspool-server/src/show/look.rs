@@ -3,21 +3,21 @@
 /// How rows are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
-    /// For a terminal: a line for each record with what is said in it, tracebacks below; a table; bars. Where in a
-    /// program a record comes from (file, line, process, thread) is left out.
+    /// For a terminal: one line for each record, tracebacks below it; a table for counts; bars for histograms. The
+    /// origin of a record in its program (file, line, process, thread) is left out.
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Ndjson,
-    /// Comma-separated values (RFC 4180), names in the first line.
+    /// Comma-separated values (RFC 4180) with a header line.
     Csv,
 }
 
 /// Whether text is coloured by level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Colour {
-    /// With the sequences that terminals know.
+    /// With ANSI colour sequences.
     On,
-    /// Plain.
+    /// Without colour.
     Off,
 }
 
@@ -26,6 +26,6 @@ pub enum Colour {
 pub struct Look {
     /// Whether it is coloured.
     pub colour: Colour,
-    /// Columns that a histogram may take.
+    /// Width of a histogram in columns.
     pub columns: usize,
 }

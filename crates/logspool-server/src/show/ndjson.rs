@@ -1,4 +1,4 @@
-//! One JSON object a line.
+//! One JSON object per line.
 
 use std::fmt::Write;
 
@@ -19,8 +19,8 @@ struct Line<'r, 'a> {
     record: &'r Record<'a>,
 }
 
-/// Appends a row: a record with its time as text beside the number, `{"FIELD": value, "count": n}`, or
-/// `{"time": text, "count": n}`.
+/// Appends a row. A record gets its time as text in addition to the number. Aggregates are `{"FIELD": value, "count":
+/// n}` or `{"time": text, "count": n}`.
 pub(super) fn row(row: &Found<'_>, field: &Field, to: &mut String) -> serde_json::Result<()> {
     let json = match row {
         Found::Record(record) => {
@@ -29,7 +29,7 @@ pub(super) fn row(row: &Found<'_>, field: &Field, to: &mut String) -> serde_json
         }
         Found::Count(value, count) => {
             let value = match value {
-                // Digits, as they are in the store: a number.
+                // The store gives counted numbers as digits: write a number.
                 Some(value) if field.kind() == Kind::Number && value.parse::<u64>().is_ok() => (*value).to_owned(),
                 value => serde_json::to_string(value)?,
             };
@@ -44,7 +44,7 @@ pub(super) fn row(row: &Found<'_>, field: &Field, to: &mut String) -> serde_json
     Ok(())
 }
 
-/// Appends JSON, with the characters that act as escapes: outside of text it has none.
+/// Appends JSON with its control characters as escapes. In JSON they occur only within text.
 fn append(json: &str, to: &mut String) {
     let mut rest = json;
     while let Some(at) = rest.find(acts) {
@@ -52,7 +52,7 @@ fn append(json: &str, to: &mut String) {
         let mut characters = after.chars();
         to.push_str(before);
         if let Some(character) = characters.next() {
-            // Writing to a string cannot fail; all such characters have four digits.
+            // Writing to a string cannot fail. All these characters have four hex digits.
             let _ = write!(to, "\\u{:04x}", u32::from(character));
         }
         rest = characters.as_str();

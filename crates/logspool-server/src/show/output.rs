@@ -12,7 +12,7 @@ pub struct Output<W> {
     to: W,
     shape: Shape,
     field: Field,
-    /// The row that is being written, in one piece.
+    /// The current row, written in one piece.
     line: String,
 }
 
@@ -41,11 +41,11 @@ impl<W: Write> Output<W> {
         output
     }
 
-    /// Writes a row; bars are kept until the end.
+    /// Writes a row. The bars of a histogram are kept until [`Output::finish`].
     ///
     /// # Errors
     ///
-    /// Of the writer.
+    /// The writer failed.
     pub fn row(&mut self, row: &Found<'_>) -> io::Result<()> {
         match &mut self.shape {
             Shape::Text(text) => text.row(row, &self.field, &mut self.line),
@@ -55,16 +55,16 @@ impl<W: Write> Output<W> {
         self.write()
     }
 
-    /// Where it writes to.
+    /// The writer.
     pub fn writer(&mut self) -> &mut W {
         &mut self.to
     }
 
-    /// Writes what is left, and flushes.
+    /// Writes the remaining output and flushes the writer.
     ///
     /// # Errors
     ///
-    /// Of the writer.
+    /// The writer failed.
     pub fn finish(mut self) -> io::Result<W> {
         if let Shape::Text(text) = &mut self.shape {
             text.finish(&mut self.line);

@@ -15,36 +15,36 @@ use crate::stores::Found;
 use crate::value::Value;
 use crate::visible::visible;
 
-/// Columns of a time in milliseconds.
+/// Width of a time with milliseconds, in columns.
 const TIME_COLUMNS: usize = 24;
 
-/// Columns of a level.
+/// Width of a level, in columns.
 const LEVEL_COLUMNS: usize = 8;
 
 /// Nanoseconds of a second.
 const SECOND_NS: i64 = 1_000_000_000;
 
-/// Pairs of a record that are kept as they were written, and the bytes of one.
+/// Pairs of a record whose output is cached, and the maximum size of a cached pair in bytes.
 const KEPT_PAIRS: usize = 16;
 const KEPT_BYTES: usize = 256;
 
-/// The loggers' column grows with their names, but not beyond this.
+/// Maximum width of the logger column, which grows with the loggers' names.
 const MAX_LOGGER: usize = 32;
 
-/// What the columns of earlier rows say about the next one.
+/// Writes rows as text. Column widths depend on the rows before.
 pub(super) struct Text {
     look: Look,
     logger_columns: usize,
-    /// The second of the last record, and its time up to the point.
+    /// The second of the last record's time, and that time as text up to the decimal point.
     second: Option<(i64, String)>,
-    /// What the last record said besides, by its place: the next one mostly says the same.
+    /// The pairs of the last record, by position. The next record often has the same pairs.
     pairs: Vec<Pair>,
-    /// Digits of the first count, which is the largest.
+    /// Number of digits of the first count, which is the largest.
     digits: Option<usize>,
     intervals: Vec<(i64, u64)>,
 }
 
-/// A name and its text, as they were written.
+/// A name, its value, and both as they were written.
 #[derive(Default)]
 struct Pair {
     of: Of,
@@ -53,7 +53,7 @@ struct Pair {
     shown: String,
 }
 
-/// Whose name it is: fields may be called as parts of the record are, and are written otherwise then.
+/// Owner of a name. An extra field may have the name of a part of the record; it is written differently then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Of {
     #[default]
@@ -75,7 +75,7 @@ impl Text {
         }
     }
 
-    /// Appends the bars.
+    /// Appends the bars of a histogram.
     pub fn finish(&mut self, to: &mut String) {
         histogram::draw(&self.intervals, self.look.columns, to);
     }
@@ -114,7 +114,7 @@ impl Text {
         }
     }
 
-    /// Appends a time as RFC 3339 writes it in milliseconds; the part that a whole second shares is made once.
+    /// Appends a time in RFC 3339 with milliseconds. The text of the second is cached.
     fn time(&mut self, time_ns: i64, to: &mut String) {
         let second = time_ns.div_euclid(SECOND_NS);
         if self.second.as_ref().is_none_or(|(known, _)| *known != second) {
@@ -130,7 +130,7 @@ impl Text {
         to.push('Z');
     }
 
-    /// Appends what a record says besides, written so that a query finds it.
+    /// Appends the other values of a record, written so that a query for the text finds the record.
     fn pairs(&mut self, record: &Record<'_>, to: &mut String) {
         let known = [
             (Field::Host, &record.host),
@@ -157,7 +157,7 @@ impl Text {
         }
     }
 
-    /// Appends a name and its text: as they were written for the last record, where that said the same at this place.
+    /// Appends a name and its value. If the last record had the same pair at this position, its cached text is used.
     fn pair(&mut self, place: usize, name: &str, of: Of, text: &str, to: &mut String) {
         if let Some(pair) = self.pairs.get(place).filter(|pair| pair.of == of && pair.name == name && pair.text == text)
         {
@@ -212,7 +212,7 @@ fn colour(level: u16) -> &'static str {
     }
 }
 
-/// Appends text, and spaces up to so many columns of characters that are one wide.
+/// Appends text, padded with spaces to `columns`. Every character of the text must be one column wide.
 fn push_padded(text: &str, columns: usize, to: &mut String) {
     to.push_str(text);
     to.extend(std::iter::repeat_n(' ', columns.saturating_sub(text.chars().count())));

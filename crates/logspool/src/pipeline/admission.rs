@@ -1,4 +1,4 @@
-//! The door: a record gets into its thread's lane, waits for room, or is refused and counted.
+//! Admission: a record is queued in its thread's lane, waits for room, or is refused and counted.
 
 use std::cell::Cell;
 use std::ptr::NonNull;
@@ -29,15 +29,15 @@ use crate::writer::NONE;
 pub enum Refusal {
     /// The lane stayed full for as long as the record's level may wait.
     QueueFull = 0,
-    /// The call interrupted another call of its thread and no side lane was free.
+    /// The call interrupted another logging call of the same thread while it held the lane.
     Reentrant = 1,
     /// No lane could be made: neither tmpfs nor heap had room.
     NoLane = 2,
-    /// A large record found no place for its own file, or others took all that they may for as long as the record's level
-    /// may wait.
+    /// A large record had no room for its own file, or the limit for large records stayed exhausted while the record's
+    /// level may wait.
     NoBlob = 3,
-    /// Its ids were made under another [`super::generation`]: by the parent of a forked child, or before the queue was
-    /// given up. Define them again.
+    /// The ids were defined under another [`super::generation`]: by the parent of a forked child, or before the
+    /// pipeline was replaced. Define them again.
     StaleIds = 4,
 }
 
@@ -45,12 +45,13 @@ pub enum Refusal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Push {
-    /// The record is in the queue: it survives the process.
+    /// The record is in the queue and survives the process.
     Accepted,
-    /// As `Accepted`; but the call is to return once the record is durable. Leave the interpreter and call
+    /// As `Accepted`, but the caller must return only when the record is durable. Release the interpreter and call
     /// [`super::await_durable`].
     Undurable,
-    /// No room, no lane yet, or the process has forked. Leave the interpreter, call [`make_room`], try again.
+    /// There is no room, no lane yet, or the process has forked. Release the interpreter, call [`make_room`] and try
+    /// again.
     NoRoom,
 }
 
@@ -58,9 +59,9 @@ pub enum Push {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Room {
-    /// Push again; where there is no room then either, look after signals before the next wait.
+    /// Push again. If there is still no room, handle signals before the next wait.
     Retry,
-    /// The wait is over; the refusal has been counted.
+    /// The wait is over, and the refusal is counted.
     Refused(Refusal),
 }
 
@@ -76,80 +77,81 @@ pub enum Waiter {
 /// A wait for room.
 #[derive(Debug, Clone, Copy)]
 struct Wait {
-    /// Level of the record: how long the wait may be.
+    /// Level of the record; determines the longest wait.
     level: u16,
-    /// Who waits.
+    /// Kind of thread that waits.
     waiter: Waiter,
-    /// Why the record is refused at its end.
+    /// Reason to report if the wait ends without room.
     reason: Refusal,
 }
 
-/// How far sinks have come with what keeps large records waiting.
+/// Progress of the sinks that make large records wait.
 #[derive(Debug, Clone, Copy)]
 struct Progress {
-    /// Large records that were removed.
+    /// Number of files of large records removed.
     removed: u64,
-    /// Bytes that the sinks took which are the last to pass the oldest records.
+    /// Bytes accepted by the sinks that hold back the oldest batch.
     bytes: u64,
-    /// Whether the collector or each of them is at a large record, for no longer than that takes.
+    /// Whether the collector, or each of these sinks, is processing a large record, within the time that this takes.
     is_at_large: bool,
 }
 
 impl Progress {
-    /// Whether sinks have come further than they were.
+    /// Whether the sinks have made progress since `before`.
     fn is_beyond(&self, before: &Self) -> bool {
         self.is_at_large || self.removed != before.removed || self.bytes.abs_diff(before.bytes) >= PROGRESS_BYTES
     }
 }
 
-/// Sinks that take fewer bytes than these while a call is patient count as stalled.
+/// Sinks that accept fewer bytes than this within a caller's patience count as stalled.
 ///
-/// Chosen: what a pipe holds. A healthy disk takes it in a tenth of a millisecond; a reader that takes a few lines a
-/// second must not keep calls waiting.
+/// Chosen: the capacity of a pipe. A healthy disk accepts it in a tenth of a millisecond; a reader that takes a few
+/// lines a second must not keep calls waiting.
 const PROGRESS_BYTES: u64 = 64 * 1024;
 
-/// Bytes that large records may take at least. With more room for overflow it is as much as that: both are for sinks that
-/// take nothing.
+/// Least limit for the bytes of large records. A larger overflow budget raises the limit to its own size, since both
+/// serve stalled sinks.
 ///
-/// Chosen: a quarter of the shared memory of a container; half would let few threads log long tracebacks, double leaves
-/// little room for what all other programs there have.
+/// Chosen: a quarter of the shared memory of a container. With half, few threads could log long tracebacks; double
+/// leaves little room for the other programs of the container.
 const LEAST_BLOB_BYTES: u64 = 16 * 1024 * 1024;
 
-/// A record below WARNING waits this long for a collector that is at work.
+/// How long a record below WARNING waits while the collector runs.
 const PATIENCE: Duration = Duration::from_millis(50);
-/// ... and this long when every sink is stuck and the overflow full, or the collector is known not to run.
+/// How long it waits if every sink is stuck and the overflow is full, or if the collector is known not to run.
 const IMPATIENCE: Duration = Duration::from_millis(1);
-/// WARNING waits this much longer.
+/// How much longer a WARNING waits.
 const WARNING_PATIENCE: Duration = Duration::from_millis(10);
 /// Longest wait on a thread with a running event loop.
 const EVENT_LOOP_WAIT: Duration = Duration::from_millis(10);
-/// A collector that had fewer turns than this while a caller waited was kept from the processor, not idle.
+/// A collector with fewer turns than this during a wait was kept from the processor.
 ///
-/// Chosen: 50 ms are 50 turns or more of a collector that runs.
+/// Chosen: a running collector makes 50 turns or more in 50 ms.
 const FAIR_TURNS: u64 = 20;
-/// How long a caller gives a collector that gets no turns, once; after that [`IMPATIENCE`] until it moves.
+/// How long one caller waits for a collector that makes no turns. After that, callers wait [`IMPATIENCE`] until it
+/// moves.
 ///
-/// Chosen: a busy machine keeps a thread waiting for tens of milliseconds, and refusing the records of a
-/// healthy burst for that would be wrong; a collector that has really stopped costs one caller this much.
+/// Chosen: a busy machine keeps a thread waiting for tens of milliseconds, and must not refuse the records of a healthy
+/// burst. A collector that has really stopped costs one caller this much.
 const STARVED_PATIENCE: Duration = Duration::from_millis(250);
-/// Longest wait at a time: then the caller looks after signals, and comes back.
+/// Longest wait at a time. After it the caller handles signals and comes back.
 ///
-/// Chosen: longer than any wait of a level that must not block, so that those are judged in one piece.
+/// Chosen: longer than any wait of the levels that do not block, so that such a wait is one piece.
 const SHARE: Duration = Duration::from_millis(400);
-/// stdlib's WARNING.
+/// Numeric value of WARNING in Python's logging.
 const WARNING: u16 = 30;
 
 thread_local! {
-    /// This thread's producer, or null. Without a destructor, so that reading it is one load.
+    /// This thread's producer, or null. It has no destructor, so reading it is one load.
     static PUSHER: Cell<*mut Pusher> = const { Cell::new(std::ptr::null_mut()) };
-    /// Gives the lane back when the thread ends.
+    /// Returns the lane when the thread ends.
     static OWNER: Owner = const { Owner };
 }
 
-/// What one thread pushes with.
+/// The lane of one thread, and its wait for durability.
 struct Pusher {
     producer: Producer,
-    /// Counts records that are not durable, where calls may wait for that.
+    /// Counts records that are not durable yet, if calls may have to wait for them.
     pending_sync: Option<&'static PendingSync>,
 }
 
@@ -167,7 +169,7 @@ impl Drop for Owner {
     }
 }
 
-/// Gives up what a producer holds, if its pipeline is still this process's.
+/// Returns the lane of a producer, if its pipeline is still the current one.
 fn give_back(producer: &mut Producer) {
     if let Some(pipeline) = existing()
         && pipeline.number() == producer.pipeline
@@ -179,19 +181,20 @@ fn give_back(producer: &mut Producer) {
     }
 }
 
-/// Tries to queue one record; never waits, makes no system call but a wake-up, runs no foreign code but `fill`.
+/// Tries to queue one record. Never waits, makes no system call except a wake-up, and runs no foreign code except
+/// `fill`.
 ///
-/// `value_bytes` is the exact number of bytes that `fill` writes at the pointer it gets; it may only store.
-/// `head.len` and `head.ticks` are set here, inside the lane's window. Its ids must be of this [`super::generation`]: a
-/// record with others finds no room, and [`make_room`] refuses it.
+/// `value_bytes` is the exact number of bytes that `fill` stores at its pointer; `fill` may do nothing else. This
+/// function sets `head.len` and `head.ticks`, inside the lane's window. The ids must be of this [`super::generation`]:
+/// a record with other ids finds no room, and [`make_room`] refuses it.
 #[inline]
 pub fn push(head: Head, value_bytes: usize, fill: impl FnOnce(*mut u8)) -> Push {
     let pusher = PUSHER.get();
     if pusher.is_null() {
         return Push::NoRoom;
     }
-    // SAFETY: only this thread has the pointer. A signal handler that comes in between finds the lane busy
-    // or the producer whole: its fields change only inside the busy window or before it.
+    // SAFETY: only this thread has the pointer. A signal handler that interrupts here finds the lane busy or the
+    // producer consistent: its fields change only inside the busy window or before it.
     let Pusher { producer, pending_sync } = unsafe { &mut *pusher };
     if let Some(pending_sync) = pending_sync {
         return push_to_wait(producer, pending_sync, head, value_bytes, fill);
@@ -222,7 +225,7 @@ fn push_to_wait(
     }
 }
 
-/// The pipeline of this thread's last push, its lane, and the position after the record.
+/// The pipeline and lane of this thread's last push, and the position after the record.
 pub(super) fn last_push() -> Option<(&'static Pipeline, usize, u64)> {
     let pusher = PUSHER.get();
     if pusher.is_null() {
@@ -234,25 +237,25 @@ pub(super) fn last_push() -> Option<(&'static Pipeline, usize, u64)> {
     Some((pipeline, producer.index, producer.position()))
 }
 
-/// Does what [`push`] could not: claims or grows the lane, restarts after a fork, waits for room.
+/// Prepares the next [`push`] after one found no room: claims or grows the lane, restarts after a fork, waits for room.
 ///
-/// May block for as long as the level allows: call it without holding an interpreter lock.
-/// `waited` is the time this record has waited so far, kept by the caller between retries.
+/// May block as long as the level allows; call it without an interpreter lock. `waited` is the time that this record
+/// has waited; the caller keeps it between retries.
 pub fn make_room(level: u16, value_bytes: usize, waiter: Waiter, waited: &mut Duration) -> Room {
     let (pipeline, mut pusher) = loop {
         let Some(pipeline) = current() else { return refused_without_queue(level) };
         pipeline.ensure_threads();
         let Some(pusher) = renew(pipeline) else { return refused(pipeline, level, Refusal::NoLane) };
-        // Behind `renew`: a producer that took over the turn of a dying process must not push in it. Acquire pairs with
+        // After `renew`: a producer that took over the turn of a dying process must not push in it. Acquire pairs with
         // the Release in `generation::advance`.
         fence(Ordering::Acquire);
         wait_for_death();
-        // One that took over a turn in which its pipeline is put aside is made anew.
+        // Repeat if the pipeline was replaced during this turn.
         if existing().is_some_and(|current| std::ptr::eq(current, pipeline)) {
             break (pipeline, pusher);
         }
     };
-    // SAFETY: owned by this thread alone, and nothing below reaches `PUSHER`.
+    // SAFETY: owned by this thread alone, and no code below reads `PUSHER`.
     let producer = unsafe { &mut pusher.as_mut().producer };
     if producer.take_stale_ids() {
         return refused(pipeline, level, Refusal::StaleIds);
@@ -261,7 +264,7 @@ pub fn make_room(level: u16, value_bytes: usize, waiter: Waiter, waited: &mut Du
     let grown = |producer: &mut Producer| pipeline.grow(producer);
     let mut needed_here = needed;
     if needed > producer.max_inline() && !(grown(producer) && needed <= producer.max_inline()) {
-        // A large record: the lane takes only a reference to its file.
+        // A large record: its lane entry is only a reference to a file.
         needed_here = advance(HEAD_BYTES + 9) as u64;
         match pipeline.make_large(producer, value_bytes, level) {
             Ok(()) => {}
@@ -290,7 +293,7 @@ pub fn make_room(level: u16, value_bytes: usize, waiter: Waiter, waited: &mut Du
     room
 }
 
-/// Counts a record that the caller gave up while it waited for room.
+/// Counts a record whose caller stopped waiting for room.
 pub fn refuse(level: u16, reason: Refusal) {
     let Some(pipeline) = current() else {
         let _ = refused_without_queue(level);
@@ -306,7 +309,7 @@ pub fn refuse(level: u16, reason: Refusal) {
     let _ = refused(pipeline, level, reason);
 }
 
-/// Counts a record of a copy of the library that may have no queue in this process, or for which there is no memory.
+/// Counts a refused record when there is no queue: another copy of the library has it, or there is no memory for one.
 fn refused_without_queue(level: u16) -> Room {
     copies::count_refusal(level);
     Room::Refused(Refusal::NoLane)
@@ -319,7 +322,7 @@ fn refused(pipeline: &Pipeline, level: u16, reason: Refusal) -> Room {
     Room::Refused(reason)
 }
 
-/// This thread's producer, valid for this turn of the process. `None`: no lane could be had.
+/// This thread's producer, renewed for the current turn. `None` if no lane is available.
 fn renew(pipeline: &'static Pipeline) -> Option<NonNull<Pusher>> {
     let held = PUSHER.get();
     if !held.is_null() {
@@ -329,7 +332,7 @@ fn renew(pipeline: &'static Pipeline) -> Option<NonNull<Pusher>> {
             producer.turn = generation::turn();
             return NonNull::new(held);
         }
-        // Of a parent's pipeline: the lane is not ours, its memory is not even mapped.
+        // The producer is of the parent's pipeline: its lane is not ours, and its memory is not mapped.
         PUSHER.set(std::ptr::null_mut());
         // SAFETY: made by `Box::into_raw` below, owned by this thread alone.
         drop(unsafe { Box::from_raw(held) });
@@ -338,13 +341,13 @@ fn renew(pipeline: &'static Pipeline) -> Option<NonNull<Pusher>> {
     let pending_sync = pipeline.syncs.pending_sync.as_deref();
     let pusher = Box::into_raw(Box::new(Pusher { producer, pending_sync }));
     PUSHER.set(pusher);
-    // Registers the destructor; at the very end of a thread there is none any more, and the lane stays taken.
+    // Registers the destructor. This fails at the very end of a thread; the lane then stays taken.
     let _ = OWNER.try_with(|_| ());
     NonNull::new(pusher)
 }
 
 impl Pipeline {
-    /// A lane of its own for the calling thread, else a shared one.
+    /// Claims a lane for the calling thread, or else a shared one.
     fn claim_lane(&self) -> Option<Producer> {
         let segment = &self.segment;
         let used = segment.header().lanes.load(Ordering::Acquire) as usize;
@@ -358,7 +361,7 @@ impl Pipeline {
         }
         // SAFETY: gettid has no preconditions.
         let thread = unsafe { libc::syscall(libc::SYS_gettid) } as usize;
-        // Without memory for that one the threads share those that are open.
+        // If there is no memory for the preferred shared lane, use another one that is open.
         let mut shared = (0..SHARED_LANES).map(|step| (thread + step) % SHARED_LANES);
         let index = shared.find(|index| segment.open_shared_lane(*index))?;
         Some(Producer::new(segment, index, true, self.number))
@@ -380,7 +383,7 @@ impl Pipeline {
         }
     }
 
-    /// Bytes that large records may take with one of this level: as of a lane, a part is for ERROR and above.
+    /// Most bytes of large records, for one of this level. As in a lane, a part is reserved for ERROR and above.
     fn blob_limit(&self, level: u16) -> u64 {
         let limit = self.budget.limit().max(LEAST_BLOB_BYTES);
         if level < ERROR { limit - limit / RESERVED_SHARE } else { limit }
@@ -409,7 +412,7 @@ impl Pipeline {
         }
     }
 
-    /// How long a record of `level` may wait in all, given how the collector is doing.
+    /// Total time that a record of `level` may wait, where `base` is the wait of the lowest levels.
     fn patience(&self, level: u16, waiter: Waiter, base: Duration) -> Duration {
         let blocks = match &options().blocking_levels {
             Some(levels) => levels.contains(&level),
@@ -425,7 +428,7 @@ impl Pipeline {
         if waiter == Waiter::EventLoop { patience.min(EVENT_LOOP_WAIT) } else { patience }
     }
 
-    /// What a record of the lowest levels waits at most, given how the collector does.
+    /// Wait of the lowest levels, given the number of turns that the collector made during it.
     fn base_patience(&self, turns: u64) -> Duration {
         if turns > 0 {
             self.standstill.store(false, Ordering::Relaxed);
@@ -439,7 +442,7 @@ impl Pipeline {
         }
     }
 
-    /// How far the sinks have come that hold the oldest records back.
+    /// Progress of the sinks that hold back the oldest batch.
     fn progress(&self) -> Progress {
         let now = monotonic_ns();
         let outlets = self.outlets();
@@ -454,7 +457,7 @@ impl Pipeline {
         }
     }
 
-    /// Waits while there is an obstacle, and counts the time.
+    /// Waits until there is no obstacle, and adds the time to the meters.
     fn wait_for_room(
         &self,
         producer: &mut Producer,
@@ -489,7 +492,7 @@ impl Pipeline {
             pause = (pause * 2).min(Duration::from_micros(500));
             *waited = before + counted_from.elapsed();
             if generation::turn() != producer.turn {
-                // Another thread forks: its pause is not the sinks' fault, and the push goes on after it.
+                // Another thread is forking. The pause is not caused by the sinks; the push is retried after it.
                 return Room::Retry;
             }
             match obstacle(producer) {
@@ -502,7 +505,8 @@ impl Pipeline {
                 let before_it = progress.get_or_insert(now);
                 if now.is_beyond(before_it) {
                     *before_it = now;
-                    // Sinks take what they hold: patience begins anew. Not zero, which is a call that has not waited.
+                    // The sinks make progress, so the patience starts again. Not at zero, which means that the call has
+                    // not waited yet.
                     (before, counted_from) = (Duration::from_nanos(1), Instant::now());
                     *waited = before;
                 }

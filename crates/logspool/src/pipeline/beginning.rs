@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use logspool_lanes::blob::Blobs;
+
 use super::options::{Durability, Options};
 use super::place;
 use super::settings::{options, queue_folder};
@@ -17,11 +19,11 @@ use crate::lateness::Lateness;
 use crate::overflow::Budget;
 use crate::writer::{SyncRule, Syncs};
 
-/// Free tmpfs over this share is the default overflow budget.
+/// The default overflow budget is the free tmpfs divided by this.
 const OVERFLOW_SHARE: u64 = 4;
 const MAX_OVERFLOW_BYTES: u64 = 256 * 1024 * 1024;
 
-/// The pipeline of this process, begun now if there is none. `None`: not even memory for it could be had, or another copy
+/// The pipeline of this process; begins one if there is none. `None` if there is no memory for it, or if another copy
 /// of this library has the queue of the process.
 pub(super) fn current() -> Option<&'static Pipeline> {
     if let Some(pipeline) = existing() {
@@ -47,13 +49,16 @@ fn begin(number: u64) -> Option<Pipeline> {
     segment.prepare_shared_lanes();
     let spooler = |folder: &PathBuf| Spooler::new(folder.clone(), options.spool_bytes, &segment);
     let spooler = options.spool_dir.as_ref().and_then(spooler);
+    let syncs = syncs(options);
+    let blobs = Arc::<Blobs>::default();
+    let collector = Collector::new(segment.clone(), blobs.clone(), syncs.pending_sync.clone());
     Some(Pipeline {
         place,
         spooler,
-        collector: Mutex::new(Some(Box::new(Collector::new(segment.clone())))),
+        collector: Mutex::new(Some(Box::new(collector))),
         segment,
         budget: Arc::new(Budget::new(overflow_bytes)),
-        blobs: Default::default(),
+        blobs,
         outlets: Mutex::new(vec![None]),
         routes: Mutex::default(),
         collector_runs: AtomicBool::new(false),
@@ -72,13 +77,13 @@ fn begin(number: u64) -> Option<Pipeline> {
         waits: Default::default(),
         watcher: Default::default(),
         idle_writer: Default::default(),
-        syncs: syncs(options),
+        syncs,
         number,
         process: std::process::id(),
     })
 }
 
-/// The waiting calls and the rule for the sinks that the options ask for.
+/// The sync rule of the sinks, and the table of waiting calls, as the options ask.
 fn syncs(options: &Options) -> Syncs {
     let wait = match options.durability {
         Durability::Memory | Durability::Process | Durability::Interval => Wait::Levels,

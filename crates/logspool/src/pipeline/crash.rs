@@ -1,17 +1,18 @@
-//! A crash: SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGTRAP and SIGSYS wait until what is queued is written, then end
-//! the process as they would have.
+//! Crash drain: on SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGTRAP and SIGSYS the process waits until queued records
+//! are written, then ends as it would have.
 //!
-//! The records lie in shared memory and would be delivered by the next start; this is for whoever looks into the file
-//! right after the crash. So the wait is short, and gives up where there is nobody to do the work: in the collector
-//! and the writers themselves, in a child that shares this memory, before there is a pipeline. A fault in a thread
-//! that blocks the signal, as native threads do, never comes here: the kernel ends the process at once.
+//! The records are in shared memory, and the next start would deliver them. The wait is for people who read the file
+//! right after the crash, so it is short. It is skipped if no thread can do the work: in the collector and the writers
+//! themselves, in a child that shares this memory, and before there is a pipeline. A fault in a thread that blocks the
+//! signal, as native threads do, does not reach the handler: the kernel ends the process at once.
 //!
-//! The handler that was there before is called in its turn, as it would have been: on whatever stack the thread has for
-//! signals, with the signals blocked that it asked for. It may end the process, or mend the cause and return.
+//! The previous handler is called afterwards, as the kernel would have called it: on the thread's signal stack if it
+//! has one, with the signals blocked that it asked for. It may end the process, or fix the cause and return.
 //!
-//! Everything here but installing and removing is async-signal-safe: system calls, atomics, nothing that allocates.
+//! Everything here except installing and removing is async-signal-safe: system calls and atomics, no allocation.
 //!
-//! Atomics outside `queue` and `stats`: the handlers of before, and the time spent, for which a handler takes no lock.
+//! Atomics outside `queue` and `stats`: the previous handlers, and the time spent, since a signal handler takes no
+//! lock.
 
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::time::Duration;
@@ -24,35 +25,37 @@ use super::in_handler::{SIGNAL_PATIENCE, unlink_in_handler};
 use super::slot::existing;
 use super::state::Pipeline;
 
-/// What ends a program by its own fault: the signals that Python's faulthandler watches, and [`OF_TOOLS`].
+/// Signals of a program's own faults: those that Python's faulthandler watches, and [`OF_TOOLS`].
 pub(super) const SIGNALS: [libc::c_int; 7] =
     [libc::SIGSEGV, libc::SIGABRT, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGSYS];
 
-/// Debuggers and sandboxes handle these by the thousand in a healthy process: handled only at their default disposition.
+/// Debuggers and sandboxes handle these by the thousand in a healthy process, so they are handled only at their default
+/// disposition.
 const OF_TOOLS: [libc::c_int; 2] = [libc::SIGTRAP, libc::SIGSYS];
 
-/// What all waits of a process come to at most.
+/// Longest total wait of a process.
 ///
-/// Chosen: a disk that is not stuck takes what is queued in a few milliseconds; a supervisor that restarts the program
-/// does not notice so much. In all, not for each: a runtime in the process may survive such signals by the thousand.
+/// Chosen: a healthy disk takes the queued records in a few milliseconds, and a supervisor that restarts the program
+/// does not notice this delay. It is a total, since a runtime in the process may survive such signals by the thousand.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// How long calls of other threads wait for the end while a handler of before has the signal.
+/// How long calls of other threads wait for the end while the previous handler runs.
 ///
-/// Chosen: faulthandler writes the stacks of a hundred threads in less. Where that handler leaves by a jump, nobody
-/// says that the process goes on.
+/// Chosen: faulthandler writes the stacks of a hundred threads in less. If the previous handler leaves by a jump, there
+/// is no signal that the process continues.
 const HELD: Duration = Duration::from_secs(2);
 
-/// Bytes of a stack for signals where the thread has none, or less. Chosen: what is here takes 2 KiB and the kernel up
-/// to 11, twice where a handler of before aborts; and that may take more itself. Rust's own stacks have 8 KiB, too few
-/// for two signals on a processor with AVX-512.
+/// Bytes of the signal stack for a thread that has none or a smaller one.
+///
+/// Chosen: this handler takes 2 KiB and the kernel up to 11, twice if a previous handler aborts, which may itself need
+/// more. Rust's own signal stacks have 8 KiB, too few for two signals on a processor with AVX-512.
 const STACK_BYTES: usize = 64 * 1024;
 
-/// Handlers that were there before, in the order of [`SIGNALS`]. Never freed: one may just be called.
+/// The previous handlers, in the order of [`SIGNALS`]. Never freed, since one may be running.
 static BEFORE: [AtomicPtr<libc::sigaction>; SIGNALS.len()] =
     [const { AtomicPtr::new(std::ptr::null_mut()) }; SIGNALS.len()];
 
-/// Nanoseconds of [`PATIENCE`] that are gone.
+/// Nanoseconds of [`PATIENCE`] that are used up.
 static SPENT_NS: AtomicU64 = AtomicU64::new(0);
 
 type Informed = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
@@ -62,19 +65,20 @@ fn is_ours(action: &libc::sigaction) -> bool {
 }
 
 fn action_of(signal: libc::c_int) -> Option<libc::sigaction> {
-    // SAFETY: an all-zero sigaction is a valid place for the answer.
+    // SAFETY: an all-zero sigaction is a valid buffer for the answer.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         (libc::sigaction(signal, std::ptr::null(), &mut action) == 0).then_some(action)
     }
 }
 
-/// Lets what is queued be written before a crash ends the process. Does nothing where that is so already.
+/// Installs handlers that write queued records before a crash ends the process. Does nothing for signals where they are
+/// installed.
 ///
-/// A handler that is there is called after it. One that is set later takes its place, and may call it. A signal that
-/// the program ignores stays ignored. The calling thread gets a stack for signals, if it has none.
+/// An existing handler is called after ours. A handler set later replaces ours, and may call it. A signal that the
+/// program ignores stays ignored. The calling thread gets a signal stack if it has none.
 pub fn install_crash_drain() {
-    // Made now: a handler must not be the first to ask.
+    // Look it up now, since the first lookup must not happen in a handler.
     let _ = existing();
     give_stack();
     for (place, signal) in BEFORE.iter().zip(SIGNALS) {
@@ -83,7 +87,8 @@ pub fn install_crash_drain() {
         if is_ours(&before) || before.sa_sigaction == libc::SIG_IGN || is_handled && OF_TOOLS.contains(&signal) {
             continue;
         }
-        // Release pairs with the Acquire in `pass_on`. Before the handler is there: it may be called at once.
+        // Release pairs with the Acquire in `on_crash`. Store before the handler is installed, since it may run at
+        // once.
         place.store(Box::into_raw(Box::new(before)), Ordering::Release);
         // SAFETY: an all-zero sigaction is valid; the handler does only async-signal-safe things.
         unsafe {
@@ -96,7 +101,7 @@ pub fn install_crash_drain() {
     }
 }
 
-/// Puts back what was there before [`install_crash_drain`], where nobody has set a handler since.
+/// Restores the handlers that [`install_crash_drain`] replaced, unless another handler was set since.
 pub fn remove_crash_drain() {
     for (place, signal) in BEFORE.iter().zip(SIGNALS) {
         let before = place.load(Ordering::Acquire);
@@ -107,12 +112,12 @@ pub fn remove_crash_drain() {
     }
 }
 
-/// A stack for signals, so that a handler runs where the thread's own stack is used up. One that is large enough stays;
-/// who made another one frees it.
+/// Gives the thread a signal stack, so that a handler can run after the thread's own stack overflowed. A stack that is
+/// large enough stays; a smaller one is freed by its maker.
 fn give_stack() {
     const GUARD_BYTES: usize = 64 * 1024;
-    // SAFETY: a plain question, a fresh mapping whose lower part is made inaccessible, and its upper part, which
-    // nobody else uses, for the kernel.
+    // SAFETY: reads the current stack, maps fresh memory, makes its lower part inaccessible, and gives the upper part
+    // to the kernel. No other code uses that memory.
     unsafe {
         let mut now: libc::stack_t = std::mem::zeroed();
         let is_known = libc::sigaltstack(std::ptr::null(), &mut now) == 0;
@@ -133,9 +138,9 @@ fn give_stack() {
 }
 
 extern "C" fn on_crash(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: errno of this thread, which a handler that returns must leave as it was.
+    // SAFETY: errno of this thread. A handler that returns must leave it unchanged.
     let errno = unsafe { *libc::__errno_location() };
-    // A child that shares this memory until it executes its program has a pid of its own, and nothing queued.
+    // A vfork child shares this memory until it executes its program. It has a pid of its own, and nothing queued.
     // SAFETY: getpid has no preconditions.
     let own = existing().filter(|pipeline| pipeline.process == unsafe { libc::getpid() } as u32);
     let written = own.filter(|pipeline| write_queued(pipeline));
@@ -157,19 +162,19 @@ extern "C" fn on_crash(signal: libc::c_int, info: *mut libc::siginfo_t, context:
             raise_as_it_was(signal, info);
         }
     }
-    // SAFETY: as above.
+    // SAFETY: as above: errno of this thread.
     unsafe { *libc::__errno_location() = errno };
 }
 
-/// Waits until everything accepted is written. Returns whether that came true in time.
+/// Waits until all accepted records are written. Returns whether this happened in time.
 fn write_queued(pipeline: &Pipeline) -> bool {
     let begun = monotonic_ns();
     let left = (PATIENCE.as_nanos() as u64).saturating_sub(SPENT_NS.load(Ordering::Relaxed));
     if left == 0 || !pipeline.collector_runs.load(Ordering::Acquire) || is_native_thread() {
         return false;
     }
-    // No call returns from here on: its line would miss the wait. This thread's own push, if the crash is in the
-    // middle of one, does not end; its record was never accepted.
+    // From here on no logging call returns, since its record would miss the wait. If the crash interrupted a push of
+    // this thread, that push does not end; its record was never accepted.
     let patience = SIGNAL_PATIENCE.min(Duration::from_nanos(left));
     door::shut_for_a_while(pipeline, begun + HELD.as_nanos() as u64, patience);
     let ticket = pipeline.request();
@@ -181,22 +186,23 @@ fn write_queued(pipeline: &Pipeline) -> bool {
     is_answered()
 }
 
-/// Whether this is the collector or a writer: who waits for itself waits in vain.
+/// Whether this thread is the collector or a writer, which would wait for itself.
 fn is_native_thread() -> bool {
-    // By its name: thread-local variables of a library that was loaded late may allocate.
+    // Compares the name, because thread-local variables of a library that was loaded late may allocate.
     let mut name = [0_u8; 16];
-    // SAFETY: a place for the 16 bytes that a thread's name has.
+    // SAFETY: the buffer has the 16 bytes that a thread's name takes.
     unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
     let length = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
-    // SAFETY: plain system calls. The first thread may have any name, and is none of ours.
+    // SAFETY: plain system calls. The first thread may have any name, and is not one of ours.
     let is_first = unsafe { libc::syscall(libc::SYS_gettid) == libc::c_long::from(libc::getpid()) };
     !is_first && matches!(&name[..length], b"logspool" | b"logspool-write")
 }
 
-/// Calls the handler of before as the kernel would have.
+/// Calls the previous handler as the kernel would have.
 fn call(before: &libc::sigaction, signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: the kernel gave both pointers for this call, and the handler its own program. Its signal stays blocked,
-    // whatever it asked for: so one that raises it again, as faulthandler does, comes back before the process ends.
+    // SAFETY: the kernel passed both pointers for this call, and the program installed the handler. Its signal stays
+    // blocked even if it asked otherwise: a handler that raises it again, as faulthandler does, then returns before the
+    // process ends.
     unsafe {
         if before.sa_flags & libc::SA_RESETHAND != 0 {
             libc::signal(signal, libc::SIG_DFL);
@@ -219,9 +225,10 @@ fn call(before: &libc::sigaction, signal: libc::c_int, info: *mut libc::siginfo_
     }
 }
 
-/// Whether the process ends when the handler returns: at its default action the signal waits, or the fault comes again.
+/// Whether the process ends when the handler returns: the signal has its default action, and is either pending or comes
+/// again with the fault.
 fn ends_now(signal: libc::c_int, info: *const libc::siginfo_t) -> bool {
-    // SAFETY: an all-zero set is a valid place for the answer; the kernel gave `info` for this call.
+    // SAFETY: an all-zero set is a valid buffer for the answer; the kernel passed `info` for this call.
     let comes_again = unsafe {
         let mut pending: libc::sigset_t = std::mem::zeroed();
         let waits = libc::sigpending(&mut pending) == 0 && libc::sigismember(&pending, signal) == 1;
@@ -230,10 +237,10 @@ fn ends_now(signal: libc::c_int, info: *const libc::siginfo_t) -> bool {
     comes_again && action_of(signal).is_some_and(|action| action.sa_sigaction == libc::SIG_DFL)
 }
 
-/// Lets the signal come once more when the handler returns, now with its default action. With the same particulars, so
-/// that a core dump shows the fault itself.
+/// Makes the signal come again with its default action when the handler returns. Passes the same `info`, so that a core
+/// dump shows the fault itself.
 fn raise_as_it_was(signal: libc::c_int, info: *const libc::siginfo_t) {
-    // SAFETY: async-signal-safe calls; the kernel gave `info` for this call. A process may send itself any `info`.
+    // SAFETY: async-signal-safe calls; the kernel passed `info` for this call. A process may send itself any `info`.
     unsafe {
         libc::signal(signal, libc::SIG_DFL);
         let thread = libc::syscall(libc::SYS_gettid);

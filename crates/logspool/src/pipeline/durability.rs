@@ -1,7 +1,7 @@
-//! Calls that wait until their record is durable, and flushes that wait for all.
+//! Calls that wait until their own record is durable, and flushes that wait until all records are.
 //!
-//! Durable means synced in the target file, or confirmed by the service; what has no disk behind it is durable when it
-//! is written. A call waits for its own record, not for those of other threads.
+//! Durable means synced in the target file, or confirmed by the service. For a sink without a disk, a written record is
+//! durable. A call does not wait for the records of other threads.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,15 +16,15 @@ use super::waiting::deadline;
 use crate::durable::PendingSync;
 use crate::writer::Outlet;
 
-/// Waits as [`super::Push::Undurable`] asks, at most for `durability_timeout`.
+/// Waits as [`super::Push::Undurable`] requires, at most for `durability_timeout`.
 ///
-/// Call it after that push, on the same thread, without holding an interpreter lock. Returns whether the record is
-/// durable, or needs not be; where not, the call was counted.
+/// Call it after that push, on the same thread, without an interpreter lock. Returns whether the record is durable or
+/// need not be. If false, the call is counted as not durable.
 pub fn await_durable(level: u16) -> bool {
     DurableWait::begin(level).is_none_or(|wait| wait.share(Duration::MAX) == Some(true))
 }
 
-/// The wait of [`await_durable`] in shares, for shells that have to look after something else in between.
+/// The wait of [`await_durable`] in slices, for language bindings that must check for signals in between.
 #[derive(Debug)]
 pub struct DurableWait {
     pipeline: &'static Pipeline,
@@ -36,7 +36,7 @@ pub struct DurableWait {
 }
 
 impl DurableWait {
-    /// Begins to wait for the record that this thread pushed last. `None`: it needs not be durable.
+    /// Begins to wait for the record that this thread pushed last. `None` if it need not be durable.
     pub fn begin(level: u16) -> Option<Self> {
         let (pipeline, lane, position) = admission::last_push()?;
         let pending_sync = pipeline.pending_sync()?;
@@ -44,9 +44,10 @@ impl DurableWait {
         Some(Self { pipeline, pending_sync, lane, position, level, deadline })
     }
 
-    /// Waits at most for `share`. Returns whether the record is durable; `None`: that is not known, and there is time.
+    /// Waits at most for `share`. Returns whether the record is durable, or `None` if this is still open and there is
+    /// time left.
     ///
-    /// Once it returned something, the wait is over, and counted where the record is not durable. Call without an
+    /// After a `Some` the wait is over, and a record that is not durable has been counted. Call it without an
     /// interpreter lock.
     pub fn share(&self, share: Duration) -> Option<bool> {
         if self.pipeline.is_parents() {
@@ -74,24 +75,24 @@ impl DurableWait {
 
 /// As [`super::flush`], but waits until everything is durable.
 ///
-/// What was counted as not durable, because its sync failed, is tried once more where it was kept; what was not kept is
-/// not waited for again. Call without an interpreter lock.
+/// Records whose sync failed were counted as not durable. Those that were kept are synced once more; the others are not
+/// waited for again. Call it without an interpreter lock.
 pub fn flush_durable(sink: Option<u32>, timeout: Option<Duration>) -> bool {
     let deadline = deadline(timeout);
     super::flush(sink, timeout)
         && SyncWait::begin(sink).is_none_or(|sync| sync.wait_until(deadline) && sync.succeeded())
 }
 
-/// The second half of [`flush_durable`]: what was written is asked to be synced, and waited for in shares.
+/// Second half of [`flush_durable`]: requests syncs of the written records and waits for them in slices.
 #[derive(Debug)]
 pub struct SyncWait {
     pipeline: &'static Pipeline,
-    /// Outlets and the numbers of their syncs.
+    /// Outlets with the number of the requested sync.
     asked: Vec<(Arc<Outlet>, u64)>,
 }
 
 impl SyncWait {
-    /// Asks for a sync of one sink, or with `None` of all. `None`: there is nothing to be synced.
+    /// Requests a sync of one sink, or of all with `None`. Returns `None` if there is no such sink or no pipeline.
     pub fn begin(sink: Option<u32>) -> Option<Self> {
         let pipeline = existing()?;
         let outlets: Vec<_> = match sink {
@@ -101,12 +102,12 @@ impl SyncWait {
         Some(pipeline.ask_for_sync(&outlets))
     }
 
-    /// Waits at most for `share`. Returns whether all of it has an outcome. Call without an interpreter lock.
+    /// Waits at most for `share`. Returns whether every sync has an outcome. Call it without an interpreter lock.
     pub fn wait(&self, share: Duration) -> bool {
         self.wait_until(deadline(Some(share)))
     }
 
-    /// Whether all of it is durable, once it has an outcome.
+    /// Whether all syncs succeeded. Call it after `wait` returned true.
     pub fn succeeded(&self) -> bool {
         let is_durable = |(outlet, number): &(Arc<Outlet>, u64)| outlet.synced(*number) == Some(true);
         self.pipeline.is_parents() || self.asked.iter().all(is_durable)
@@ -130,7 +131,7 @@ impl Pipeline {
         SyncWait { pipeline: self, asked: outlets.iter().filter_map(ask).collect() }
     }
 
-    /// Syncs what a mode promises to sync without being asked: before a sink is closed, and at the end.
+    /// Syncs the outlets as the durability mode promises, before a sink is closed and at the end.
     pub(super) fn sync_promised(&'static self, outlets: &[Arc<Outlet>], deadline: Option<Instant>) {
         if self.syncs.tracks() {
             let unsynced: Vec<_> = outlets.iter().filter(|outlet| outlet.is_unsynced()).cloned().collect();
@@ -138,12 +139,7 @@ impl Pipeline {
         }
     }
 
-    /// Moves whenever a call begins to wait until its record is durable.
-    pub(crate) fn durable_calls(&self) -> u64 {
-        self.syncs.pending_sync.as_ref().map_or(0, |pending_sync| pending_sync.calls())
-    }
-
-    /// The calls that wait until their record is durable, where some do.
+    /// The table of calls that wait for durability, if the options allow such waits.
     pub(crate) fn pending_sync(&self) -> Option<&PendingSync> {
         self.syncs.pending_sync.as_deref()
     }

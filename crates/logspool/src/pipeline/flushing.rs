@@ -1,6 +1,6 @@
-//! Flushes that a shell waits for in shares, because it has to look after something else in between.
+//! Flushes that a language binding waits for in slices, because it must check for signals in between.
 //!
-//! A flush is asked for once, so what is logged while it is waited for is no part of it.
+//! The flush is requested once, so it does not cover records that are logged during the wait.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,18 +13,18 @@ use super::state::Pipeline;
 use super::waiting::deadline;
 use crate::writer::{NONE, Outlet};
 
-/// What a flush waits for.
+/// The sinks that a flush waits for.
 #[derive(Debug, Clone)]
 pub(super) enum Awaited {
     /// All sinks.
     All,
-    /// All but services.
+    /// All sinks except services.
     Local,
     /// One sink.
     Sink(Arc<Outlet>),
 }
 
-/// A flush that was asked for.
+/// A requested flush.
 #[derive(Debug)]
 pub struct Flush {
     pipeline: &'static Pipeline,
@@ -33,9 +33,10 @@ pub struct Flush {
 }
 
 impl Flush {
-    /// Asks for what is queued to be written: to one sink, or with `None` to all. `None`: all of it is written.
+    /// Requests that queued records are written: to one sink, or to all with `None`. Returns `None` if they are written
+    /// already.
     ///
-    /// Waits for nothing itself.
+    /// Does not wait.
     pub fn begin(sink: Option<u32>) -> Option<Self> {
         let pipeline = existing()?;
         let awaited = match sink {
@@ -45,17 +46,18 @@ impl Flush {
         pipeline.begin_flush(awaited)
     }
 
-    /// As [`Self::begin`] for all sinks, but services are not waited for.
+    /// As [`Self::begin`] for all sinks, but does not wait for services.
     pub fn begin_local() -> Option<Self> {
         existing()?.begin_flush(Awaited::Local)
     }
 
-    /// Waits at most for `share`. Returns whether everything queued before is written. Call without an interpreter lock.
+    /// Waits at most for `share`. Returns whether all records queued before the request are written. Call it without an
+    /// interpreter lock.
     pub fn wait(&self, share: Duration) -> bool {
         self.wait_until(deadline(Some(share)))
     }
 
-    /// How long to wait where `timeout` is allowed for this flush and what was waited for in vain right before it.
+    /// How long to wait if `timeout` covers this flush and the waits that timed out right before it.
     pub fn share(&self, timeout: Duration) -> Duration {
         match &self.awaited {
             Awaited::Sink(outlet) => outlet.lateness.share(timeout),
@@ -63,7 +65,7 @@ impl Flush {
         }
     }
 
-    /// Notes that `timeout` was not enough: what is waited for right behind this flush has less time then.
+    /// Notes that the flush timed out after `timeout`, so that a wait right after it gets less time.
     pub fn note_late(&self, timeout: Duration) {
         if let Awaited::Sink(outlet) = &self.awaited {
             outlet.lateness.note(timeout);
@@ -90,7 +92,7 @@ impl Flush {
 }
 
 impl Pipeline {
-    /// Asks for a flush. `None`: everything queued before is written already.
+    /// Requests a flush. Returns `None` if all queued records are written already.
     pub(super) fn begin_flush(&'static self, awaited: Awaited) -> Option<Flush> {
         if self.is_written(&awaited) {
             return None;
@@ -99,8 +101,8 @@ impl Pipeline {
         Some(Flush { pipeline: self, awaited, ticket: self.request() })
     }
 
-    /// Whether the lanes are empty and no batch waits for what is awaited. `false` also while a batch is being made,
-    /// which lies neither in a lane nor in an outlet.
+    /// Whether the lanes are empty and the awaited outlets hold no batch. `false` also while a batch is being made,
+    /// since its records are then in neither place.
     fn is_written(&self, awaited: &Awaited) -> bool {
         let Ok(_guard) = self.batching.try_lock() else { return false };
         let lanes = self.segment.header().lanes.load(Ordering::Acquire) as usize;
@@ -114,9 +116,9 @@ impl Pipeline {
     }
 }
 
-/// Waits until everything queued before is written: to one sink, or with `None` to all.
+/// Waits until all records queued before the call are written: to one sink, or to all with `None`.
 ///
-/// Returns whether that came true within `timeout` (`None` waits for ever). Call without an interpreter lock.
+/// Returns whether this happened within `timeout` (`None` waits for ever). Call it without an interpreter lock.
 pub fn flush(sink: Option<u32>, timeout: Option<Duration>) -> bool {
     let Some(flush) = Flush::begin(sink) else { return true };
     let done = flush.wait_until(deadline(timeout));
@@ -126,9 +128,10 @@ pub fn flush(sink: Option<u32>, timeout: Option<Duration>) -> bool {
     done
 }
 
-/// Waits until everything queued before is written to everything but services: for what must not wait for a network.
+/// Waits until all records queued before the call are written to all sinks except services: for callers that must not
+/// wait for a network.
 ///
-/// Returns whether that came true within `timeout`. Call without an interpreter lock.
+/// Returns whether this happened within `timeout`. Call it without an interpreter lock.
 pub fn flush_local(timeout: Duration) -> bool {
     Flush::begin_local().is_none_or(|flush| flush.wait(timeout))
 }

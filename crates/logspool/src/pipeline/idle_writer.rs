@@ -1,5 +1,5 @@
-//! A writer thread whose sink was closed waits a moment for the next sink: a program that opens a file for each of its
-//! records would start and end a thread each time, which takes longer than the write.
+//! A writer thread whose sink was closed waits a moment for the next sink. Otherwise a program that opens a file for
+//! each record would start and end a thread each time, which takes longer than the write.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use logspool_sys::progress;
 
 use crate::writer::Outlet;
 
-/// The thread that waits for a sink, if there is one. A second thread without a sink ends at once.
+/// The thread that waits for a sink, if any. A second thread without a sink ends at once.
 #[derive(Debug, Default)]
 pub(super) struct IdleWriter {
     state: Mutex<State>,
@@ -18,15 +18,15 @@ pub(super) struct IdleWriter {
 #[derive(Debug, Default)]
 struct State {
     is_waiting: bool,
-    /// What the waiting thread writes next.
+    /// The next outlet of the waiting thread.
     next: Option<Arc<Outlet>>,
-    /// Threads are to end, not to wait.
+    /// Whether threads must end instead of waiting.
     is_dismissed: bool,
 }
 
 impl IdleWriter {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // No step between two statements of this file can panic.
+        // No step while the lock is held can panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -34,7 +34,7 @@ impl IdleWriter {
     ///
     /// # Errors
     ///
-    /// The outlet, when no thread waits.
+    /// Returns the outlet if no thread waits.
     pub(super) fn give(&self, outlet: Arc<Outlet>) -> Result<(), Arc<Outlet>> {
         let mut state = self.lock();
         state.is_dismissed = false;
@@ -47,7 +47,7 @@ impl IdleWriter {
         Ok(())
     }
 
-    /// Waits for an outlet. `None`: the thread is to end.
+    /// Waits for an outlet. `None` means that the thread must end.
     pub(super) fn wait(&self, longest: Duration) -> Option<Arc<Outlet>> {
         let mut state = self.lock();
         if state.is_waiting || state.is_dismissed {
@@ -66,8 +66,8 @@ impl IdleWriter {
         next
     }
 
-    /// Has the waiting thread end, and those that would wait from now on until the next outlet is given. Returns whether
-    /// no thread waits.
+    /// Ends the waiting thread, and all that would wait before the next outlet is given. Returns whether no thread
+    /// waits.
     pub(super) fn dismiss(&self) -> bool {
         let mut state = self.lock();
         state.is_dismissed = true;

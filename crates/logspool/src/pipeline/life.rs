@@ -19,13 +19,13 @@ use crate::writer::Outlet;
 /// How long the native threads may take to leave before a fork.
 const LEAVE_DEADLINE: Duration = Duration::from_millis(50);
 
-/// Sets the options of the process. Starts nothing: segment and threads come with the first record.
+/// Sets the options of the process. Starts nothing: segment and threads begin with the first record.
 ///
-/// Once there is a segment, those that it was made with stay as they are, and the others hold from here on.
+/// If there is a segment, the options that it was made with cannot change; the others apply from here on.
 ///
 /// # Errors
 ///
-/// When a value is out of its range, or would change what cannot change any more.
+/// When a value is out of its range, or when an option that cannot change any more would change.
 pub fn configure(options: Options) -> Result<(), OptionsError> {
     options.validate()?;
     if existing().is_some() {
@@ -36,7 +36,7 @@ pub fn configure(options: Options) -> Result<(), OptionsError> {
 }
 
 impl Pipeline {
-    /// As a flush of all sinks, but what was closed at its own deadline had its time already.
+    /// As a flush of all sinks, but does not wait for sinks in closing, which have used up their own deadline.
     fn flush_at_end(&'static self, deadline: Option<Instant>) -> bool {
         let ticket = self.request();
         let answered = || self.answered.load(Ordering::Acquire) >= ticket;
@@ -50,8 +50,8 @@ impl Pipeline {
     }
 }
 
-/// Before `fork()`: asks the native threads to leave, at most for 50 ms. Takes no lock that a thread holds
-/// across I/O. A writer inside a stuck write stays.
+/// Call before `fork()`. Writes queued records and asks the native threads to leave, for at most 50 ms each. Takes no
+/// lock that a thread holds across I/O. A writer in a stuck write stays.
 pub fn before_fork() {
     crate::sinks::compress::leave();
     let Some(pipeline) = existing() else { return };
@@ -60,7 +60,7 @@ pub fn before_fork() {
         return;
     }
     let deadline = Instant::now() + LEAVE_DEADLINE;
-    // What is queued goes out first, so that nothing waits for threads that come back with the next record.
+    // Write queued records first, since the threads come back only with the next record.
     if collects && let Some(flush) = pipeline.begin_flush(Awaited::Local) {
         flush.wait_until(Some(deadline));
     }
@@ -68,7 +68,7 @@ pub fn before_fork() {
     await_thread_exit();
 }
 
-/// Waits until the kernel has forgotten the threads that left: a thread counts until its very end.
+/// Waits until the kernel has removed the threads that left: it counts a thread until its very end.
 fn await_thread_exit() {
     let deadline = Instant::now() + Duration::from_millis(5);
     while Instant::now() < deadline && native_threads() > 0 {
@@ -76,7 +76,7 @@ fn await_thread_exit() {
     }
 }
 
-/// Threads of this process that carry our name.
+/// Number of threads of this process that have our name.
 fn native_threads() -> usize {
     let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return 0 };
     tasks
@@ -85,35 +85,37 @@ fn native_threads() -> usize {
         .count()
 }
 
-/// After `fork()` in the parent: lets threads start again with the next record, at once if there is something to do.
+/// Call after `fork()` in the parent. Threads start again with the next record, or at once if there is work.
 pub fn after_fork_in_parent() {
     crate::sinks::compress::come_back();
     let Some(pipeline) = existing() else { return };
     pipeline.leave.store(false, Ordering::SeqCst);
-    // A collector that did not leave in time stays, but its writers may have left.
+    // A collector that did not leave in time is still there, but its writers may have left.
     pipeline.resume_writers();
-    // Threads that logged while the others were away took their slow way already: let them take it again.
+    // Threads that logged in the meantime have taken their slow path already; make them take it again.
     generation::advance();
     if pipeline.left_behind() > 0 || pipeline.pending_sync().is_some_and(|pending_sync| pending_sync.has_waiters()) {
         pipeline.ensure_threads();
     }
 }
 
-/// Some time after `fork()` in the parent: looks for dead relatives again, the new child among them, also where nothing
-/// more is logged here.
+/// Call some time after `fork()` in the parent. Watches for dead processes again, the new child included, even if this
+/// process logs no more.
 ///
-/// Apart from [`after_fork_in_parent`], because CPython 3.13 counts threads right behind that and warns of them.
+/// Separate from [`after_fork_in_parent`], because CPython 3.13 counts threads right after that call and warns of them.
 pub fn watch_after_fork() {
     if let Some(pipeline) = existing() {
         pipeline.ensure_watcher();
     }
 }
 
-/// After `fork()` in the child: forgets the parent's lanes, threads and ids.
+/// Call after `fork()` in the child. Lets go of the parent's lanes, threads and ids.
 ///
-/// The kernel has wiped the page that says so, and the next call begins anew. What is left are two descriptors of a
-/// backup that the parent is compressing, duplicates of pipes whose readers wait for the end, and signals that end a
-/// child though they do not end its parent.
+/// The kernel has wiped the page that holds the turn, so the next call begins a new pipeline. This function handles the
+/// rest:
+/// - two descriptors of a backup that the parent is compressing;
+/// - duplicates of pipes whose readers wait for end of file;
+/// - signals that end a child though they do not end its parent.
 pub fn after_fork_in_child() {
     progress::forget_sleepers();
     crate::sinks::compress::forget();
@@ -122,16 +124,16 @@ pub fn after_fork_in_child() {
     signals::install_in_child();
 }
 
-/// Writes everything queued, at most for `timeout`. Returns the number of records left behind.
+/// Writes all queued records, for at most `timeout`. Returns the number of records not written.
 ///
-/// For a process that goes on: what is logged after it is as safe as before.
+/// For a process that continues: records logged later are as safe as before.
 pub fn empty(timeout: Duration) -> u64 {
     existing().map_or(0, |pipeline| pipeline.empty(timeout))
 }
 
-/// Ends what can be ended: as [`empty`], and removes the segment's files when all is written.
+/// Ends what can be ended: as [`empty`], and removes the segment's files if all records are written.
 ///
-/// Logging after it goes on, but a kill then costs what is queued; see [`super::go_on`].
+/// Logging still works after it, but a kill then loses queued records; see [`super::go_on`].
 pub fn drain(timeout: Duration) -> u64 {
     let Some(pipeline) = existing() else { return 0 };
     let left = pipeline.empty(timeout);
@@ -139,7 +141,7 @@ pub fn drain(timeout: Duration) -> u64 {
         crate::sinks::compress::end();
         pipeline.watcher.rest(Instant::now() + LEAVE_DEADLINE);
         sidecar::leave_all();
-        // Files of a spool that stay are removed by the next start, which learns of them from the segment.
+        // The next start removes remaining files of a spool, which the segment names.
         if pipeline.remove_spools(Instant::now() + LEAVE_DEADLINE) {
             pipeline.remove_files();
         }
@@ -147,17 +149,17 @@ pub fn drain(timeout: Duration) -> u64 {
     left
 }
 
-/// [`drain`] at the very end of the process: the calls of all other threads wait for the end from here on.
+/// [`drain`] at the very end of the process: from here on the logging calls of all other threads wait for the end.
 ///
-/// So no record is accepted behind the back of the drain, which no later start would find. The calling thread may
-/// still log; [`go_on`] lets all go on where the end does not come.
+/// So no record is accepted after the drain, where no later start would find it. The calling thread may still log.
+/// [`go_on`] releases all threads if the process does not end.
 pub fn end(timeout: Duration) -> u64 {
     let Some(pipeline) = existing() else { return 0 };
     door::shut_for_good(pipeline);
     drain(timeout)
 }
 
-/// Takes [`end`] back. Ids must be defined again after it, see [`super::generation`].
+/// Reverts [`end`]. Ids must be defined again after it, see [`super::generation`].
 pub fn go_on() {
     if let Some(pipeline) = existing() {
         pipeline.put_aside();
@@ -178,7 +180,7 @@ impl Pipeline {
         if done {
             self.sync_promised(&self.outlets().into_iter().flatten().collect::<Vec<_>>(), deadline);
         }
-        // Once, though there are several drains.
+        // Only once, even if there are several drains.
         if left > 0 && !self.fallen_back.swap(true, Ordering::Relaxed) {
             self.outlets().iter().flatten().for_each(|outlet| self.fall_back_queued(outlet));
         }
@@ -187,19 +189,19 @@ impl Pipeline {
     }
 
     fn remove_files(&self) {
-        // The pipeline that has taken its place has files of the same names.
+        // A pipeline that replaced this one has files of the same names.
         if !self.is_past.load(Ordering::Acquire) {
             self.segment.remove_files();
             self.removed.store(self.segment.home().is_some(), Ordering::Release);
         }
     }
 
-    /// Lets another pipeline take the place of one whose files were removed: it begins with the next call, as in a
-    /// forked child, and what is queued survives again. Nobody but the calling thread may push meanwhile.
+    /// Retires a pipeline whose files were removed, so that the next call begins another one, as in a forked child.
+    /// Queued records then survive again. No other thread may push meanwhile.
     ///
-    /// What the old one has of memory stays: other threads may still look at it.
+    /// The memory of the old pipeline stays, since other threads may still use it.
     pub(super) fn put_aside(&'static self) {
-        // What the calling thread has logged since the drain.
+        // Write the records that the calling thread has logged since the drain.
         if !self.removed.load(Ordering::Acquire) || !self.flush_at_end(deadline(Some(LEAVE_DEADLINE))) {
             return;
         }

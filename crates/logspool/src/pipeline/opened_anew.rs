@@ -1,4 +1,4 @@
-//! Files that this program opened anew, and what becomes of what dead processes left for a file.
+//! Files that this program truncated by opening them, and what recovery then does with older records for a file.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -8,19 +8,19 @@ use logspool_sys::clock;
 
 use crate::recover::Want;
 
-/// Files that this program opened anew (`mode="w"`): a list that only grows, because a lock could be held by a thread
-/// that a forked child does not have.
+/// Files that this program truncated by opening them (`mode="w"`). A list that only grows, because a forked child may
+/// inherit a lock held by a thread that it does not have.
 static OPENED_ANEW: AtomicPtr<Anew> = AtomicPtr::new(std::ptr::null_mut());
-/// When this program began.
+/// Start time of this program, in nanoseconds since the epoch.
 static BEGUN_NS: OnceLock<i64> = OnceLock::new();
 
-/// Notes when this program begins. Forked children are of the same program.
+/// Notes the start of this program. Forked children belong to the same program.
 pub fn program_begins() {
     BEGUN_NS.get_or_init(clock::wall_ns);
 }
 
-/// Notes that this program has opened a file anew: what earlier programs left for it belongs in front of that, and
-/// has gone with what the file held. What its own forked children leave is appended.
+/// Notes that this program has truncated a file by opening it. Records that earlier programs left for it belong before
+/// that point, so they are dropped. Records of its own forked children are appended.
 pub fn opened_anew(path: PathBuf) {
     if was_opened_anew(&path) {
         return;
@@ -30,7 +30,7 @@ pub fn opened_anew(path: PathBuf) {
     loop {
         // SAFETY: entries are stored below and never freed.
         anew.before = unsafe { newest.as_ref() };
-        // Release pairs with the Acquire of the loads: who finds an entry finds it whole.
+        // Release pairs with the Acquire of the loads: a reader that finds an entry sees its contents.
         match OPENED_ANEW.compare_exchange(newest, anew, Ordering::Release, Ordering::Acquire) {
             Ok(_) => return,
             Err(other) => newest = other,
@@ -49,7 +49,7 @@ fn was_opened_anew(path: &Path) -> bool {
     std::iter::successors(newest, |anew| anew.before).any(|anew| anew.path == path)
 }
 
-/// What becomes of what a dead process left for a wanted file.
+/// What to do with records that a dead process left for a wanted file.
 pub(super) fn deliver_to(path: &Path) -> Want {
     let begun = BEGUN_NS.get().copied().unwrap_or(i64::MIN);
     if was_opened_anew(path) { Want::DoneAway(begun) } else { Want::Append }

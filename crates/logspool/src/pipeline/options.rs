@@ -1,16 +1,16 @@
-//! What a process can choose about its queue.
+//! Options of the process's queue.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Options of [`super::configure`]; each has the name, unit and meaning of `logspool.install`'s.
+/// Options of [`super::configure`]; each has the name, unit and meaning of the one of `logspool.install`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// Where lanes live.
+    /// How safe a record is when its call returns.
     pub durability: Durability,
-    /// Bound of one lane, in bytes.
+    /// Largest size of one lane, in bytes.
     pub queue_bytes: usize,
-    /// Bound of all lanes of the process, in bytes; `None` is the lesser of 64 MiB and 1/8 of the free tmpfs.
+    /// Largest size of all lanes of the process, in bytes; `None` is the lesser of 64 MiB and 1/8 of the free tmpfs.
     pub queue_total_bytes: Option<usize>,
     /// Folder of the segment; `None` is `/dev/shm/logspool-<uid>`.
     pub queue_dir: Option<PathBuf>,
@@ -18,23 +18,23 @@ pub struct Options {
     pub blocking_timeout: Duration,
     /// Level numbers that wait like ERROR; `None` is ERROR and above.
     pub blocking_levels: Option<Vec<u16>>,
-    /// Bytes that overflow files of stalled sinks may take; `None` is the lesser of 256 MiB and 1/4 of the free tmpfs.
+    /// Most bytes of the overflow files of stalled sinks; `None` is the lesser of 256 MiB and 1/4 of the free tmpfs.
     pub overflow_bytes: Option<u64>,
-    /// Folder of the spools, in which records lie on disk while a sink stalls for longer; `None` is no spool.
+    /// Folder of the spools, which keep records on disk while a sink stalls for longer; `None` is no spool.
     pub spool_dir: Option<PathBuf>,
-    /// Bytes that the spool of one sink may take.
+    /// Most bytes of the spool of one sink.
     pub spool_bytes: u64,
-    /// Bound of a drain at the end of the process.
+    /// Longest duration of a drain at the end of the process.
     pub shutdown_timeout: Duration,
-    /// How long written records may stay without a sync in the modes `Interval` and `Checkpoint`.
+    /// Longest time that written records stay without a sync in the modes `Interval` and `Checkpoint`.
     pub sync_interval: Duration,
-    /// In the mode `Checkpoint`, the number of accepted records that are not durable with which a call waits.
+    /// In the mode `Checkpoint`, a call waits when this number of accepted records is not durable.
     pub checkpoint_every: u64,
     /// How long a call waits until its record is durable.
     pub durability_timeout: Duration,
     /// Level numbers whose calls wait until their record is durable, in any mode but `Memory`.
     pub durable_levels: Vec<u16>,
-    /// Where ERROR and above go when nothing else takes them.
+    /// Where ERROR records and above are shown if no sink accepts them.
     pub fallback: Fallback,
 }
 
@@ -63,43 +63,43 @@ impl Default for Options {
 /// How safe the record of a returned call is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// Lanes on the heap: what is queued dies with the process.
+    /// Lanes on the heap: queued records are lost with the process.
     Memory,
-    /// Lanes on tmpfs: what is queued survives the process.
+    /// Lanes on tmpfs: queued records survive the process.
     Process,
-    /// As `Process`, and sinks are synced every `sync_interval`: a power cut takes what came after the last sync.
+    /// As `Process`, and sinks are synced every `sync_interval`: a power cut loses the records after the last sync.
     Interval,
-    /// As `Interval`, and a call that would leave `checkpoint_every` accepted records of the process not durable waits
-    /// for a sync: a power cut takes fewer than that.
+    /// As `Interval`. In addition a call waits for a sync if it would leave `checkpoint_every` accepted records of the
+    /// process not durable: a power cut loses fewer than that.
     Checkpoint,
-    /// As `Process`, and each call returns once its record is durable: a power cut takes nothing. Calls of many threads
-    /// share a sync.
+    /// As `Process`, and each call returns when its record is durable: a power cut loses nothing. Calls of several
+    /// threads share a sync.
     Sync,
 }
 
-/// Where ERROR and above go when nothing else takes them.
+/// Where ERROR records and above are shown if no sink accepts them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fallback {
     /// Standard error, at most 10 lines a second, then a count.
     Stderr,
-    /// Nowhere; they are counted.
+    /// Nowhere; they are only counted.
     None,
 }
 
 /// Least and most bytes of one lane.
 ///
-/// Chosen: below 32 KiB there is no room to grow; above 16 MiB four lanes fill the default cap.
+/// Chosen: below 32 KiB a lane has no room to grow; above 16 MiB four lanes fill the default cap.
 pub const QUEUE_BYTES: std::ops::RangeInclusive<usize> = 32 * 1024..=16 * 1024 * 1024;
 
 /// Least bytes of a spool: eight segments with room for a frame of 100 KiB each.
 pub const LEAST_SPOOL_BYTES: u64 = 1024 * 1024;
 
-/// Why options were not taken.
+/// Why options were rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OptionsError {
     /// A value is out of its range.
     Range(String),
-    /// The queue of the process is in use, and this cannot change any more.
+    /// The queue of the process is in use, and this option cannot change any more.
     InUse(String),
 }
 
@@ -114,7 +114,7 @@ impl std::fmt::Display for OptionsError {
 impl std::error::Error for OptionsError {}
 
 impl Options {
-    /// Checks that what a queue is made with is as in `begun`.
+    /// Checks that the options that a queue is made with are the same as in `begun`.
     pub(super) fn fits(&self, begun: &Self) -> Result<(), OptionsError> {
         let changed = [
             ("durability", self.durability != begun.durability),
@@ -140,7 +140,7 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// The option's name, what was given, and what would do.
+    /// Names the option, the rejected value, and the allowed range.
     pub fn validate(&self) -> Result<(), OptionsError> {
         if !QUEUE_BYTES.contains(&self.queue_bytes) {
             return Err(OptionsError::Range(format!(

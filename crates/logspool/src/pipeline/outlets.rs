@@ -20,12 +20,12 @@ use crate::sinks::{self, Place};
 use crate::stats::DropReason;
 use crate::writer::Outlet;
 
-/// Defines a call site. `None`: the table is full, send [`logspool_record::tag::SITE`] with each record.
+/// Defines a call site. `None` if the table is full: send [`logspool_record::tag::SITE`] with each record.
 pub fn define_site(site: &SiteDefinition) -> Option<u32> {
     current()?.segment.define(Table::Sites, |encoder| site.encode(encoder))
 }
 
-/// Defines a route. `None`: the table is full, or a target is not one of this process's queue; use the stock path.
+/// Defines a route. `None` if the table is full, or if a target is not of this process's queue: use the stock path.
 pub fn define_route(route: &RouteDefinition) -> Option<u32> {
     if route.targets.len() > logspool_record::definition::MAX_TARGETS {
         return None;
@@ -33,26 +33,26 @@ pub fn define_route(route: &RouteDefinition) -> Option<u32> {
     current()?.define_route(route)
 }
 
-/// Defines a format that `Format::compile` accepts. `None`: it does not, or the table is full: use the stock path.
+/// Defines a format. `None` if `Format::compile` rejects it, or if the table is full: use the stock path.
 pub fn define_format(spec: &FormatSpec) -> Option<u32> {
     Format::compile(spec).ok()?;
     current()?.segment.define(Table::Formats, |encoder| spec.encode(encoder))
 }
 
-/// Opens a sink. Its writer thread starts with its first record; that of a descriptor which is lent starts now.
+/// Opens a sink. Its writer thread starts with the first record; the one of a lent descriptor starts now.
 ///
-/// Two handlers on one file, or on one descriptor, share a sink: their lines stay in the order of the calls.
-/// Each `open_sink` wants one [`close_sink`].
+/// Two handlers on one file, or on one descriptor, share a sink, so their lines keep the order of the calls. Each
+/// `open_sink` needs one [`close_sink`].
 ///
 /// # Errors
 ///
-/// When the path cannot be opened or the descriptor not be duplicated; when the sink table is full.
+/// When the path cannot be opened, the descriptor cannot be duplicated, or the sink table is full.
 pub fn open_sink(definition: &SinkDefinition) -> Result<u32, String> {
     let no_queue = || copies::other().map_or_else(|| "no memory for the queue".to_owned(), ToString::to_string);
     let pipeline = current().ok_or_else(no_queue)?;
     let place = sinks::shared_place(definition);
     if let Some(place) = place {
-        // One that is being closed takes no more users; an open one may stand behind it.
+        // A closing sink accepts no more users; an open one for the same file may follow it in the list.
         let shared = |outlet: &&Arc<Outlet>| {
             outlet.place == Some(place) && outlet.definition.is_alike(definition) && outlet.add_user()
         };
@@ -61,10 +61,10 @@ pub fn open_sink(definition: &SinkDefinition) -> Result<u32, String> {
         }
     }
     let mut sink = sinks::open(definition).map_err(|error| format!("cannot open {}: {error}", definition.name))?;
-    // Asked now, and before any lock: later its disk may hang.
+    // Read the status now, before any lock: later the disk may hang.
     let destination = sinks::place(definition);
     let status = destination.path().and_then(|path| std::fs::metadata(path).ok());
-    // No batch has an outlet in its hands while a place changes its owner.
+    // While a slot changes its owner, no batch may use an outlet.
     let _guard = pipeline.batching();
     let new = pipeline.segment.define(Table::Sinks, |encoder| definition.encode(encoder));
     let id = new.or_else(|| pipeline.sink_in_place_of_a_closed_one(definition)).ok_or_else(|| {
@@ -101,7 +101,7 @@ pub fn open_sink(definition: &SinkDefinition) -> Result<u32, String> {
     let outlet = Arc::new(outlet);
     outlets[slot] = Some(outlet.clone());
     drop(outlets);
-    // Its writer lets go of what the program closes, also where no record ever comes.
+    // The writer closes its duplicate when the program closes the descriptor, even if no record ever comes.
     if outlet.is_lent && !pipeline.leave.load(Ordering::Relaxed) && outlet.claim_thread() {
         pipeline.start_writer(outlet);
     }
@@ -109,11 +109,11 @@ pub fn open_sink(definition: &SinkDefinition) -> Result<u32, String> {
 }
 
 impl Pipeline {
-    /// An id for a sink in the place of the one that was closed first of those that have nothing left to write.
-    /// Call it while no batch is made.
+    /// Gives a new sink the slot of a closed one that has nothing left to write, the one that closed first. Call it
+    /// while no batch is made.
     ///
-    /// Records that name the old one may still lie in lanes, held there by a stalled sink: all of them are written,
-    /// or dropped and counted, so nobody wants them for it any more; its checkpoint goes on from where it stood.
+    /// Records that name the old sink may still be in lanes, held there by a stalled sink. All of them are written, or
+    /// dropped and counted, so the old sink needs them no more. The slot's checkpoint continues where it was.
     fn sink_in_place_of_a_closed_one(&self, definition: &SinkDefinition) -> Option<u32> {
         let closed = |outlet: &Arc<Outlet>| Some((outlet.closed_at()?, outlet.id));
         let (_, old) = self.outlets().iter().flatten().filter_map(closed).min()?;
@@ -124,29 +124,29 @@ impl Pipeline {
         self.segment.redefine(Table::Sinks, old, begin_anew, |encoder| definition.encode(encoder))
     }
 
-    /// Lets the sink's own writer close it once everything queued before is written.
+    /// Makes the sink's own writer close it after all queued records are written.
     fn close_when_written(&'static self, outlet: &Outlet) {
         self.ensure_threads();
         outlet.close_when_written(self.request());
         self.retire_routes(outlet.id);
-        // The first flush may be answered by now, and nobody looked at the outlet.
+        // The first flush may be answered already, before the outlet was marked as closing.
         self.request();
     }
 }
 
-/// Counts how often a sink has gone over to another file: it moves once the first record is in that file.
+/// Counter of the files that a sink has switched to. It increases when the first record is in the new file.
 pub fn turns(sink: u32) -> Option<Arc<AtomicU64>> {
     existing()?.outlet(sink).map(|outlet| outlet.turns.clone())
 }
 
-/// Waits until everything queued before is written to `sink`, then releases it.
+/// Waits until all queued records are written to `sink`, then releases it.
 ///
-/// A push of another thread that is under way counts as one before. What a shell keeps of the sink's id must be void
-/// by now: a push that takes its slow way from here on finds that out before it tries again.
+/// Pushes of other threads that are under way count as queued before the call. A language binding must have invalidated
+/// its copies of the sink's id: a push that takes its slow path from here on sees this before it retries.
 ///
-/// Returns whether all was written within `timeout`. What was not stays in the queue for as long as the sink takes,
-/// or for the next start where the process ends before; for a terminal or pipe it is counted as dropped. Call without
-/// an interpreter lock.
+/// Returns whether all records were written within `timeout`. Otherwise they stay queued until the sink accepts them,
+/// or until the next start if the process ends first. For a terminal or pipe they are counted as dropped. Call it
+/// without an interpreter lock.
 pub fn close_sink(sink: u32, timeout: Duration) -> bool {
     let Some(pipeline) = existing() else { return true };
     let Some(outlet) = pipeline.outlet(sink) else { return true };
@@ -175,7 +175,7 @@ pub fn close_sink(sink: u32, timeout: Duration) -> bool {
     }
     pipeline.sync_promised(std::slice::from_ref(&outlet), Some(deadline));
     outlet.ask_to_leave();
-    // A writer that sits in a stuck write keeps the descriptor until it comes back.
+    // A writer in a stuck write keeps the descriptor until the write returns.
     if done {
         pipeline.wait(Some(deadline), || !outlet.thread_runs());
     }
@@ -184,10 +184,10 @@ pub fn close_sink(sink: u32, timeout: Duration) -> bool {
     done
 }
 
-/// As [`close_sink`], without waiting: the sink's writer closes it once everything queued before is written.
+/// As [`close_sink`], without waiting: the sink's writer closes it after all queued records are written.
 ///
-/// For shells whose handler dies where nobody may wait. A sink opened meanwhile for the same file does not know of
-/// it; [`super::flush`] waits for what is left.
+/// For language bindings whose handler is freed where waiting is not allowed. A sink opened meanwhile for the same file
+/// does not share this one. [`super::flush`] waits for the remaining records.
 pub fn retire_sink(sink: u32) {
     let Some(pipeline) = existing() else { return };
     let Some(outlet) = pipeline.outlet(sink) else { return };

@@ -1,9 +1,9 @@
-//! Where the queue of a process lies: in its folder; else in memory that a keeper holds; else in plain memory.
+//! Where the queue of a process is: in its folder, else in memory that a keeper process holds, else in plain memory.
 //!
-//! A folder on tmpfs is best: whoever starts next finds what a killed process left, and processes that log to one file
-//! find each other there. Where that cannot be, a keeper delivers what the process leaves. Without a keeper a kill costs
-//! what is queued. A folder on disk is used only where the user names one: a store into a mapped page of it waits for
-//! the disk.
+//! A folder on tmpfs is best: the next start finds the records of a killed process, and processes that log to one file
+//! find each other there. Without such a folder, a keeper delivers the records that the process leaves. Without a
+//! keeper a kill loses the queued records. A folder on disk is used only if the user names one, since a store into a
+//! mapped page may wait for the disk.
 
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -20,14 +20,14 @@ use crate::copies;
 use crate::keeper;
 use crate::stats::QueuePlace;
 
-/// A folder with less free room is not used.
+/// Least free bytes for a folder to be used.
 ///
-/// Chosen: what a process takes at its beginning, one lane that has grown, and a little overflow. A queue in half of it
-/// would soon refuse records that one in memory takes.
+/// Chosen: the initial size of a process's queue, one grown lane, and a little overflow. With half, a queue would soon
+/// refuse records that one in memory accepts.
 pub const LEAST_FREE_BYTES: u64 = 1024 * 1024;
 
-/// Makes the segment of this process. `None`: another copy of this library has one, or there is not even plain memory
-/// for it.
+/// Makes the segment of this process. `None` if another copy of this library has one, or if there is not even plain
+/// memory.
 pub(super) fn begin(options: &Options, path: &Path) -> Option<(Segment, Chosen)> {
     let ring_limit = options.queue_total_bytes.map(|bytes| bytes as u64);
     let in_memory = |reason| {
@@ -76,9 +76,9 @@ fn in_folder(path: &Path, is_named: bool, ring_limit: Option<u64>) -> io::Result
     Ok((Segment::create_in(folder, ring_limit)?, place))
 }
 
-/// In files that are memory, each with a keeper that has it too.
+/// Makes the segment in memory files (memfd), shared with a keeper process.
 fn in_held_memory(ring_limit: Option<u64>) -> io::Result<Segment> {
-    // Asked before a process is started for nothing.
+    // Check before starting a process in vain.
     if !kernel::has_record_locks() || !kernel::has_memfd() {
         return Err(io::Error::new(ErrorKind::Unsupported, "the system refuses record locks or memfd_create"));
     }

@@ -1,4 +1,4 @@
-//! When a process delivers what dead ones left: at its start, and before its first line in a file.
+//! Recoveries that a process runs at its start, before its first line in a file, and on request.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use crate::recover::{self, Options, Orphan, Report, Retention, Undeliverable, Wa
 use crate::sidecar;
 
 fn run(folder: &Path, want: impl Fn(&Path) -> bool, undeliverable: Undeliverable) -> io::Result<Report> {
-    // To close a file that another copy has locked would drop its lock.
+    // Closing a file that another copy of the library has locked would drop its lock.
     copies::check()?;
     let want = |path: &Path| if want(path) { deliver_to(path) } else { Want::Leave };
-    // A folder that is not this process's queue may be one of spools, which others may enter.
+    // A folder that is not this process's queue may be a folder of spools, which may be accessible to others.
     let by_hand = Some(folder).filter(|folder| *folder != queue_folder());
     let mut report = match recover::recover_as(folder, want, Options { undeliverable }) {
         Err(error) if error.kind() == ErrorKind::PermissionDenied && by_hand.is_some_and(recover::holds_spools) => {
@@ -24,7 +24,7 @@ fn run(folder: &Path, want: impl Fn(&Path) -> bool, undeliverable: Undeliverable
         }
         done => done?,
     };
-    // Where the memory is gone the spools are all there is.
+    // If the shared memory is gone, only the spools are left.
     let own = existing().and_then(|pipeline| pipeline.spooler.as_ref()).map(|spooler| &*spooler.home.name);
     for spools in [options().spool_dir.as_deref(), by_hand].into_iter().flatten() {
         report.add(recover::recover_spools(spools, own, |path| want(path) == Want::Append)?);
@@ -33,27 +33,29 @@ fn run(folder: &Path, want: impl Fn(&Path) -> bool, undeliverable: Undeliverable
     Ok(report)
 }
 
-/// Delivers what dead processes left in `folder` for any file. `None` is this process's queue folder.
+/// Delivers the records that dead processes left in `folder`, for any file. `None` is this process's queue folder.
 ///
-/// Records for terminals and pipes are given up, and counted in the report. Blocks for as long as the files
-/// take: call it without an interpreter lock.
+/// Records for terminals and pipes are dropped, and counted in the report. Blocks while the files accept records; call
+/// it without an interpreter lock.
 ///
 /// # Errors
 ///
-/// When the folder cannot be read or is not ours alone; when another copy of this library has the queue of the process.
+/// When the folder cannot be read or is accessible to others; when another copy of this library has the queue of the
+/// process.
 pub fn recover(folder: Option<&Path>) -> io::Result<Report> {
     run(&folder.map_or_else(queue_folder, Path::to_owned), |_| true, Undeliverable::Discard)
 }
 
-/// Delivers what dead processes left for these files, and removes what holds nothing any more. Where tmpfs is short,
-/// what they left for other files comes first.
+/// Delivers the records that dead processes left for these files, and removes segments without undelivered records. If
+/// tmpfs is short, first delivers their records for other files.
 ///
-/// Records for terminals and pipes stay and are listed, until what stays exceeds the folder's cap; then those
-/// that can go nowhere are given up, with a line on standard error.
+/// Records for terminals and pipes stay and are listed, until the orphans exceed the folder's cap. Then undeliverable
+/// records are dropped, with a line on standard error.
 ///
 /// # Errors
 ///
-/// When the folder cannot be read or is not ours alone; when another copy of this library has the queue of the process.
+/// When the folder cannot be read or is accessible to others; when another copy of this library has the queue of the
+/// process.
 pub fn recover_targets(paths: &[PathBuf]) -> io::Result<Report> {
     relief::relieve(&queue_folder());
     run_capped(&queue_folder(), |path| paths.iter().any(|wanted| wanted == path))
@@ -65,28 +67,30 @@ fn run_capped(folder: &Path, want: impl Fn(&Path) -> bool) -> io::Result<Report>
     if over { run(folder, want, Undeliverable::Discard) } else { Ok(report) }
 }
 
-/// As [`recover_targets`] for one file, for a writer that is about to begin. What goes wrong stays where it
-/// is, and `orphans` tells about it: a start is never refused because of what an earlier run left.
+/// As [`recover_targets`] for one file, for a writer that is about to begin. Ignores errors, since files of an earlier
+/// run must never make a start fail; `orphans` lists the remaining files.
 pub(super) fn recover_target(folder: &Path, target: &Path) {
     let _ = run_capped(folder, |path| path == target);
 }
 
-/// What dead processes left in `folder`. `None` is this process's queue folder. Changes nothing.
+/// Lists the orphans in `folder`. `None` is this process's queue folder. Changes nothing.
 ///
 /// # Errors
 ///
-/// When the folder cannot be read or is not ours alone; when another copy of this library has the queue of the process.
+/// When the folder cannot be read or is accessible to others; when another copy of this library has the queue of the
+/// process.
 pub fn orphans(folder: Option<&Path>) -> io::Result<Vec<Orphan>> {
     copies::check()?;
     recover::scan(&folder.map_or_else(queue_folder, Path::to_owned))
 }
 
-/// The sidecars of log files in `folder` that are in use or hold something unfinished; others are removed. `None` is
-/// this process's queue folder.
+/// Lists the sidecars of log files in `folder` that are in use or hold an unfinished append; removes the others. `None`
+/// is this process's queue folder.
 ///
 /// # Errors
 ///
-/// When the folder cannot be read or is not ours alone; when another copy of this library has the queue of the process.
+/// When the folder cannot be read or is accessible to others; when another copy of this library has the queue of the
+/// process.
 pub fn sidecars(folder: Option<&Path>) -> io::Result<Vec<sidecar::Listed>> {
     copies::check()?;
     sidecar::list(&folder.map_or_else(queue_folder, Path::to_owned))

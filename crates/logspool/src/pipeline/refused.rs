@@ -1,7 +1,6 @@
-//! A record that found no room, on its way to standard error.
+//! Shows a refused record on standard error.
 //!
-//! Rendered in the caller, which has waited for as long as its level allows: this path is taken ten times a second
-//! at most.
+//! The caller renders it, after it has waited as long as the level allows. This happens ten times a second at most.
 
 use std::sync::Arc;
 
@@ -20,18 +19,18 @@ use crate::fallback;
 use crate::render::{Chunks, Renderer};
 use crate::writer::Outlet;
 
-/// Shows a refused record on standard error: one of ERROR or above, once, as its first handler would have shown it.
+/// Shows on standard error a refused record of ERROR or above, once, in the format of its first handler.
 ///
-/// `values` is called only where the record is shown; what it returns is what `fill` of the push would have written.
+/// `values` is called only if the record is shown. It returns the bytes that `fill` of the push would have written.
 pub fn show_refused(head: Head, values: impl FnOnce() -> Vec<u8>) {
     let Some(pipeline) = existing() else { return };
     if head.level < ERROR || options().fallback != Fallback::Stderr || !fallback::has_room() {
         return;
     }
     let values = values();
-    let source = Source { segment: &pipeline.segment, pipeline };
+    let source = Source { segment: &pipeline.segment, blobs: &pipeline.blobs };
     let mut first = First { pipeline, outlet: None, chunk: Chunk::default() };
-    // Definitions are not replaced meanwhile.
+    // Held so that no definition is replaced meanwhile.
     let guard = pipeline.batching();
     Renderer::default().take(&source, &mut first, Lying { head, values: &values }, clock::wall_ns());
     drop(guard);
@@ -40,7 +39,7 @@ pub fn show_refused(head: Head, values: impl FnOnce() -> Vec<u8>) {
     }
 }
 
-/// The line of the first target that is not standard error itself.
+/// Receives the line of the first target that is not standard error itself.
 struct First<'a> {
     pipeline: &'a Pipeline,
     outlet: Option<Arc<Outlet>>,

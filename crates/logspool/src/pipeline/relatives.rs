@@ -1,6 +1,6 @@
-//! Delivers what dead processes left in the queue's folder, and counts what this process recovered.
+//! Delivers the records that dead processes left in the queue's folder, and counts them.
 //!
-//! Atomics outside `queue` and `stats`: counters of what was recovered by this process, whatever its pipeline.
+//! Atomics outside `queue` and `stats`: counters of the records that this process recovered, whatever its pipeline.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,21 +13,21 @@ use crate::recover::{self, Deliver, Report};
 static RECORDS: AtomicU64 = AtomicU64::new(0);
 static DISCARDED: AtomicU64 = AtomicU64::new(0);
 
-/// What this process recovered so far.
+/// Counts of recovered records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecoveryCounts {
-    /// Records of dead processes appended to their files.
+    /// Records of dead processes that were appended to their files.
     pub records: u64,
-    /// Records for terminals and pipes of dead processes, and for files that were opened anew, given up.
+    /// Dropped records of dead processes: for terminals and pipes, and for files that this program truncated.
     pub discarded: u64,
 }
 
-/// What this process recovered so far.
+/// Counts of the records that this process has recovered.
 pub fn recovery_counts() -> RecoveryCounts {
     RecoveryCounts { records: RECORDS.load(Ordering::Relaxed), discarded: DISCARDED.load(Ordering::Relaxed) }
 }
 
-/// Counts what a recovery did, and says what it gave up.
+/// Adds a report to the counters, and prints the number of dropped records.
 pub(super) fn count(report: &Report) {
     DISCARDED.fetch_add(report.done_away, Ordering::Relaxed);
     RECORDS.fetch_add(report.records(), Ordering::Relaxed);
@@ -40,8 +40,8 @@ pub(super) fn count(report: &Report) {
     }
 }
 
-/// Delivers what dead processes of this pid namespace left in the folder, for any file, until `stop`. Returns whether
-/// others are there from whom more may come.
+/// Recovers dead processes of this pid namespace, for any file, until `stop`. Returns whether other processes use the
+/// folder, from which more may come.
 ///
 /// # Errors
 ///

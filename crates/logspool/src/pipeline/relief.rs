@@ -1,7 +1,7 @@
-//! A start that finds tmpfs short first delivers what dead processes left there, for any file.
+//! A start that finds tmpfs short first delivers the records of dead processes there, for any file.
 //!
-//! Else they fill it one by one, where each logs to a file of its own and none is started again for that file, until a
-//! new process finds no room for its queue.
+//! Otherwise orphans fill tmpfs one by one, if each logs to its own file and no process is started again for that file.
+//! In the end a new process finds no room for its queue.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,23 +15,23 @@ use logspool_sys::threads::spawn;
 use super::relatives;
 use crate::recover::Deliver;
 
-/// Tmpfs is short when less than this share of it is free, within these bounds in bytes.
+/// Tmpfs is short if less than this fraction of it is free, within these bounds in bytes.
 ///
-/// Chosen: a look too many costs a start a millisecond, one too few its queue. Below the lower bound a busy process may
-/// not find what its lanes take; above the upper one its overflow files get all that they may have.
+/// Chosen: a needless check costs a start one millisecond, a missing one its queue. Below the lower bound a busy
+/// process may lack room for its lanes; above the upper one its overflow files get their full budget.
 const SHARE: u64 = 4;
 const BOUNDS: (u64, u64) = (4 * 1024 * 1024, 256 * 1024 * 1024);
 
-/// How long a start waits, a first record among them.
+/// How long a start waits for this; the first record waits too.
 ///
-/// Chosen: what a hundred dead processes left is delivered in less. A file that hangs must not hold up a start for
+/// Chosen: the records of a hundred dead processes are delivered in less. A hanging file must not delay a start for
 /// longer.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Has what dead processes of this pid namespace left in the folder delivered, where tmpfs is short. On a thread of its
-/// own, since a file may hang; waits for it a second at most.
+/// If tmpfs is short, delivers the records of dead processes of this pid namespace. Runs on its own thread, since a
+/// file may hang, and waits at most one second for it.
 pub(super) fn relieve(path: &Path) {
-    // The folder of this user may be missing: then nothing of it is there.
+    // The folder of this user may be missing: then there are no orphans.
     let Ok(folder) = Folder::open_existing(path) else { return };
     if !is_short(&folder) {
         return;
@@ -40,9 +40,9 @@ pub(super) fn relieve(path: &Path) {
     let done = Arc::new(AtomicBool::new(false));
     let is_done = done.clone();
     let deliver = move || {
-        // What goes wrong stays, and `orphans` tells about it.
+        // After an error the files stay, and `orphans` lists them.
         let _ = relatives::deliver_relatives(&folder, Deliver::All, || Instant::now() >= end);
-        // Release pairs with the Acquire below: the room is there.
+        // Release pairs with the Acquire below: the room is released when `done` is seen.
         is_done.store(true, Ordering::Release);
     };
     if spawn("logspool-relief", deliver) {

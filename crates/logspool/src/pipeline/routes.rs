@@ -1,7 +1,7 @@
-//! The routes of the process: what leads to which sink, and which of them are done with.
+//! The routes of the process: which sinks each of them leads to, and which are retired.
 //!
-//! A route whose sink was closed is never taken again. Its place is used again once no record that names it lies in
-//! a lane, so that whoever recovers finds the right definition for each.
+//! A route whose sink was closed is never used again. Its slot is reused when no lane holds a record that names it, so
+//! that a recoverer finds the right definition for each record.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -14,16 +14,16 @@ pub(super) struct Routes {
     pub(super) retired: VecDeque<Retired>,
 }
 
-/// Routes that no call takes any more.
+/// Routes that calls use no more.
 #[derive(Debug)]
 pub(super) struct Retired {
     pub(super) ids: Vec<u32>,
-    /// How far each lane was written when they were taken last.
+    /// Published position of each lane when the routes were last in use.
     pub(super) heads: Vec<u64>,
 }
 
 impl Retired {
-    /// Whether no record that names them is left.
+    /// Whether no lane still holds a record that names these routes.
     pub(super) fn are_passed(&self, segment: &Segment) -> bool {
         let passed = |(lane, head): (usize, &u64)| segment.lane(lane).consumer.released() >= *head;
         self.heads.iter().enumerate().all(passed)

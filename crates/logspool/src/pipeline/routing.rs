@@ -1,4 +1,4 @@
-//! How a route is defined, in the place of a retired one where the table is full, and how it is retired.
+//! Defines routes, reusing the slot of a retired one if the table is full, and retires them.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -11,7 +11,7 @@ use super::state::Pipeline;
 
 impl Pipeline {
     pub(super) fn define_route(&self, route: &RouteDefinition) -> Option<u32> {
-        // Ids that a forked child has from its parent lead nowhere.
+        // A forked child may pass ids of its parent, which have no outlet here.
         let is_known = |target: &Target| {
             let format = || self.segment.definition(Table::Formats, target.format);
             self.outlet(target.sink).is_some() && format().is_some()
@@ -21,7 +21,7 @@ impl Pipeline {
         }
         let new = self.segment.define(Table::Routes, |encoder| route.encode(encoder));
         let id = new.or_else(|| {
-            // No batch reads definitions meanwhile. Taken before the lock on the routes.
+            // While held, no batch reads definitions. Lock order: before the lock on the routes.
             let _guard = self.batching();
             let old = self.passed_route()?;
             let id = self.segment.redefine(Table::Routes, old, || (), |encoder| route.encode(encoder));
@@ -40,7 +40,7 @@ impl Pipeline {
         Some(id)
     }
 
-    /// Takes a route whose place can be used again.
+    /// Takes a retired route whose slot can be reused.
     fn passed_route(&self) -> Option<u32> {
         let mut routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
         let oldest = routes.retired.front_mut().filter(|retired| retired.are_passed(&self.segment))?;
@@ -56,13 +56,13 @@ impl Pipeline {
         routes.retired.push_front(Retired { ids: vec![id], heads: Vec::new() });
     }
 
-    /// Retires the routes to a sink that was closed: every call that could take them is over.
+    /// Retires the routes to a closed sink. Call it after every call that could use them.
     pub(super) fn retire_routes(&self, sink: u32) {
         let lanes = self.segment.header().lanes.load(Ordering::Acquire) as usize;
         let heads = (0..lanes).map(|lane| self.segment.lane(lane).producer.published()).collect();
         let mut routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(ids) = routes.by_sink.remove(&sink) else { return };
-        // A route to several sinks is retired with the first of them that is closed, and once.
+        // A route to several sinks is retired once, with the first sink that is closed.
         routes.by_sink.values_mut().for_each(|others| others.retain(|id| !ids.contains(id)));
         routes.by_sink.retain(|_, others| !others.is_empty());
         routes.retired.push_back(Retired { ids, heads });

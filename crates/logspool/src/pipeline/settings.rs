@@ -1,4 +1,4 @@
-//! The options in force, and the folder that follows from them.
+//! The options in force, and the queue folder that they imply.
 
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -10,9 +10,9 @@ use super::options::Options;
 
 static OPTIONS: AtomicPtr<Options> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Puts other options into force. They are valid, and fit those that a pipeline was made with.
+/// Puts other options into force. The caller has checked that they are valid, and that they fit an existing pipeline.
 pub(super) fn set(options: Options) {
-    // The old options stay where they are: a reader may hold them, and they are set once or twice a life.
+    // The old options are never freed: a reader may hold them, and they are set only once or twice in a process.
     OPTIONS.store(Box::into_raw(Box::new(options)), Ordering::Release);
 }
 
@@ -23,7 +23,7 @@ pub(super) fn options() -> &'static Options {
     unsafe { OPTIONS.load(Ordering::Acquire).as_ref() }.unwrap_or_else(|| &DEFAULT)
 }
 
-/// Folder of this process's segment, made or not.
+/// Folder of this process's segment, whether it exists or not.
 pub(super) fn queue_folder() -> PathBuf {
     options().queue_dir.clone().unwrap_or_else(folder::default_path)
 }

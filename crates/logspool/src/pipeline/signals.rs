@@ -1,13 +1,13 @@
-//! The end by a signal whose default action ends the process, where that is its disposition: what is queued is written
-//! first. The signals of a crash are in `crash.rs`.
+//! Signal drain: before a signal with its default action ends the process, queued records are written. The signals of a
+//! crash are in `crash.rs`.
 //!
-//! The handler waits for the native threads, and they may wait for the thread that it interrupts: for a lock of the
-//! allocator or of the dynamic linker, or for one of ours. So it waits a while, lets that thread go on for a moment,
-//! with a timer that brings the signal again, and so on until everything is written or the time is up. For the program
-//! it is as if the signal had come a few milliseconds later.
+//! The handler waits for the native threads. These may wait for the interrupted thread: for a lock of the allocator or
+//! the dynamic linker, or for one of ours. So the handler waits a while, then lets the thread run for a moment, with a
+//! timer that sends the signal again. It repeats this until everything is written or the time is up. To the program it
+//! looks as if the signal had come a few milliseconds later.
 //!
-//! The first process of a container does not end by these signals: the kernel drops what it has no handler for. So it
-//! gets none, and its forked children do.
+//! The first process of a container does not end by these signals, since the kernel drops signals that it has no
+//! handler for. So it gets no handler, but its forked children do.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -21,25 +21,26 @@ use super::slot::existing;
 use super::state::Pipeline;
 use super::{crash, door};
 
-/// How long the first wait takes, and the moment after it; each further one takes twice as long.
+/// Duration of the first wait, and of the moment after it in which the thread runs. Each further one takes twice as
+/// long.
 ///
-/// Chosen: what is queued is mostly written within the first wait, and a lock of the allocator is free within the first
-/// moment. Of five seconds the program gets less than two tenths.
+/// Chosen: queued records are mostly written within the first wait, and a lock of the allocator is free within the
+/// first moment. Of five seconds the program gets less than two tenths.
 const FIRST_WAIT_NS: u64 = 50_000_000;
 const FIRST_MOMENT_NS: u64 = 2_000_000;
 
-/// Calls are held back for so much longer than the process has to its end.
+/// How much longer than the end time logging calls are blocked.
 ///
-/// Chosen: a program that takes the signal for itself in its moment has its logging back after that.
+/// Chosen: a program that installs its own handler during a moment has its logging back after that.
 const HELD_NS: u64 = 1_000_000_000;
 
-/// Nanoseconds that everything may take.
+/// Longest duration of the whole drain, in nanoseconds.
 static TIMEOUT_NS: AtomicU64 = AtomicU64::new(0);
-/// The process whose end has begun, when it comes at the latest, and how often the handler has waited.
+/// The process that is ending, its latest end on the monotonic clock, and the number of waits until now.
 static ENDING: AtomicU32 = AtomicU32::new(0);
 static END_NS: AtomicU64 = AtomicU64::new(0);
 static WAITS: AtomicU32 = AtomicU32::new(0);
-/// Whether children are to get the handler that this process did not.
+/// Whether children are to get the handler that this process did not get.
 static FOR_CHILDREN: AtomicBool = AtomicBool::new(false);
 
 /// Whether this is the first process of its pid namespace. Async-signal-safe.
@@ -48,7 +49,7 @@ fn is_first() -> bool {
     unsafe { libc::getpid() == 1 }
 }
 
-/// Whether this handler is for the signal: its default action ends the process, and `crash.rs` does not have it.
+/// Whether this handler is for the signal: its default action ends the process, and `crash.rs` does not handle it.
 fn drains(signal: libc::c_int) -> bool {
     let cannot_be_handled = matches!(signal, libc::SIGKILL | libc::SIGSTOP);
     let stops = matches!(signal, libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU);
@@ -56,8 +57,8 @@ fn drains(signal: libc::c_int) -> bool {
     !(cannot_be_handled || stops || is_ignored || crash::SIGNALS.contains(&signal))
 }
 
-/// Writes what is queued before a signal ends the process. Changes only signals at their default disposition, so it may
-/// be called again whenever one has returned to that.
+/// Installs handlers that write queued records before a signal ends the process. Changes only signals at their default
+/// disposition, so it may be called again when one has returned to that.
 pub fn install_signal_drain(timeout: Duration) {
     TIMEOUT_NS.store(timeout.as_nanos().min(u128::from(u64::MAX / 4)) as u64, Ordering::Relaxed);
     FOR_CHILDREN.store(is_first(), Ordering::Relaxed);
@@ -66,7 +67,7 @@ pub fn install_signal_drain(timeout: Duration) {
     }
 }
 
-/// After a fork, in the child.
+/// Call after a fork, in the child.
 pub(super) fn install_in_child() {
     if !is_first() && FOR_CHILDREN.swap(false, Ordering::Relaxed) {
         install();
@@ -74,7 +75,7 @@ pub(super) fn install_in_child() {
 }
 
 fn install() {
-    // The C library refuses the few that it keeps for itself.
+    // The C library refuses the few signals that it reserves.
     for signal in (1..=libc::SIGRTMAX()).filter(|signal| drains(*signal)) {
         // SAFETY: all-zero sigaction structs are valid; the handler does only async-signal-safe things.
         unsafe {
@@ -82,7 +83,7 @@ fn install() {
             if libc::sigaction(signal, std::ptr::null(), &mut before) == 0 && before.sa_sigaction == libc::SIG_DFL {
                 let mut action: libc::sigaction = std::mem::zeroed();
                 action.sa_sigaction = drain_and_die as extern "C" fn(libc::c_int) as usize;
-                // A system call that was interrupted for a moment goes on after it.
+                // A system call interrupted by the handler continues after it.
                 action.sa_flags = libc::SA_RESTART;
                 libc::sigfillset(&mut action.sa_mask);
                 libc::sigaction(signal, &action, std::ptr::null_mut());
@@ -94,18 +95,18 @@ fn install() {
 /// Drains, then ends the process as the signal would have. Only async-signal-safe steps.
 extern "C" fn drain_and_die(signal: libc::c_int) {
     if is_first() {
-        // Forked into a namespace of its own since: it goes on, as without a handler.
+        // The process was forked into its own pid namespace later: it continues, as without a handler.
         return;
     }
-    // SAFETY: errno of this thread, which a handler that returns must leave as it was.
+    // SAFETY: errno of this thread. A handler that returns must leave it unchanged.
     let errno = unsafe { *libc::__errno_location() };
-    // A child that shares this memory until it executes its program has a pid of its own, and nothing queued.
+    // A vfork child shares this memory until it executes its program. It has a pid of its own, and nothing queued.
     // SAFETY: getpid has no preconditions.
     let own = existing().filter(|pipeline| pipeline.process == unsafe { libc::getpid() } as u32);
     while let Some(pipeline) = own {
         match write_queued(pipeline) {
             Wait::Again(moment_ns) if comes_again(signal, moment_ns) => {
-                // SAFETY: as above.
+                // SAFETY: as above: errno of this thread.
                 unsafe { *libc::__errno_location() = errno };
                 return;
             }
@@ -117,41 +118,41 @@ extern "C" fn drain_and_die(signal: libc::c_int) {
             }
         }
     }
-    // SAFETY: signal and raise are async-signal-safe; the default action of these signals ends the process, with a core
-    // dump where it has one, as soon as the handler returns and unblocks them.
+    // SAFETY: signal and raise are async-signal-safe. As soon as the handler returns and unblocks the signal, its
+    // default action ends the process, with a core dump if the signal has one.
     unsafe {
         libc::signal(signal, libc::SIG_DFL);
         libc::raise(signal);
     }
 }
 
-/// What came of a wait.
+/// Outcome of one wait.
 enum Wait {
     Written,
     /// The time is up.
     Over,
-    /// The thread goes on for so many nanoseconds first.
+    /// Let the thread run for this number of nanoseconds, then wait again.
     Again(u64),
 }
 
-/// Waits until everything accepted is written, for a share of the time that there is.
+/// Waits until all accepted records are written, for a part of the remaining time.
 fn write_queued(pipeline: &Pipeline) -> Wait {
     let now = monotonic_ns();
     let begun = ENDING.swap(pipeline.process, Ordering::Relaxed) == pipeline.process;
-    // A program may have lived on after the end that was announced.
+    // The program may have survived an earlier announced end.
     if !begun || now > END_NS.load(Ordering::Relaxed) + HELD_NS {
         END_NS.store(now + TIMEOUT_NS.load(Ordering::Relaxed), Ordering::Relaxed);
         WAITS.store(0, Ordering::Relaxed);
     }
     let end = END_NS.load(Ordering::Relaxed);
-    // No call may return from here on: its line would miss the drain. The interrupted thread's own push, if it is in
-    // one, goes on for nobody, or before the next wait.
+    // From here on no logging call may return, since its record would miss the drain. A push that was interrupted on
+    // this thread either never finishes, or finishes before the next wait.
     door::shut_for_all(pipeline, end + HELD_NS, SIGNAL_PATIENCE);
     if !pipeline.collector_runs.load(Ordering::Acquire) {
         // Nothing was logged yet, or nothing since a fork.
         return if holds_nothing(pipeline) { Wait::Written } else { Wait::Over };
     }
-    // Anew each time: what the thread pushed in its moment is before it.
+    // Request a new ticket each time, to include records that the thread pushed during its moment.
     let ticket = pipeline.request();
     let shift = WAITS.fetch_add(1, Ordering::Relaxed).min(16);
     let until = end.min(now + (FIRST_WAIT_NS << shift));
@@ -170,9 +171,9 @@ fn write_queued(pipeline: &Pipeline) -> Wait {
     }
 }
 
-/// Has the signal come to this process once more. Returns whether it will. Async-signal-safe.
+/// Makes the signal come to this process again after `nanoseconds`. Returns whether it will. Async-signal-safe.
 fn comes_again(signal: libc::c_int, nanoseconds: u64) -> bool {
-    // The system calls themselves: the library's way to make a timer may allocate.
+    // Direct system calls, since the C library's timer functions may allocate.
     // SAFETY: all-zero structs are valid, and the kernel reads and writes locals only.
     unsafe {
         let mut event: libc::sigevent = std::mem::zeroed();
@@ -189,7 +190,7 @@ fn comes_again(signal: libc::c_int, nanoseconds: u64) -> bool {
     }
 }
 
-/// Whether every record is written everywhere, or given up, by the segment alone. Async-signal-safe.
+/// Whether every record is written or dropped for every sink, judged by the segment alone. Async-signal-safe.
 fn holds_nothing(pipeline: &Pipeline) -> bool {
     let sum = |counters: &[AtomicU64; LEVEL_CLASSES]| counters.iter().map(|each| each.load(Ordering::Relaxed)).sum();
     let lanes = pipeline.segment.header().lanes.load(Ordering::Acquire) as usize;

@@ -1,4 +1,4 @@
-//! The place of the process's pipeline: which one there is, and the number that its ids were made under.
+//! The process's current pipeline, and the number under which its ids are defined.
 //!
 //! Atomics outside `queue` and `stats`: the current pipeline's address and number, which the hot path compares.
 
@@ -11,20 +11,21 @@ use super::state::Pipeline;
 
 static CURRENT: AtomicPtr<Pipeline> = AtomicPtr::new(std::ptr::null_mut());
 static NUMBER: AtomicU64 = AtomicU64::new(1);
-/// Held while a pipeline of the process is made or put aside; in it the last that was put aside.
+/// Held while a pipeline is made or replaced. Holds the pipeline that was replaced last.
 static BEGINNING: Gate<Option<&'static Pipeline>> = Gate::new(None);
 
-/// The number of the pipeline that ids belong to. It changes after a fork, and where the process goes on after its end
-/// was tried: every id must then be defined again.
+/// Number of the current pipeline, to which ids belong. It changes after a fork, and when the process continues after
+/// [`super::end`]: every id must then be defined again.
 ///
-/// Two loads; the hot path compares it with the number its ids were made under. 0 is no pipeline's number.
+/// Two loads; the hot path compares the result with the number under which its ids were defined. 0 is never a
+/// pipeline's number.
 #[inline]
 pub fn generation() -> u64 {
-    // Acquire pairs with the Release in `put_aside`: who sees the number does not find the pipeline of before.
+    // Acquire pairs with the Release in `put_aside`: a reader of the new number does not find the replaced pipeline.
     if generation::turn() == generation::WIPED { 0 } else { NUMBER.load(Ordering::Acquire) }
 }
 
-/// The pipeline if there is one in this process.
+/// The pipeline of this process, if there is one.
 pub(super) fn existing() -> Option<&'static Pipeline> {
     if generation::turn() == generation::WIPED {
         return None;
@@ -39,14 +40,14 @@ pub fn is_running() -> bool {
     existing().is_some()
 }
 
-/// The pipeline of this process; where there is none, the one that `begin` makes under the number that it gets.
+/// The pipeline of this process. If there is none, calls `begin` with the next number and installs its result.
 pub(super) fn existing_or(begin: impl FnOnce(u64) -> Option<Pipeline>) -> Option<&'static Pipeline> {
     let _beginning = BEGINNING.hold();
     if let Some(pipeline) = existing() {
         return Some(pipeline);
     }
     if generation::turn() == generation::WIPED {
-        // A forked child: the parent's pipeline is left as it is, its memory is not ours to judge.
+        // In a forked child: the parent's pipeline is left untouched, since its memory is not ours to judge.
         CURRENT.store(std::ptr::null_mut(), Ordering::Relaxed);
         NUMBER.fetch_add(1, Ordering::Relaxed);
         generation::advance();
@@ -56,22 +57,23 @@ pub(super) fn existing_or(begin: impl FnOnce(u64) -> Option<Pipeline>) -> Option
     Some(&*pipeline)
 }
 
-/// Takes a pipeline out of its place: the next one begins under another number.
+/// Removes the current pipeline. The next one begins under another number.
 pub(super) fn put_aside(pipeline: &'static Pipeline) {
     let mut last = BEGINNING.hold();
     if let Some(before) = last.replace(pipeline) {
         let _ = pipeline.before.set(before);
     }
     pipeline.is_past.store(true, Ordering::Release);
-    // In this order: who finds no pipeline here begins one under the next number, and who reads that number
-    // does not find this pipeline.
+    // In this order: a thread that finds no pipeline begins one under the next number. A thread that reads that
+    // number does not find this pipeline.
     CURRENT.store(std::ptr::null_mut(), Ordering::Release);
     NUMBER.fetch_add(1, Ordering::Release);
     generation::advance();
 }
 
 impl Pipeline {
-    /// Whether it is this process's still: who forks between two shares has nothing of its parent's to wait for.
+    /// Whether this is still the pipeline of this process. After a fork between two slices there is nothing to wait
+    /// for.
     pub(super) fn is_current(&self) -> bool {
         existing().is_some_and(|pipeline| std::ptr::eq(pipeline, self))
     }

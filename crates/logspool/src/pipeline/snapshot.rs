@@ -1,4 +1,4 @@
-//! Everything that the pipeline counts, at one moment.
+//! A snapshot of all counters of the pipeline.
 
 use std::sync::atomic::Ordering;
 
@@ -12,12 +12,12 @@ use super::state::Pipeline;
 use crate::copies;
 use crate::stats::{self, PerLevel, SinkSnapshot, Snapshot};
 
-/// Everything that is counted, at one moment. `None`: nothing was logged yet.
+/// All counters at one moment. `None` if nothing was logged yet.
 pub fn snapshot() -> Option<Snapshot> {
     existing().map(snapshot_of).or_else(snapshot_without_queue)
 }
 
-/// What a copy of the library has counted that may have no queue in this process.
+/// Counters of a copy of the library that may have no queue in this process.
 fn snapshot_without_queue() -> Option<Snapshot> {
     let offered = copies::refused();
     let mut snapshot = Snapshot { offered, ..Snapshot::default() };
@@ -90,7 +90,7 @@ fn snapshot_of(pipeline: &Pipeline) -> Snapshot {
 }
 
 impl Pipeline {
-    /// Records that are accepted and not written everywhere.
+    /// Number of accepted records that are not written to every sink.
     pub(super) fn left_behind(&self) -> u64 {
         let snapshot = snapshot_of(self);
         let in_lanes: u64 = snapshot.in_lanes.iter().sum();

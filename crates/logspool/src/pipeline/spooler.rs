@@ -1,6 +1,6 @@
-//! What a pipeline has of its spools.
+//! Spool state of a pipeline.
 //!
-//! Atomics outside `queue` and `stats`: whether the thread runs, which callers of `before_fork` and the collector look at.
+//! Atomics outside `queue` and `stats`: whether the thread runs, read by callers of `before_fork` and by the collector.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,20 +10,21 @@ use logspool_lanes::segment::Segment;
 
 use crate::writer::{Bell, SpoolHome};
 
-/// What a pipeline has of its spools.
+/// Spool state of a pipeline.
 #[derive(Debug)]
 pub(super) struct Spooler {
     pub(super) home: SpoolHome,
     pub(super) bell: Arc<Bell>,
     pub(super) runs: AtomicBool,
-    /// Asks the thread to leave at the end; for a fork the pipeline does.
+    /// Asks the thread to leave at the end of the process. For a fork, the pipeline's `leave` does.
     pub(super) leave: AtomicBool,
-    /// Set once there are files.
+    /// Set when there may be files.
     pub(super) has_files: AtomicBool,
 }
 
 impl Spooler {
-    /// For spools in `folder`. `None`: without a segment that outlives the process nobody could tell what they hold.
+    /// A spooler for `folder`. `None` if the segment does not outlive the process, since spools cannot be recovered
+    /// then.
     pub(super) fn new(folder: PathBuf, max_bytes: u64, segment: &Arc<Segment>) -> Option<Self> {
         let name = segment.home()?.1.to_owned();
         let home = SpoolHome { folder, name, max_bytes, segment: segment.clone() };
@@ -31,12 +32,12 @@ impl Spooler {
         Some(Self { home, bell: Arc::default(), runs: no(), leave: no(), has_files: no() })
     }
 
-    /// Whether its thread runs.
+    /// Whether the spool thread runs.
     pub(super) fn runs(&self) -> bool {
         self.runs.load(Ordering::Acquire)
     }
 
-    /// Whether spools were begun: then the segment stays until they are removed.
+    /// Whether spools may exist: then the segment stays until they are removed.
     pub(super) fn has_files(&self) -> bool {
         self.has_files.load(Ordering::Acquire)
     }

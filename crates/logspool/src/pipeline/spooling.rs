@@ -1,5 +1,5 @@
-//! The thread that owns the spools of this process: begun when a sink has left chunks in overflow files for too long,
-//! gone when no spool holds anything.
+//! The thread that owns the spools of this process. It starts when a sink has kept chunks in overflow files for too
+//! long, and ends when no spool holds any.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -11,14 +11,15 @@ use logspool_sys::threads::spawn;
 use super::state::Pipeline;
 use crate::writer::SpoolTurn;
 
-/// How long the thread waits for the bell while spools hold something: acks of the last second are made durable then.
+/// How long the thread waits for the bell while spools hold chunks. After a wait it makes the acks of the last second
+/// durable.
 const TURN: Duration = Duration::from_millis(100);
 
 impl Pipeline {
-    /// Starts the thread of the spools if it does not run.
+    /// Starts the spool thread if it does not run.
     pub(crate) fn ensure_spooler(&self) {
         let Some(spooler) = &self.spooler else { return };
-        // A load first: the collector comes by here with every turn.
+        // A load first, since the collector calls this in every turn.
         if spooler.runs.load(Ordering::Relaxed)
             || self.leave.load(Ordering::Relaxed)
             || spooler.runs.swap(true, Ordering::AcqRel)
@@ -26,7 +27,7 @@ impl Pipeline {
             return;
         }
         spooler.has_files.store(true, Ordering::Release);
-        // SAFETY: pipelines are leaked where they are made, so this one is there for ever.
+        // SAFETY: every pipeline is leaked when it is made, so this one lives for ever.
         let pipeline: &'static Self = unsafe { &*std::ptr::from_ref(self) };
         if !spawn("logspool-spool", move || pipeline.spool()) {
             // The collector's next turn tries again.
@@ -34,7 +35,7 @@ impl Pipeline {
         }
     }
 
-    /// The thread.
+    /// Body of the spool thread.
     fn spool(&'static self) {
         let Some(spooler) = &self.spooler else { return };
         while !self.leave.load(Ordering::Acquire) && !spooler.leave.load(Ordering::Acquire) {
@@ -42,15 +43,15 @@ impl Pipeline {
             match turns.max().unwrap_or(SpoolTurn::Idle) {
                 SpoolTurn::Worked => {}
                 SpoolTurn::Waits => spooler.bell.wait(TURN),
-                // Should an outlet want it from now on, the collector starts it again.
+                // If an outlet needs the thread later, the collector starts it again.
                 SpoolTurn::Idle => break,
             }
         }
         spooler.runs.store(false, Ordering::Release);
     }
 
-    /// Removes the spools, once everything is written. The thread may be at work on a slow disk: then it is not waited
-    /// for beyond `deadline`, and the files stay. Returns whether they are gone.
+    /// Removes the spools, after everything is written. If the thread is busy with a slow disk, waits only until
+    /// `deadline`, and the files stay. Returns whether they are removed.
     pub(super) fn remove_spools(&self, deadline: Instant) -> bool {
         let Some(spooler) = self.spooler.as_ref().filter(|spooler| spooler.has_files()) else { return true };
         spooler.leave.store(true, Ordering::Release);

@@ -1,12 +1,11 @@
-//! What the pipeline of a process image consists of, and questions that its fields answer alone.
+//! Fields of a process image's pipeline, with the methods that need no other module.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use logspool_lanes::blob::Blobs;
 use logspool_lanes::segment::Segment;
 use logspool_lanes::segment::layout::Table;
-use logspool_sys::progress;
 
 use super::idle_writer::IdleWriter;
 use super::options::Fallback;
@@ -22,12 +21,12 @@ use crate::overflow::Budget;
 use crate::stats::QueuePlace;
 use crate::writer::{Outlet, Syncs};
 
-/// Where the queue is, and why not at a better place.
+/// The chosen place of the queue, and why a better one was not used.
 #[derive(Debug)]
 pub(super) struct Chosen {
-    /// Where it is.
+    /// Where the queue is.
     pub place: QueuePlace,
-    /// Why; empty for the best place, and where the user chose.
+    /// Why it is not at a better place; empty for the best place, and if the user chose it.
     pub reason: String,
 }
 
@@ -37,7 +36,7 @@ pub struct Pipeline {
     pub(super) segment: Arc<Segment>,
     pub(super) place: Chosen,
     pub(super) budget: Arc<Budget>,
-    pub(super) blobs: Blobs,
+    pub(super) blobs: Arc<Blobs>,
     pub(super) outlets: Mutex<Vec<Option<Arc<Outlet>>>>,
     pub(super) routes: Mutex<Routes>,
     pub(super) collector: Mutex<Option<Box<Collector>>>,
@@ -47,102 +46,68 @@ pub struct Pipeline {
     pub(super) requested: AtomicU64,
     pub(super) answered: AtomicU64,
     pub(super) saturated: AtomicBool,
-    /// Set by a caller that found the collector without a turn for too long.
+    /// Set by a caller that saw the collector make no turn for `STARVED_PATIENCE`.
     pub(super) standstill: AtomicBool,
     pub(super) refusals: AtomicU64,
-    /// Set once the end of the process showed what was left.
+    /// Set when the queued errors were shown on standard error at the end of the process.
     pub(super) fallen_back: AtomicBool,
-    /// The files of its segment were removed, where it had some.
+    /// Whether the segment had files and they were removed.
     pub(super) removed: AtomicBool,
-    /// Another one has taken its place.
+    /// Whether another pipeline has replaced this one.
     pub(super) is_past: AtomicBool,
-    /// The one that was put aside before this one: what can be reached is no leak to those who look for leaks.
+    /// The pipeline that was replaced before this one. Keeps it reachable, so that leak checkers do not report it.
     pub(super) before: OnceLock<&'static Pipeline>,
-    /// Of drains.
+    /// Time already spent on drains that timed out.
     pub(super) lateness: Lateness,
     pub(super) waits: WaitMeters,
-    /// Where stalled sinks leave records on disk, if the user chose a folder.
+    /// Spools for the records of stalled sinks, if the user chose a folder.
     pub(super) spooler: Option<Spooler>,
-    /// Delivers what dead relatives left.
+    /// Delivers the records of dead processes while this one lives.
     pub(super) watcher: Watcher,
-    /// A writer thread that waits for a sink.
+    /// The writer thread that waits for its next sink, if any.
     pub(super) idle_writer: Arc<IdleWriter>,
-    /// What makes records durable.
+    /// When sinks are synced, and the calls that wait for a sync.
     pub(super) syncs: Syncs,
     pub(super) number: u64,
-    /// Process that it was made in.
+    /// Id of the process that made the pipeline.
     pub(super) process: u32,
 }
 
 impl Pipeline {
-    /// Held while a batch is made: a snapshot under it sees no half-made batch.
+    /// Held while a batch is made, so that a snapshot under it sees no half-made batch.
     pub(crate) fn batching(&self) -> MutexGuard<'_, ()> {
         self.batching.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Large records.
-    pub(crate) fn blobs(&self) -> &Blobs {
-        &self.blobs
-    }
-
-    /// The outlets now, by place in the table of sinks.
+    /// The current outlets, by slot in the sink table.
     pub(crate) fn outlets(&self) -> Vec<Option<Arc<Outlet>>> {
         self.outlets.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The outlet of a sink. `None`: there is no such sink, or another one in its place.
+    /// The outlet of a sink. `None` if there is no such sink, or if another one has its slot.
     pub(crate) fn outlet(&self, sink: u32) -> Option<Arc<Outlet>> {
         let outlets = self.outlets.lock().unwrap_or_else(PoisonError::into_inner);
         outlets.get(Table::Sinks.slot(sink))?.clone().filter(|outlet| outlet.id == sink)
     }
 
-    /// Outlets that have something to write.
-    pub(crate) fn outlets_at_work(&self) -> usize {
-        self.outlets().iter().flatten().filter(|outlet| outlet.head_accepted() > 0).count()
-    }
-
-    /// Newest flush that was asked for.
-    pub(crate) fn requested_ticket(&self) -> u64 {
-        // Acquire pairs with the Release in `flush`: what was pushed before the request is seen after it.
-        self.requested.load(Ordering::Acquire)
-    }
-
-    /// Everything before a flush is written everywhere.
-    pub(crate) fn answer_ticket(&self, ticket: u64) {
-        self.answered.fetch_max(ticket, Ordering::Release);
-        progress::note();
-    }
-
-    /// Tells callers whether waiting makes sense.
-    pub(crate) fn set_saturated(&self, saturated: bool) {
-        if self.saturated.load(Ordering::Relaxed) != saturated {
-            self.saturated.store(saturated, Ordering::Relaxed);
-        }
-    }
-
-    /// Records refused for want of room, ever.
-    pub(crate) fn refusals(&self) -> u64 {
-        self.refusals.load(Ordering::Relaxed)
-    }
-
-    /// Sends ERROR and above of what an outlet could not write in time to standard error.
+    /// Shows on standard error the records of ERROR and above that an outlet could not write in time.
     pub(crate) fn fall_back_queued(&self, outlet: &Outlet) {
         outlet.show_queued(|chunk| self.fall_back(outlet, chunk));
     }
 
-    /// Sends ERROR and above of a chunk that nothing takes to standard error.
+    /// Shows on standard error the records of ERROR and above of a chunk that cannot be written.
     pub(crate) fn fall_back(&self, outlet: &Outlet, chunk: &Chunk) {
         if settings::options().fallback == Fallback::Stderr {
             crate::fallback::emit(outlet, chunk);
         }
     }
 
-    /// Number that ids of this pipeline were made under.
+    /// Number under which the ids of this pipeline are defined.
     pub(super) fn number(&self) -> u64 {
         self.number
     }
 
-    /// Whether it is that of the process that this one was forked from.
+    /// Whether this is the pipeline of the parent, made before the fork.
     pub(super) fn is_parents(&self) -> bool {
         self.process != std::process::id()
     }

@@ -1,4 +1,4 @@
-//! The native threads: when they start, what the collector's thread does, when they leave.
+//! The native threads: their start, the body of the collector's thread, and their end.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -13,27 +13,27 @@ use logspool_sys::threads::spawn;
 use super::spooler::Spooler;
 use super::state::Pipeline;
 use super::watch;
-use crate::collector::{Collector, Turn};
+use crate::collector::{Collector, CollectorHost, Turn};
 
-/// The collector spins this long after a batch that was not small, before it sleeps.
+/// How long the collector spins after a batch that was not small, before it sleeps.
 ///
 /// Chosen: about four wake-ups' worth; a burst keeps it awake, a paced program does not.
 const SPIN_NS: u64 = 20_000;
-/// First and longest sleep of a collector without much to do: at 5 ms it uses 0.1 to 0.4 % of a core.
+/// First and longest sleep of a collector with little to do: at 5 ms it uses 0.1 to 0.4 % of a core.
 ///
-/// A lane that is half full, an ERROR and a flush wake it, so this bounds only how late a quiet record is written.
+/// A lane that is half full, an ERROR and a flush wake it, so this bounds only the delay of a quiet record.
 const SLEEP_NS: std::ops::RangeInclusive<u64> = 500_000..=5_000_000;
-/// A program that logged nothing for so long is looked at less often: then the collector uses some 0.3 % of a core.
+/// After this time without records the collector sleeps longer, and uses some 0.3 % of a core.
 const QUIET_NS: u64 = 1_000_000_000;
 const QUIET_SLEEP_NS: u64 = 20_000_000;
 
 impl Pipeline {
-    /// Starts the collector, and the writers that have something to write.
+    /// Starts the collector, and the writers that have records to write.
     pub(super) fn ensure_threads(&'static self) {
         if self.leave.load(Ordering::Relaxed) {
             return;
         }
-        // SeqCst: see the end of `collect`.
+        // SeqCst pairs with the end of `collect`.
         if self.collector_runs.swap(true, Ordering::SeqCst) {
             return;
         }
@@ -47,7 +47,7 @@ impl Pipeline {
         self.outlets().iter().flatten().any(|outlet| outlet.thread_runs())
     }
 
-    /// Lets writers run again, and starts those that have something to do.
+    /// Allows writers to run again, and starts those that have records to write.
     pub(super) fn resume_writers(&self) {
         for outlet in self.outlets().into_iter().flatten() {
             if outlet.resume() {
@@ -56,16 +56,17 @@ impl Pipeline {
         }
     }
 
-    /// The collector thread.
+    /// Body of the collector thread.
     fn collect(&'static self) {
         let mut slot = self.collector.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             let Some(mut collector) = slot.take() else { return };
             self.collect_until_leave(&mut collector);
             *slot = Some(collector);
-            // Who lets threads run again clears `leave` and then takes `collector_runs`; here it is the other way
-            // round, and all four are SeqCst: either that one finds no collector and starts it, or this one finds
-            // that it may stay. Else a record that came in between would lie there until the next flush.
+            // The resuming thread clears `leave` and then takes `collector_runs`; this thread stores `collector_runs`
+            // and then reads `leave`. All four operations are SeqCst. So either that thread finds no collector and
+            // starts one, or this one finds that it may stay. Otherwise a record that came in between would wait until
+            // the next flush.
             self.collector_runs.store(false, Ordering::SeqCst);
             progress::note();
             if self.leave.load(Ordering::SeqCst) || self.collector_runs.swap(true, Ordering::SeqCst) {
@@ -77,7 +78,7 @@ impl Pipeline {
 
     fn collect_until_leave(&'static self, collector: &mut Collector) {
         let (mut dense_at, mut worked_at) = (clock::monotonic_ns(), clock::monotonic_ns());
-        // Not at once: a child that logs and ends within a turn needs none.
+        // Not at once: a child that logs and ends within this time needs no watcher.
         let mut watched_at = Some(dense_at + watch::TURN.as_nanos() as u64);
         let mut sleep = *SLEEP_NS.start();
         while !self.leave.load(Ordering::Acquire) {
@@ -106,7 +107,7 @@ impl Pipeline {
             let sleeping = &self.segment.header().sleeping;
             sleeping.store(1, Ordering::SeqCst);
             if self.requested_ticket() == collector.seen_ticket()
-                && self.durable_calls() == collector.seen_calls()
+                && collector.durable_calls() == collector.seen_calls()
                 && !self.leave.load(Ordering::SeqCst)
             {
                 sleep_until_woken(sleeping, sleep);
@@ -116,8 +117,8 @@ impl Pipeline {
         }
     }
 
-    /// As [`Self::wait`] for what the native threads do. Where they have left for a fork of another thread, and nothing is
-    /// queued, nobody else starts them again.
+    /// As [`Self::wait`], for work of the native threads. If they left for a fork of another thread and nothing is
+    /// queued, this call starts them again.
     pub(super) fn wait_for_threads(&'static self, deadline: Option<Instant>, done: impl Fn() -> bool) -> bool {
         self.wait(deadline, || {
             let is_done = done();
@@ -128,8 +129,8 @@ impl Pipeline {
         })
     }
 
-    /// Asks the native threads to leave, and waits for that until `deadline`. Every push takes the slow way then, which
-    /// starts them again if they may.
+    /// Asks the native threads to leave, and waits until `deadline`. After it every push takes its slow path, which
+    /// starts the threads again if that is allowed.
     pub(super) fn have_threads_leave(&self, deadline: Instant) {
         self.leave.store(true, Ordering::Release);
         generation::advance();

@@ -1,4 +1,4 @@
-//! How a caller asks for a flush and waits for what the native threads do.
+//! Requests a flush, and waits for work of the native threads.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -8,18 +8,19 @@ use logspool_sys::progress;
 
 use super::state::Pipeline;
 
-/// How long a caller that waits stays awake, giving its processor to whoever wants it.
+/// How long a waiting caller stays awake and yields its processor to other threads.
 ///
-/// Chosen: the collector and a writer need it to wake and write a line; to fall asleep and be woken would take the
-/// caller about as long once more.
+/// Chosen: the collector and a writer need this long to wake and write a line. Sleeping and being woken would take the
+/// caller about as long again.
 const AWAKE: Duration = Duration::from_micros(40);
-/// A caller that waits looks again after so long, where nothing wakes it before; then after twice as long.
+/// First and longest pause of a waiting caller between two checks, if no event wakes it. Each pause is twice the
+/// previous one.
 ///
-/// Chosen: what it waits for mostly wakes it. A sync and a spool do not, and take longer than the first pause.
+/// Chosen: usually an event wakes it. A sync and a spool do not, and take longer than the first pause.
 const FIRST_PAUSE: Duration = Duration::from_micros(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 
-/// The end of a time that begins now. `None`: there is none, or it is beyond what the clock counts.
+/// Deadline `timeout` from now. `None` if there is no timeout, or if it is beyond the range of the clock.
 pub(super) fn deadline(timeout: Option<Duration>) -> Option<Instant> {
     timeout.and_then(|timeout| Instant::now().checked_add(timeout))
 }
@@ -29,9 +30,9 @@ impl Pipeline {
         wake_collector(&self.segment.header().sleeping);
     }
 
-    /// Asks for a flush and returns its ticket.
+    /// Requests a flush and returns its ticket.
     pub(super) fn request(&self) -> u64 {
-        // Release pairs with the Acquire in `requested_ticket`: the caller's pushes came before.
+        // Release pairs with the Acquire in `requested_ticket`: the caller's pushes are visible to the collector.
         let ticket = self.requested.fetch_add(1, Ordering::AcqRel) + 1;
         self.wake();
         ticket
@@ -41,9 +42,9 @@ impl Pipeline {
         let mut pause = FIRST_PAUSE;
         let awake_until = Instant::now() + AWAKE;
         loop {
-            // Before the look, so that a step between the look and the sleep ends the sleep.
+            // Read the step before the check, so that a step between check and sleep ends the sleep.
             let seen = progress::steps();
-            // Everything in a pipeline that was put aside is written, and nobody is left to say so.
+            // A replaced pipeline has written everything, and has no threads left to report it.
             if done() || self.is_past.load(Ordering::Acquire) {
                 return true;
             }

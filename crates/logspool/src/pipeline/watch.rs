@@ -1,14 +1,14 @@
-//! The watcher: a thread that delivers what dead relatives left while this process lives, for any file.
+//! The watcher: a thread that delivers the records of dead relatives while this process lives, for any file.
 //!
-//! Relatives are the processes of the same user with the same queue folder: killed workers of this program, a child that
-//! logged between its fork and the execution of another program, other programs.
+//! Relatives are the processes of the same user with the same queue folder. Examples are killed workers of this
+//! program, a child that logged between fork and exec, and other programs.
 //!
-//! Each process with a pipeline has one, and the first that wakes in each turn looks for all: it notes that in the
-//! folder's time of access. So there is no lock whose holder could be stopped or hang, and 200 processes do not look at
-//! 200 lock files each. A process that is alone in its folder does not look until a name in it changes.
+//! Each process with a pipeline has a watcher. In each period the first one that wakes looks for all of them, and notes
+//! this in the folder's access time. So there is no lock whose holder could be stopped or hang, and 200 processes do
+//! not check 200 lock files each. A process that is alone in its folder looks only after a name in the folder changed.
 //!
-//! It leaves for a fork as the other native threads do, and is back after it even where the process logs no more: the
-//! child may be the one that is killed. An end of the process waits for it 50 ms at most.
+//! The watcher leaves for a fork like the other native threads. It comes back even if the process logs no more, since
+//! the child may be killed. The end of the process waits for it at most 50 ms.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -26,32 +26,32 @@ use crate::recover::Deliver;
 
 /// Time between two looks of one process.
 ///
-/// Chosen: the records of a killed process are in their file within a second; a look of a process that is not alone
+/// Chosen: the records of a killed process are in their file within a second. A look of a process that is not alone
 /// takes some 5 us for each relative, shared by all.
 pub(super) const TURN: Duration = Duration::from_millis(500);
 
-/// A look of another process within this time counts, in nanoseconds. Less than a turn: else two processes that wake by
-/// turns would both pass over every second one.
+/// A look of another process within this time counts, in nanoseconds. It is less than a period, since otherwise two
+/// processes that wake alternately would both skip every second look.
 const LOOKED_NS: i64 = 450_000_000;
 
-/// What the last look found.
+/// Result of the last look.
 #[derive(Default)]
 struct Seen {
-    /// When it was, and when the folder had changed before.
+    /// Time of the look, and the folder's modification time before it, in nanoseconds.
     looked_ns: i64,
     modified_ns: i64,
     has_others: bool,
 }
 
 impl Seen {
-    /// Whether there is nobody from whom something could have come since.
+    /// Whether no other process can have left records in the folder since.
     fn is_alone(&self, modified_ns: i64) -> bool {
         !self.has_others && modified_ns == self.modified_ns && self.looked_ns > modified_ns + CLOCK_TICK_NS
     }
 }
 
 impl Pipeline {
-    /// Starts the watcher, if it does not run and what is queued is to survive a process at all.
+    /// Starts the watcher, if it does not run and the queue survives a process.
     pub(super) fn ensure_watcher(&'static self) {
         if self.is_to_leave() || options().durability == Durability::Memory {
             return;
@@ -61,7 +61,7 @@ impl Pipeline {
         }
     }
 
-    /// The thread.
+    /// Body of the watcher thread.
     fn watch(&self) {
         let watcher = &self.watcher;
         let mut seen = Seen::default();
@@ -70,11 +70,11 @@ impl Pipeline {
                 watcher.bell.wait(TURN);
                 watcher.looks.store(true, Ordering::SeqCst);
                 let look = || self.look(&mut seen);
-                // A folder that cannot be read is told by what needs it.
+                // An unreadable folder is reported by the code that needs it.
                 let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(look));
                 watcher.looks.store(false, Ordering::SeqCst);
             }
-            // As the collector: whoever lets threads run again clears `leave` and then takes `runs`.
+            // As in the collector: a thread that resumes the native threads clears `leave` and then takes `runs`.
             watcher.runs.store(false, Ordering::SeqCst);
             if self.is_to_leave() || watcher.runs.swap(true, Ordering::SeqCst) {
                 return;
@@ -86,7 +86,7 @@ impl Pipeline {
         self.leave.load(Ordering::SeqCst) || self.is_past.load(Ordering::Acquire)
     }
 
-    /// Looks for dead relatives, unless nobody can be one or another process has just looked.
+    /// Looks for dead relatives, unless there can be none or another process has just looked.
     fn look(&self, seen: &mut Seen) -> io::Result<()> {
         let stop = || self.is_to_leave() || self.watcher.rests();
         if stop() {

@@ -1,4 +1,4 @@
-//! What a pipeline has of its watcher (`watch.rs`).
+//! State of a pipeline's watcher (`watch.rs`).
 //!
 //! Atomics outside `queue` and `stats`: whether it runs or looks, which forks and the end of the process wait for.
 
@@ -10,34 +10,34 @@ use logspool_sys::nap::nap;
 
 use crate::writer::Bell;
 
-/// How long it looks no more after a drain: the process ends in that time, or goes on.
+/// How long it pauses after a drain: in that time the process ends, or it continues to run.
 const REST_NS: u64 = 2_000_000_000;
 
-/// What a pipeline has of its watcher.
+/// Watcher state of a pipeline.
 #[derive(Debug, Default)]
 pub(super) struct Watcher {
     pub(super) bell: Bell,
     pub(super) runs: AtomicBool,
-    /// It is at work in the folder.
+    /// Whether a look is under way.
     pub(super) looks: AtomicBool,
     rests_until_ns: AtomicU64,
 }
 
 impl Watcher {
-    /// Whether its thread runs.
+    /// Whether the watcher thread runs.
     pub(super) fn runs(&self) -> bool {
         self.runs.load(Ordering::Acquire)
     }
 
-    /// Wakes it, to see that it is to leave.
+    /// Wakes the thread, so that it sees the request to leave.
     pub(super) fn wake(&self) {
         self.bell.ring();
     }
 
-    /// At the end of the process: no look from here on, so that no sidecar is opened after the last. A look that is under
-    /// way is waited for until `deadline`; what it has not done is done by others.
+    /// Starts no more looks at the end of the process, so that no sidecar is opened after the last one was closed.
+    /// Waits until `deadline` for a look under way. Other processes do what it left undone.
     pub(super) fn rest(&self, deadline: Instant) {
-        // SeqCst, as in `look`: either the look sees this, or it is seen here.
+        // SeqCst, as in `look`: either the look sees this store, or this thread sees the look.
         self.rests_until_ns.store(monotonic_ns() + REST_NS, Ordering::SeqCst);
         while self.looks.load(Ordering::SeqCst) && Instant::now() < deadline {
             nap(Duration::from_micros(100));

@@ -1,4 +1,5 @@
-//! Writer threads: one for each sink that has records. One whose sink was closed waits for the next, see `idle_writer.rs`.
+//! Writer threads: one for each sink that has records. A thread whose sink was closed waits for the next, see
+//! `idle_writer.rs`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,12 +14,12 @@ use crate::writer::Outlet;
 
 /// How long a thread without a sink waits for one.
 ///
-/// Chosen: programs that open and close files all the time do so more often than this. Half would do, too; double keeps
-/// a thread for longer that most programs never need again.
+/// Chosen: programs that constantly open and close files do so more often than this. Half would do, too; double keeps a
+/// thread longer that most programs never need again.
 const IDLE: Duration = Duration::from_millis(500);
 
 impl Pipeline {
-    /// Has a thread write what an outlet holds. The outlet was marked as one whose thread runs.
+    /// Starts a thread that writes the records of an outlet. The outlet must be marked as running.
     pub(crate) fn start_writer(&self, outlet: Arc<Outlet>) {
         let Err(outlet) = self.idle_writer.give(outlet) else { return };
         let (spare, idle) = (outlet.clone(), self.idle_writer.clone());
@@ -30,14 +31,14 @@ impl Pipeline {
                 next = idle.wait(IDLE);
             }
         }) {
-            // Without a thread the records stay queued, on tmpfs, and are counted as such; the next record or flush
-            // tries again.
+            // Without a thread the records stay queued, on tmpfs, and are counted so. The next record or flush tries
+            // again.
             spare.has_no_thread();
         }
     }
 }
 
-/// The work of a thread for one outlet.
+/// Body of a writer thread for one outlet.
 fn write(outlet: &Outlet) {
     let recover = || {
         if let Some(path) = &outlet.definition.lasting
@@ -46,8 +47,8 @@ fn write(outlet: &Outlet) {
             recover_target(&queue_folder(), Path::new(path));
         }
     };
-    // What a dead process left for this file comes before this process's first line in it; for a service it waits until
-    // that is known to be there.
+    // The records of a dead process come before this process's first line in the file. For a service, recovery waits
+    // until the service is known to be reachable.
     if !outlet.confirms() {
         recover();
     }

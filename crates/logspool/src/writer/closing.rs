@@ -1,22 +1,22 @@
-//! The end of a sink: its last user goes, what is queued is written or given up, the descriptor is closed.
+//! Closing a sink: its last user leaves, queued records are written or dropped, and the descriptor is closed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{NONE, Outlet, Waiting};
+use super::outlet::{NONE, Outlet, Waiting};
 use crate::stats::DropReason;
 
-/// Sinks released so far.
+/// Number of sinks released until now.
 static RELEASED: AtomicU64 = AtomicU64::new(0);
 
 impl Outlet {
-    /// Lets another handler write here. `false`: the sink is being closed, open another one.
+    /// Adds a handler that writes here. Returns `false` if the sink is being closed: open another one.
     pub fn add_user(&self) -> bool {
         let added =
             self.users.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |users| (users > 0).then_some(users + 1));
         added.is_ok()
     }
 
-    /// Ends what `add_user` or the opening began. Returns whether this was the last user.
+    /// Removes a user that `add_user` or the opening added. Returns whether it was the last one.
     pub fn remove_user(&self) -> bool {
         let removed = self.users.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |users| users.checked_sub(1));
         removed == Ok(1)
@@ -24,19 +24,19 @@ impl Outlet {
 
     /// Whether the sink was released.
     ///
-    /// Its head does not tell: that belongs to the next sink in this place.
+    /// The segment's sink head cannot answer this, since it may belong to the next sink in this slot.
     pub fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Relaxed)
     }
 
-    /// Closes it, once. Call it before the place is given away.
+    /// Marks the sink closed, once. Call it before another sink gets the slot.
     pub(super) fn note_closed(&self) {
         if !self.closed.swap(true, Ordering::Relaxed) {
             self.head().closed.store(1, Ordering::Relaxed);
         }
     }
 
-    /// Gives up everything that is still queued and counts it.
+    /// Drops all queued records and counts them.
     pub fn abandon(&self, reason: DropReason) {
         let mut waiting = self.lock();
         waiting.dead = true;
@@ -54,14 +54,12 @@ impl Outlet {
         self.changed.notify_all();
     }
 
-    /// Closes the sink itself, once its writer has left.
-    ///
-    /// What still comes is counted as dropped.
+    /// Closes the sink itself, after its writer has left. Later records are counted as dropped.
     pub fn release(&self) {
         self.note_closed();
-        // Between the last flush and this: nothing may stay queued without a writer.
+        // Between the last flush and this point records may have been queued; without a writer none may stay.
         self.abandon(DropReason::SinkClosed);
-        // A writer that does not count as running lets go of the sink in a moment, one in a stuck write does not.
+        // A writer that no longer counts as running unlocks the sink soon; a writer in a stuck write does not.
         let slot = if self.thread_runs() { self.sink.try_lock().ok() } else { self.sink.lock().ok() };
         if let Some(mut sink) = slot {
             *sink = None;
@@ -70,18 +68,18 @@ impl Outlet {
         self.note_release();
     }
 
-    /// Lets the writer go on, and release the sink once flush `ticket` is answered and everything is written.
+    /// Makes the writer release the sink when flush `ticket` is answered and everything is written.
     pub fn close_when_written(&self, ticket: u64) {
         self.lock().closing = Some(ticket);
     }
 
-    /// Whether the sink was closed and its writer still has something to write.
+    /// Whether the sink was closed, but its writer still has records to write.
     pub fn is_closing(&self) -> bool {
         self.lock().closing.is_some() && !self.is_closed()
     }
 
-    /// Answers flush `ticket` as soon as no batch up to `batch` waits: the writer then wakes the callers itself, which
-    /// saves the way through the collector. Returns whether that is so already; then the caller of this wakes them.
+    /// Answers flush `ticket` when no batch up to `batch` waits: the writer then wakes the callers itself, without the
+    /// collector. Returns whether the flush is answered already; then the caller of this function wakes them.
     pub fn answer_after(&self, ticket: u64, batch: u64) -> bool {
         let mut waiting = self.lock();
         match waiting.asked.back_mut() {
@@ -92,7 +90,7 @@ impl Outlet {
         self.answer_flushes(&mut waiting, front)
     }
 
-    /// Answers the flushes that wait for batches before `front`. Returns whether there were some.
+    /// Answers the flushes that wait for batches before `front`. Returns whether there were any.
     pub(super) fn answer_flushes(&self, waiting: &mut Waiting, front: u64) -> bool {
         let mut is_answered = false;
         while let Some(&(ticket, batch)) = waiting.asked.front()
@@ -106,11 +104,11 @@ impl Outlet {
         is_answered
     }
 
-    /// Notes that everything before flush `ticket` is written. Returns whether a writer must be started, which
-    /// releases a sink that was closed.
+    /// Notes that all records before flush `ticket` are written. Returns whether a writer must be started, which
+    /// releases a closed sink.
     pub fn answer(&self, ticket: u64) -> bool {
         let mut waiting = self.lock();
-        // Release pairs with the Acquire of the waiting caller: the writes came before.
+        // Release pairs with the Acquire of the waiting caller, which then sees the writes as done.
         self.flushed_ticket.fetch_max(ticket, Ordering::Release);
         if !self.is_done(&waiting) || self.is_closed() {
             return false;
@@ -122,7 +120,7 @@ impl Outlet {
         start
     }
 
-    /// Whether the sink was closed and nothing is left to write.
+    /// Whether the sink was closed and has no more records to write.
     pub(super) fn is_done(&self, waiting: &Waiting) -> bool {
         let is_answered = |ticket| self.flushed_ticket.load(Ordering::Relaxed) >= ticket;
         waiting.entries.is_empty() && waiting.closing.is_some_and(is_answered)
@@ -132,7 +130,7 @@ impl Outlet {
         self.released.store(RELEASED.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
-    /// When the sink was closed, in the order of closing. `None`: it was not, or something of it is still at work.
+    /// Position in the order of closed sinks. `None` if the sink is not released, or still has entries or a thread.
     pub fn closed_at(&self) -> Option<u64> {
         let released = self.released.load(Ordering::Relaxed);
         let waiting = self.lock();
@@ -200,7 +198,7 @@ mod tests {
         assert!(outlet.push(chunk(1), 0));
         assert!(!outlet.answer_after(7, 1));
         assert_eq!(0, outlet.flushed_ticket.load(Ordering::Relaxed), "the batch is not written yet");
-        // Lets `run` return once everything is written.
+        // Lets `run` return when everything is written.
         outlet.close_when_written(7);
         outlet.run(|| ());
 

@@ -1,10 +1,10 @@
-//! The writer thread of a sink whose destination confirms later what it got: a batch stays queued, and counts as
-//! queued, until it has arrived.
+//! The writer thread of a sink whose destination confirms later: a batch stays queued, and counts as queued, until it
+//! has arrived.
 //!
-//! A recoverer gives the records of a dead process the numbers that they had on their way: those behind the last one
-//! noted as arrived, in the order of the batches. It cannot know of batches that were dropped, nor that a batch ended with
-//! a message of the line's own. So such a place is not passed before everything in front of it has arrived, and is noted
-//! in the segment first: at most one of them lies between what has arrived and what was sent, and it is known.
+//! A recoverer gives the records of a dead process the same numbers that they had in transit: they follow the last one
+//! noted as arrived, in batch order. It cannot know that batches were dropped, or that a batch ended with a message on
+//! dropped records. So such a batch is not sent before all earlier ones have arrived, and the fact is first noted in
+//! the segment. Between the arrived and the sent batches there is then at most one such fact, and the segment holds it.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -13,20 +13,20 @@ use std::time::{Duration, Instant};
 
 use logspool_sys::clock::{monotonic_ns, wall_ns};
 
-use super::entries::Entry;
-use super::{Order, Outlet, TEXT, Waiting};
+use super::entries::{Entry, Order};
+use super::outlet::{Outlet, TEXT, Waiting};
 use crate::chunk::Chunk;
 use crate::durable::Outcome;
 use crate::sink::{Courier, Lines, Next, Pace};
 use crate::stats::DropReason;
 
-/// How long a writer waits for an answer before it looks for new batches and at its orders again.
+/// How long a writer waits for an answer before it looks for new batches and requests.
 ///
-/// Chosen: a fork and a flush notice at most this delay, and it costs a hundred wake-ups a second only while batches
-/// are on their way.
+/// Chosen: it delays a fork and a flush by at most this, and costs a hundred wake-ups a second only while batches are
+/// in transit.
 const ANSWER_WAIT: Duration = Duration::from_millis(10);
 
-/// What to do now.
+/// Next action of the writer.
 enum Errand {
     Leave,
     Take(Arc<Chunk>),
@@ -34,7 +34,8 @@ enum Errand {
 }
 
 impl Outlet {
-    /// Runs until asked to leave, or until the sink is closed or given up. The thread is counted as gone then.
+    /// Runs until asked to leave, or until the sink is closed or abandoned. On return the thread no longer counts as
+    /// running.
     pub(super) fn deliver(&self, courier: &mut dyn Courier, on_arrival: impl Fn()) {
         loop {
             match self.errand(courier.has_room()) {
@@ -66,7 +67,7 @@ impl Outlet {
             drop(waiting);
             let chunk = place.map(|place| place.read(batch, counts));
             waiting = self.lock();
-            // Whoever gives the sink up takes the entries away meanwhile.
+            // `abandon` may have removed the entries in the meantime.
             if waiting.entries.get(position).is_none_or(|entry| entry.batch != batch) {
                 continue;
             }
@@ -75,7 +76,7 @@ impl Outlet {
                 waiting.taken += 1;
                 return Errand::Take(Arc::new(chunk));
             }
-            // tmpfs does not fail to read back what it took; should it, the records are counted.
+            // tmpfs does not fail to return stored data. If it does, the records are counted as dropped.
             waiting.entries.remove(position);
             let Waiting { entries, order, .. } = &mut *waiting;
             entries.get_mut(position).map_or(order, |next| &mut next.order).follows_dropped = true;
@@ -85,7 +86,7 @@ impl Outlet {
         }
     }
 
-    /// Notes what a recoverer has to know before the next batch goes.
+    /// Notes in the segment what a recoverer must know before the next batch is sent.
     fn note_order(&self, waiting: &Waiting) {
         let Some(entry) = waiting.entries.get(waiting.taken) else { return };
         if entry.order.follows_dropped {
@@ -101,7 +102,7 @@ impl Outlet {
     }
 
     fn carry(&self, courier: &mut dyn Courier, on_arrival: &impl Fn()) {
-        // What waits behind a place that has to be noted is not worth gathering for.
+        // Do not gather if the next batch waits for a fact to be noted.
         let hurries = self.notify.load(Ordering::Relaxed) || !self.lock().may_take();
         let pace = if hurries { Pace::Hurry } else { Pace::Gather };
         let carried = courier.carry(pace);
@@ -115,13 +116,13 @@ impl Outlet {
         let waits = matches!(carried.next, Next::Answer | Next::Away(_));
         let since = match self.writing_since.load(Ordering::Relaxed) {
             _ if !waits => 0,
-            // Also after an arrival: that begins anew.
+            // Also restarts after an arrival.
             0 => monotonic_ns(),
             since => since,
         };
         self.writing_since.store(since, Ordering::Relaxed);
         match carried.next {
-            // One that waited here with batches at hand would send one chunk for each wait.
+            // Waiting here with batches ready would send only one chunk per wait.
             Next::Answer if courier.has_room() && self.lock().next_to_take().is_some() => {}
             Next::Answer => courier.wait(ANSWER_WAIT),
             Next::Idle => self.rest(None, courier.has_room(), pace),
@@ -129,7 +130,7 @@ impl Outlet {
         }
     }
 
-    /// The oldest batch has arrived.
+    /// Notes that the oldest batch has arrived.
     fn note_arrival(&self) {
         let bytes = self.lock().entries.first().map_or(0, |entry| entry.bytes);
         self.head().bytes_written.fetch_add(bytes as u64, Ordering::Relaxed);
@@ -138,7 +139,7 @@ impl Outlet {
         self.finish(bytes, None);
     }
 
-    /// Waits until then, for another batch, or until somebody begins to wait for everything.
+    /// Waits until `until`, for another batch, or until a caller starts to wait for everything.
     fn rest(&self, until: Option<Instant>, has_room: bool, pace: Pace) {
         let waiting = self.lock();
         let has_more = has_room && waiting.next_to_take().is_some();
@@ -157,18 +158,18 @@ impl Outlet {
 }
 
 impl Waiting {
-    /// Whether the next batch needs nothing noted, or nothing is on its way.
+    /// Whether the next batch may be sent: it has no facts to note, or no batch is in transit.
     fn may_take(&self) -> bool {
         self.taken == 0 || self.entries.get(self.taken).is_none_or(|entry| entry.order == Order::default())
     }
 
-    /// The next batch, if it may go now.
+    /// The next batch, if it may be sent now.
     fn next_to_take(&self) -> Option<&Entry> {
         self.entries.get(self.taken).filter(|_| self.may_take())
     }
 }
 
-/// The number that stands for an error in the statistics, also where the system gave none.
+/// Error number for the statistics, also for an error without a system error number.
 pub(super) fn error_number(error: &io::Error) -> i32 {
     error.raw_os_error().unwrap_or(match error.kind() {
         _ if error.get_ref().is_some() => TEXT,
@@ -193,10 +194,10 @@ mod tests {
     use crate::sink::{Carried, Mark, Sink, SinkError, Stream};
     use crate::sinks::{NullOptions, SinkOptions};
 
-    /// What was noted when a batch was taken: the last batch that has arrived, its number, the one with a message.
+    /// Words noted when a batch was taken: last arrived batch, its number, batch with a message.
     type Noted = (u64, u64, u64);
 
-    /// Everything that it takes arrives at once.
+    /// A courier whose batches arrive at once.
     struct Swift {
         segment: Arc<Segment>,
         taken: Arc<Mutex<Vec<(String, Noted)>>>,
@@ -233,7 +234,7 @@ mod tests {
         }
     }
 
-    /// Two records.
+    /// A chunk of two records.
     fn chunk(batch: u64) -> Chunk {
         let mark = |end| Mark { end, level: 20, class: 2, seconds: 0 };
         Chunk {
@@ -280,7 +281,7 @@ mod tests {
         );
     }
 
-    /// Sends each batch as it is carried. They arrive together, after somebody has waited for the answer.
+    /// A courier that sends each batch when it is carried. They arrive together, after a wait for the answer.
     struct Distant {
         taken: usize,
         sent: usize,

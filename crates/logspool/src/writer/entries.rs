@@ -1,66 +1,78 @@
-//! What waits for one sink, in batch order, wherever it lies.
+//! The queue of one sink, in batch order, across all places where chunks are stored.
 //!
-//! Three parts follow each other: `front`, what the writer has in its hands or is given next; the *backlog*, which lies
-//! in the spool and takes no memory; `rest`, what came later. Without a backlog `front` and `rest` are one queue.
+//! It has three consecutive parts:
+//! - `front`: chunks that the writer holds or gets next;
+//! - the *backlog*: chunks that are only in the spool, and take no memory;
+//! - `rest`: later chunks. Without a backlog, `front` and `rest` are one queue.
 //!
-//! Invariants: an entry has its chunk on the heap or a place in an overflow file, or both, but for one that a courier has
-//! taken and the spool has a copy of; those of `rest` that have a place come before those that have none; nothing of
-//! `front` has neither a place nor a copy in the spool while there is a backlog.
+//! Invariants:
+//! - An entry has its chunk on the heap, or a place in an overflow file, or both. The exception is a chunk that a
+//!   courier has taken and the spool has a copy of.
+//! - In `rest`, entries with a place come before entries without one.
+//! - While there is a backlog, each entry of `front` has a place or a copy in the spool.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use logspool_lanes::segment::layout::LEVEL_CLASSES;
 
-use super::Order;
 use crate::chunk::Chunk;
 use crate::overflow::Place;
 use crate::stats::PerLevel;
 
-/// One chunk that waits.
+/// A queued chunk.
 #[derive(Debug)]
 pub struct Entry {
-    /// Its batch.
+    /// Batch of the chunk.
     pub batch: u64,
-    /// Its records.
+    /// Records by level class.
     pub counts: [u32; LEVEL_CLASSES],
-    /// Bytes of its lines.
+    /// Bytes of the lines.
     pub bytes: usize,
-    /// When it came, by the monotonic clock.
+    /// When the chunk was queued, on the monotonic clock.
     pub queued_at: u64,
-    /// The chunk.
+    /// The chunk, if it is on the heap.
     pub heap: Option<Arc<Chunk>>,
-    /// Where it lies in an overflow file.
+    /// Its location in an overflow file, if any.
     pub place: Option<Place>,
-    /// The number behind it in the spool.
+    /// The number after the chunk in the spool, if it is there.
     pub spool_end: Option<u64>,
-    /// Whether it came back from there.
+    /// Whether the chunk was loaded back from the spool.
     pub is_loaded: bool,
-    /// What has to be noted before it goes to a sink that numbers its records.
+    /// Facts to note before the chunk is sent to a sink that numbers its records.
     pub order: Order,
 }
 
-/// What lies in the spool alone.
+/// Facts that must be noted before a batch is sent to a sink that numbers its records, see `delivery.rs`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Order {
+    /// Records of the sink were dropped directly before it.
+    pub follows_dropped: bool,
+    /// Its last record is a message on dropped records, which no lane holds.
+    pub is_told: bool,
+}
+
+/// The chunks that are only in the spool.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Backlog {
-    /// Chunks.
+    /// Number of chunks.
     pub chunks: u64,
     /// Bytes of their lines.
     pub bytes: u64,
-    /// Batch of the oldest, not of one that was given back since.
+    /// Batch of the oldest chunk; a lower bound after chunks were loaded.
     pub first_batch: u64,
-    /// When the oldest came; of a chunk that was given back since at the earliest.
+    /// When the oldest chunk was queued; a lower bound after chunks were loaded.
     pub queued_at: u64,
 }
 
-/// What became of a chunk that was put into the spool.
+/// State of a chunk after it was copied to the spool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spooled {
     /// It is in the backlog.
     Away,
-    /// The writer has it in its hands; the copy in the spool is for whoever recovers.
+    /// The writer holds it; the copy in the spool is for a recoverer.
     AtHand,
-    /// It was written or given up meanwhile.
+    /// It was written or dropped in the meantime.
     Gone,
 }
 
@@ -69,14 +81,14 @@ pub enum Spooled {
 pub struct Entries {
     front: VecDeque<Entry>,
     backlog: Backlog,
-    /// Of chunks of the backlog, by batch, where there is something to note.
+    /// Facts to note for chunks of the backlog, by batch.
     orders: BTreeMap<u64, Order>,
     rest: VecDeque<Entry>,
-    /// So many of `rest`, from its beginning, have a place.
+    /// Number of entries, from the beginning of `rest`, that have a place.
     stored: usize,
-    /// Bytes of `rest` without a place.
+    /// Bytes of entries in `rest` without a place.
     heap_bytes: usize,
-    /// Bytes of `front` that came back from the spool.
+    /// Bytes of entries in `front` that were loaded from the spool.
     loaded_bytes: usize,
     overflow_bytes: u64,
     queued: PerLevel,
@@ -92,22 +104,22 @@ fn take(total: &mut PerLevel, counts: [u32; LEVEL_CLASSES]) {
 }
 
 impl Entries {
-    /// Whether nothing waits.
+    /// Whether the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.front.is_empty() && self.backlog.chunks == 0 && self.rest.is_empty()
     }
 
-    /// Chunks that wait.
+    /// Number of queued chunks.
     pub fn len(&self) -> u64 {
         (self.front.len() + self.rest.len()) as u64 + self.backlog.chunks
     }
 
-    /// The oldest, where it is at hand.
+    /// The oldest entry, if it is not in the backlog.
     pub fn first(&self) -> Option<&Entry> {
         self.get(0)
     }
 
-    /// The entry that so many others are in front of, where it is at hand.
+    /// The entry with `position` others before it, if it is not in the backlog.
     pub fn get(&self, position: usize) -> Option<&Entry> {
         match self.front.get(position) {
             None if self.backlog.chunks == 0 => self.rest.get(position - self.front.len()),
@@ -131,25 +143,25 @@ impl Entries {
         front.or(backlog).or_else(|| self.rest.front().map(|entry| entry.batch))
     }
 
-    /// When the oldest chunk came.
+    /// When the oldest chunk was queued.
     pub fn oldest(&self) -> Option<u64> {
         let backlog = (self.backlog.chunks > 0).then_some(self.backlog.queued_at);
         let front = self.front.front().map(|entry| entry.queued_at);
         front.or(backlog).or_else(|| self.rest.front().map(|entry| entry.queued_at))
     }
 
-    /// The oldest chunk that only lanes and heap hold.
+    /// The oldest chunk that is only in lanes and on the heap.
     pub fn unstored(&self) -> Option<&Entry> {
         self.rest.get(self.stored)
     }
 
-    /// Whether chunks that lie elsewhere come before the oldest that only lanes and heap hold.
+    /// Whether stored chunks come before the oldest one that is only in lanes and on the heap.
     pub fn follows_stored(&self) -> bool {
         self.stored > 0 || self.backlog.chunks > 0 || !self.front.is_empty()
     }
 
-    /// When the oldest chunk came that lies in an overflow file and not in the spool. 0: there is none; 1: there is
-    /// none, but some lie in the spool.
+    /// When the oldest chunk was queued that is in an overflow file and not in the spool. 0: there is no such chunk; 1:
+    /// the same, but there are chunks in the spool.
     pub fn overflowing_since(&self) -> u64 {
         let overflows = |entry: &&Entry| entry.place.is_some() && entry.spool_end.is_none();
         let at = self.front.partition_point(|entry| entry.spool_end.is_some());
@@ -158,17 +170,17 @@ impl Entries {
         oldest.map_or(u64::from(spools), |entry| entry.queued_at.max(2))
     }
 
-    /// Bytes of chunks that only lanes and heap hold.
+    /// Bytes of chunks that are only in lanes and on the heap.
     pub fn heap_bytes(&self) -> usize {
         self.heap_bytes
     }
 
-    /// Bytes that lie in overflow files.
+    /// Bytes in overflow files.
     pub fn overflow_bytes(&self) -> u64 {
         self.overflow_bytes
     }
 
-    /// Records on the heap or in overflow files alone.
+    /// Records on the heap or in overflow files that are not in the spool.
     pub fn queued(&self) -> PerLevel {
         self.queued
     }
@@ -178,25 +190,25 @@ impl Entries {
         self.spooled
     }
 
-    /// What lies in the spool alone.
+    /// The chunks that are only in the spool.
     pub fn backlog(&self) -> &Backlog {
         &self.backlog
     }
 
-    /// Bytes that came back from the spool and wait.
+    /// Bytes of queued chunks that were loaded from the spool.
     pub fn loaded_bytes(&self) -> usize {
         self.loaded_bytes
     }
 
-    /// Adds the newest.
+    /// Appends an entry.
     pub fn push(&mut self, entry: Entry) {
         add(&mut self.queued, entry.counts);
         self.heap_bytes += entry.bytes;
         self.rest.push_back(entry);
     }
 
-    /// Gives the chunks without a place to `store`, oldest first, until it has none for one. The first of all keeps
-    /// its chunk on the heap: the writer may have it in its hands.
+    /// Passes chunks without a place to `store`, oldest first, until it returns no place. The very first entry keeps
+    /// its chunk on the heap, since the writer may be using it.
     pub fn store(&mut self, mut store: impl FnMut(&Chunk) -> Option<Place>) {
         let is_first_at_hand = self.front.is_empty() && self.backlog.chunks == 0;
         while let Some(entry) = self.rest.get_mut(self.stored) {
@@ -212,7 +224,7 @@ impl Entries {
         }
     }
 
-    /// Takes the oldest off, where it is at hand.
+    /// Removes the oldest entry, if it is not in the backlog.
     pub fn pop(&mut self) -> Option<Entry> {
         let entry = match self.front.pop_front() {
             None if self.backlog.chunks == 0 => self.pop_rest()?,
@@ -223,7 +235,7 @@ impl Entries {
         Some(entry)
     }
 
-    /// Takes off the entry that so many others are in front of, where it is at hand.
+    /// Removes the entry with `position` others before it, if it is not in the backlog.
     pub fn remove(&mut self, position: usize) -> Option<Entry> {
         let entry = if position < self.front.len() {
             self.front.remove(position)?
@@ -262,8 +274,8 @@ impl Entries {
         }
     }
 
-    /// The oldest chunk that lies in an overflow file and not in the spool, and whether it stays at hand: the first
-    /// `hands` of all are in the writer's.
+    /// The oldest chunk that is in an overflow file and not in the spool. Moves up to `hands` entries to `front`: those
+    /// that the writer holds.
     pub fn next_to_spool(&mut self, hands: usize) -> Option<&Entry> {
         if self.backlog.chunks == 0 {
             while self.front.len() < hands && self.stored > 0 {
@@ -272,14 +284,16 @@ impl Entries {
                 self.front.push_back(entry);
             }
         }
-        // What the spool has comes first.
+        // Entries with a copy in the spool come first.
         let at = self.front.partition_point(|entry| entry.spool_end.is_some());
         self.front.get(at).or_else(|| self.rest.front().filter(|entry| entry.place.is_some()))
     }
 
-    /// Notes that the chunk of a batch lies in the spool, in front of number `end`. One that the writer has in its hands,
-    /// as one of the first `hands` of all, stays at hand; any other is in the backlog from here on, and its place in the
-    /// overflow file is free. So is that of the first `taken`, which a courier has: only a recoverer reads them again.
+    /// Notes that the chunk of a batch is in the spool, before number `end`.
+    ///
+    /// If it is among the first `hands` entries, which the writer holds, it stays in `front`. Otherwise it moves to the
+    /// backlog, and its place in the overflow file is freed. The places of the first `taken` entries, which a courier
+    /// has taken, are freed too: only a recoverer reads them again.
     pub fn note_spooled(&mut self, batch: u64, end: u64, hands: usize, taken: usize) -> Spooled {
         if self.backlog.chunks == 0
             && self.front.len() < hands
@@ -319,7 +333,7 @@ impl Entries {
         Spooled::Away
     }
 
-    /// Takes the oldest chunk of the backlog back.
+    /// Moves the oldest chunk of the backlog to `front`.
     pub fn load(&mut self, chunk: Chunk, end: u64) {
         let bytes = chunk.bytes.len();
         let order = self.orders.remove(&chunk.batch).unwrap_or_default();
@@ -341,11 +355,11 @@ impl Entries {
     fn shrink_backlog(&mut self, bytes: usize, batch: u64) {
         self.backlog.chunks -= 1;
         self.backlog.bytes -= bytes as u64;
-        // The next one has a higher number; which, nobody knows before it is read.
+        // The next chunk has a higher batch; which one is unknown before it is read.
         self.backlog.first_batch = batch + 1;
     }
 
-    /// Gives up the backlog, which nobody can read, and returns its records.
+    /// Drops the unreadable backlog, and returns the counts of its records.
     pub fn lose_backlog(&mut self) -> PerLevel {
         let mut lost = self.spooled;
         for entry in self.front.iter().filter(|entry| entry.spool_end.is_some()) {
@@ -362,7 +376,7 @@ impl Entries {
         lost
     }
 
-    /// Everything at hand, oldest first; what lies in the spool alone is left out.
+    /// All entries except the backlog, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = &Entry> {
         self.front.iter().chain(&self.rest)
     }

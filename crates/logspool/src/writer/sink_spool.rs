@@ -1,8 +1,8 @@
-//! The spool of one sink: chunks as frames, in batch order, one reader.
+//! The spool of one sink: chunks as frames, in batch order, with one reader.
 //!
-//! A chunk is an entry as overflow files hold it (`chunk.rs`). One that is longer than a frame goes into several, and
-//! each frame's codec says which part it is (`spool/parts.rs`). Numbers count records; a frame that only continues a
-//! chunk counts as one.
+//! A chunk is stored as an entry, as in overflow files (`chunk.rs`). An entry longer than a frame is split into
+//! several, and the codec of each frame says which part it is (`spool/parts.rs`). Numbers count records; a frame that
+//! continues a chunk counts as one record.
 
 use std::path::{Path, PathBuf};
 
@@ -11,18 +11,18 @@ use logspool_spool::{Batch, Item, Options, RealDisk, Spool, SpoolError};
 
 use crate::chunk::Chunk;
 
-/// The writer of the sink.
+/// Consumer id of the sink's writer.
 const CONSUMER: u64 = 0;
 
-/// A spool has so many segments at least, however small its room.
+/// Least number of segments of a spool, however small its size limit.
 const SEGMENTS: u64 = 8;
 
-/// What comes next of the backlog.
+/// Result of reading the backlog.
 #[derive(Debug)]
 pub enum Next {
-    /// A chunk, and the number behind it.
+    /// A chunk, and the number after it.
     Chunk(Chunk, u64),
-    /// Nothing that is not given back already.
+    /// All chunks were returned already.
     Nothing,
 }
 
@@ -31,20 +31,20 @@ pub enum Next {
 pub struct SinkSpool {
     spool: Spool<RealDisk>,
     path: PathBuf,
-    /// What ends here or before is not given back: the writer has it in its hands, or had it.
+    /// Number up to which chunks are not returned: the writer holds them or has written them.
     passed: u64,
     acked: u64,
-    /// Acks that no checkpoint has made durable.
+    /// Whether there are acks that no checkpoint has made durable.
     is_unsaved: bool,
     joiner: Joiner,
 }
 
 impl SinkSpool {
-    /// Begins a spool in a folder of its own; what it holds takes `max_bytes` at most.
+    /// Opens a spool in its own folder, with files of `max_bytes` at most.
     ///
     /// # Errors
     ///
-    /// When the folder cannot be made or is not ours alone.
+    /// When the folder cannot be made or is accessible to others.
     pub fn open(path: &Path, max_bytes: u64) -> Result<Self, SpoolError> {
         let segment_bytes = Options::default().segment_bytes.min(max_bytes / SEGMENTS);
         let options = Options { segment_bytes, max_bytes, ..Options::default() };
@@ -54,24 +54,24 @@ impl SinkSpool {
         Ok(Self { spool, path: path.to_owned(), passed, acked, is_unsaved: false, joiner: Joiner::default() })
     }
 
-    /// Opens what a process left, to read all that it had not acked.
+    /// Opens the spool of a dead process, to read all unacked chunks.
     ///
     /// # Errors
     ///
-    /// As for [`SinkSpool::open`]; `WouldBlock` within when it is in use.
+    /// As for [`SinkSpool::open`]; the error wraps `WouldBlock` if the spool is in use.
     pub fn open_left(path: &Path) -> Result<Self, SpoolError> {
-        // Nothing is added, so any sizes do.
+        // Nothing is appended, so the sizes do not matter.
         let mut spool = Spool::open(vec![RealDisk::open(path)?], Options::default())?;
         let acked = spool.add_consumer(CONSUMER)?;
         let joiner = Joiner::default();
         Ok(Self { spool, path: path.to_owned(), passed: acked, acked, is_unsaved: false, joiner })
     }
 
-    /// Adds an entry, a chunk of so many records, and returns the number behind it.
+    /// Appends an entry of `records` records, and returns the number after it.
     ///
     /// # Errors
     ///
-    /// See [`Spool::append`]; nothing of the chunk is given back then.
+    /// See [`Spool::append`]. After an error no part of the chunk is returned by `next`.
     pub fn append(&mut self, entry: &[u8], records: u32) -> Result<u64, SpoolError> {
         let part_bytes = self.spool.max_payload_bytes();
         let parts = entry.len().div_ceil(part_bytes);
@@ -83,7 +83,7 @@ impl SinkSpool {
         Ok(self.spool.next())
     }
 
-    /// Makes durable what was appended.
+    /// Makes the appended entries durable.
     ///
     /// # Errors
     ///
@@ -92,12 +92,12 @@ impl SinkSpool {
         self.spool.sync().map(|_| ())
     }
 
-    /// Notes that nobody wants back what ends at this number or before.
+    /// Makes `next` skip all chunks up to number `end`.
     pub fn pass(&mut self, end: u64) {
         self.passed = self.passed.max(end);
     }
 
-    /// Gives back the oldest chunk that was not passed.
+    /// Returns the oldest chunk that was not passed.
     ///
     /// # Errors
     ///
@@ -113,7 +113,7 @@ impl SinkSpool {
                 Some(Item::Frame(frame)) => frame,
             };
             let (end, whole) = (frame.end(), self.joiner.join(frame.codec, frame.payload));
-            // What checksums confirm is what was appended; a chunk that lost a part is none.
+            // Checksums confirm that a frame is as it was appended. A chunk that lost a part is skipped.
             if let Some(chunk) = whole.filter(|_| end > self.passed).and_then(|entry| Chunk::decode(&entry)) {
                 self.pass(end);
                 return Ok(Next::Chunk(chunk, end));
@@ -121,11 +121,11 @@ impl SinkSpool {
         }
     }
 
-    /// Notes that what ends here or before is written.
+    /// Notes that all chunks up to number `end` are written.
     ///
     /// # Errors
     ///
-    /// None but for a reader that is not there, which this one is.
+    /// Only for an unknown consumer, which cannot happen here.
     pub fn ack(&mut self, end: u64) -> Result<(), SpoolError> {
         if end > self.acked {
             self.acked = end;
@@ -135,7 +135,7 @@ impl SinkSpool {
         Ok(())
     }
 
-    /// Makes acks durable and files free.
+    /// Makes the acks durable and frees files.
     ///
     /// # Errors
     ///
@@ -148,16 +148,16 @@ impl SinkSpool {
         Ok(())
     }
 
-    /// Bytes of its files.
+    /// Bytes of the spool's files.
     pub fn bytes(&self) -> u64 {
         self.spool.bytes()
     }
 
-    /// Ends it and removes its files.
+    /// Closes the spool and removes its files.
     pub fn remove(self) {
         let Self { spool, path, .. } = self;
         drop(spool);
-        // What stays is found by the next start, which sees that it is written.
+        // The next start finds files that stay, and sees that their records are written.
         let _ = std::fs::remove_dir_all(path);
     }
 }

@@ -1,161 +1,50 @@
-//! The side of the spool's thread: it takes chunks out of overflow files to disk, and brings them back in time for the
-//! writer, in order.
+//! The side of the spool's thread: moves chunks from overflow files to disk, and loads them back in order, ahead of the
+//! writer.
 //!
-//! Nothing here is called by a thread that logs, by the collector or by a writer, but for the bell. Every call may
-//! block on the spool's disk.
+//! Threads that log, the collector and the writers call nothing here except the bell. Every other call may block on the
+//! spool's disk.
 
-use std::path::PathBuf;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, PoisonError};
 
-use logspool_lanes::segment::Segment;
 use logspool_spool::SpoolError;
 use logspool_sys::clock::monotonic_ns;
 
 use super::entries::{Entry, Spooled};
+use super::outlet::{Outlet, Waiting};
 use super::sink_spool::{Next, SinkSpool};
-use super::{Outlet, Waiting};
+use super::spool_state::{Bell, SpoolHome, SpoolSlot, SpoolTurn};
 use crate::durable::Outcome;
 use crate::stats::DropReason;
 
-/// A chunk that has lain in an overflow file for so long goes to disk; all do while half of the overflow budget is in
-/// use.
+/// A chunk that was in an overflow file for this long is moved to disk. All are, while half of the overflow budget is
+/// in use.
 ///
-/// Chosen: a stall that is over by then costs no disk writes; double takes more memory from the program's machine.
+/// Chosen: a stall that ends before costs no disk writes; double takes more memory from the program's machine.
 const SPOOL_AFTER_NS: u64 = 1_000_000_000;
 
-/// Bytes of lines that are brought back ahead of the writer.
+/// Bytes of lines that are loaded ahead of the writer.
 ///
 /// Chosen: some ten batches, so that a writer does not wait for the disk between them; double gains nothing.
 const LOAD_BYTES: usize = 1024 * 1024;
 
-/// Bytes of lines that are put to disk before something else is looked at.
+/// Bytes of lines that one turn moves to disk.
 const STORE_BYTES: usize = 1024 * 1024;
 
-/// How often acks are made durable while records flow back: each time costs a sync.
+/// Interval at which acks are made durable while records are loaded; each time costs a sync.
 const SAVE_NS: u64 = 1_000_000_000;
 
-/// A spool that was empty for so long is removed.
+/// A spool that was empty for this long is removed.
 ///
 /// Chosen: a sink that stalls again soon finds its segments made.
 const EMPTY_NS: u64 = 10_000_000_000;
 
-/// A spool that has taken nothing for so long, while overflow files are full, hangs on its disk.
-///
-/// Chosen: ten segments filled with zeros on a slow disk; a queue that is full for longer refuses records anyway.
-const PATIENCE_NS: u64 = 500_000_000;
-
-/// First and longest pause before the disk is tried again.
+/// First and longest pause before the disk is tried again, in nanoseconds.
 const FIRST_PAUSE_NS: u64 = 100_000_000;
 const LONGEST_PAUSE_NS: u64 = 5_000_000_000;
 
-/// Where the spools of a process lie, and how much each may take.
-#[derive(Debug)]
-pub struct SpoolHome {
-    /// The folder that the user chose.
-    pub folder: PathBuf,
-    /// Name of the process: its folder below.
-    pub name: String,
-    /// Bytes of one sink's spool.
-    pub max_bytes: u64,
-    /// Says where the spools are, to whoever recovers.
-    pub segment: Arc<Segment>,
-}
-
-impl SpoolHome {
-    /// The folder of this process.
-    pub fn path(&self) -> PathBuf {
-        self.folder.join(&self.name)
-    }
-
-    /// Makes the folders, and notes beside the segment where they are.
-    fn make(&self) -> Result<(), std::io::Error> {
-        std::fs::create_dir_all(&self.folder)?;
-        drop(logspool_sys::folder::Folder::open(&self.path())?);
-        match self.segment.home() {
-            Some((folder, name)) => logspool_spool::pointer::write(folder, name, &self.path()),
-            None => Ok(()),
-        }
-    }
-}
-
-/// Wakes the spool's thread.
-#[derive(Debug, Default)]
-pub struct Bell {
-    rung: Mutex<bool>,
-    changed: Condvar,
-}
-
-impl Bell {
-    /// Wakes it.
-    pub fn ring(&self) {
-        *self.rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.changed.notify_one();
-    }
-
-    /// Waits for the bell, at most for `longest`.
-    pub fn wait(&self, longest: Duration) {
-        let rung = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.changed.wait_timeout_while(rung, longest, |rung| !*rung);
-        *waited.unwrap_or_else(PoisonError::into_inner).0 = false;
-    }
-}
-
-/// What an outlet knows of its spool; under its lock.
-#[derive(Debug, Default)]
-pub(super) struct SpoolState {
-    /// The number behind the last chunk of the spool that was written.
-    acked: u64,
-    /// The sink was given up, and its spool with it.
-    pub(super) is_over: bool,
-    /// Bytes of files.
-    pub(super) bytes: u64,
-    /// Why it does not take records.
-    pub(super) error: String,
-    /// When the overflow files were found full, 0 while they are not, and when a chunk was last taken out of them.
-    full_since: u64,
-    stored_at: u64,
-}
-
-impl SpoolState {
-    /// Whether the spool takes chunks out of overflow files that are full, or has not had the time to.
-    pub(super) fn is_making_room(&mut self, is_full: bool, now: u64) -> bool {
-        if !is_full {
-            self.full_since = 0;
-            return false;
-        }
-        if self.full_since == 0 {
-            self.full_since = now;
-        }
-        self.error.is_empty() && now.saturating_sub(self.full_since.max(self.stored_at)) < PATIENCE_NS
-    }
-}
-
-/// What the spool's thread keeps of an outlet.
-#[derive(Debug, Default)]
-pub(super) struct SpoolSlot {
-    open: Option<SinkSpool>,
-    /// When the disk may be tried again, and the pause before the try after that.
-    try_at: u64,
-    pause: u64,
-    saved_at: u64,
-    used_at: u64,
-}
-
-/// What a turn at one outlet came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SpoolTurn {
-    /// There is no spool, and no need of one.
-    Idle,
-    /// There is one, and nothing to do now.
-    Waits,
-    /// There may be more to do at once.
-    Worked,
-}
-
 impl Outlet {
-    /// Whether the spool's thread has something to look after here.
+    /// Whether the spool's thread has work here.
     pub fn wants_spool(&self, now: u64) -> bool {
         match self.overflowing_since.load(Ordering::Relaxed) {
             0 => false,
@@ -165,17 +54,17 @@ impl Outlet {
         }
     }
 
-    /// Whether calls wait that a spool would let go on.
+    /// Whether calls wait for durability that a spool would provide.
     pub(super) fn hurries(&self) -> bool {
         self.bell.is_some() && self.syncs.has_waiters()
     }
 
-    /// Lets the outlet use a spool.
+    /// Enables a spool for the outlet.
     pub fn set_bell(&mut self, bell: Option<Arc<Bell>>) {
         self.bell = bell;
     }
 
-    /// The writer is done with an entry.
+    /// Notes that the writer has finished an entry.
     pub(super) fn note_finished(&self, waiting: &mut Waiting, entry: &Entry) {
         let Some(bell) = &self.bell else { return };
         if let Some(end) = entry.spool_end {
@@ -187,7 +76,7 @@ impl Outlet {
         }
     }
 
-    /// Lets go of the spool's files. Call it when the thread is gone.
+    /// Closes the spool's files. Call it when the spool's thread has ended.
     pub fn close_spool(&self) {
         self.spool.lock().unwrap_or_else(PoisonError::into_inner).open = None;
     }
@@ -244,7 +133,7 @@ impl Outlet {
             self.lock().spool.bytes = spool.bytes();
         }
         if is_empty {
-            // It is open and has all its room.
+            // The spool works, and all its room is free.
             slot.pause = 0;
             self.lock().spool.error.clear();
         }
@@ -263,7 +152,7 @@ impl Outlet {
     fn open_spool(&self, home: &SpoolHome) -> Result<SinkSpool, SpoolError> {
         let path = home.path().join(logspool_spool::pointer::sink_folder(self.id));
         let place = self.definition.lasting.clone();
-        // A queue in memory has no path that others could look at.
+        // A queue in memory has no path that other processes could check.
         let segment = home.segment.home().filter(|(folder, _)| folder.held().is_none());
         let segment = segment.map(|(folder, name)| folder.path().join(format!("{name}.seg")));
         let made = home
@@ -273,7 +162,7 @@ impl Outlet {
         SinkSpool::open(&path, home.max_bytes)
     }
 
-    /// Puts chunks to disk that lie in overflow files. Returns whether there were some.
+    /// Moves chunks from overflow files to disk. Returns whether there were any.
     fn store(&self, spool: &mut SinkSpool) -> Result<bool, SpoolError> {
         let mut stored = 0;
         let mut batches = Vec::new();
@@ -285,7 +174,7 @@ impl Outlet {
                 next.map(|entry| (entry.batch, entry.bytes, entry.place.clone()))
             };
             let Some((batch, bytes, Some(place))) = next else { break };
-            // tmpfs does not fail to read back what it took; should it, the writer finds out and counts.
+            // tmpfs does not fail to return stored data. If it does, the writer will find out and count the records.
             let Ok(entry) = place.read_entry() else { break };
             let end = spool.append(&entry, place.records())?;
             let mut waiting = self.lock();
@@ -295,7 +184,7 @@ impl Outlet {
                 Spooled::AtHand => spool.pass(end),
                 Spooled::Gone => {
                     spool.pass(end);
-                    // Everything before it is written too.
+                    // All chunks before it are written too.
                     waiting.spool.acked = waiting.spool.acked.max(end);
                 }
             }
@@ -311,7 +200,7 @@ impl Outlet {
         Ok(stored > 0)
     }
 
-    /// Brings chunks back. Returns whether there were some.
+    /// Loads chunks back from the spool. Returns whether there were any.
     fn load(&self, spool: &mut SinkSpool) -> Result<bool, SpoolError> {
         let mut worked = false;
         loop {
@@ -324,7 +213,7 @@ impl Outlet {
             }
             let next = spool.next()?;
             let mut waiting = self.lock();
-            // Whoever gives the sink up takes the backlog away meanwhile.
+            // `abandon` may have removed the backlog in the meantime.
             if waiting.entries.backlog().chunks == 0 {
                 break;
             }
@@ -345,12 +234,5 @@ impl Outlet {
             self.changed.notify_all();
         }
         Ok(worked)
-    }
-}
-
-impl Waiting {
-    /// So many entries are in the hands of the writer, or may be.
-    fn hands(&self) -> usize {
-        self.taken.max(1)
     }
 }

@@ -1,91 +1,38 @@
-//! When a sink is synced, and what that says about its batches.
+//! When a sink is synced, and what this means for its batches.
 //!
-//! One sync is for everything that was written before it, never one for each record while records wait: the writer
-//! looks here between two chunks and before it goes to sleep. Nothing counts as durable before its sync has returned.
-//! Where a destination confirms what it got, a batch is durable when it has arrived.
+//! One sync covers everything written before it; while records wait, they never get one each. The writer checks for a
+//! due sync between two chunks and before it sleeps. No batch counts as durable before its sync has returned. If the
+//! destination confirms, a batch is durable when it has arrived.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use logspool_lanes::segment::layout::{LEVEL_CLASSES, Table};
 use logspool_sys::clock::monotonic_ns;
 
-use super::{Outlet, Waiting};
-use crate::durable::{Outcome, PendingSync};
+use super::outlet::{Outlet, Waiting};
+use super::syncs::{SyncRule, Syncs, Unsynced};
+use crate::durable::Outcome;
 use crate::meters::WRITE_SECONDS;
 use crate::sink::{Sink, SyncError};
 
-/// Bytes that are written and not synced, at most: they are kept in memory for the case that the sync fails.
+/// Most bytes that are written but not synced. They are kept in memory in case the sync fails.
 ///
-/// Chosen: a sync of so much is bound by the disk, not by its latency; half syncs a fast program more often, double
-/// keeps more memory and makes those who wait behind a burst wait longer.
+/// Chosen: a sync of this size is bound by the disk's bandwidth, not its latency. Half syncs a fast program more often.
+/// Double keeps more memory, and calls that wait after a burst wait longer.
 const MOST_BYTES: usize = 4 * 1024 * 1024;
 
-/// How long a call that waits may be kept waiting by records that come all the time.
+/// How long a steady flow of records may delay a call that waits for a sync.
 ///
-/// Chosen: a few syncs of a common disk; half shares a sync among fewer calls, double shows in their time.
+/// Chosen: a few syncs of a common disk. With half, fewer calls share a sync; double shows in their latency.
 const MOST_NS: u64 = 5_000_000;
 
-/// How long after a sync that failed the next one is tried, where the sink has kept what it is for.
+/// Delay after a failed sync before the next try, if the sink has kept the unsynced bytes.
 ///
-/// Chosen: a disk that is back is noticed as soon as by its writes; each try writes what is kept again.
+/// Chosen: a disk that is back is noticed as soon as by its writes; each try writes the kept bytes again.
 const RETRY_NS: u64 = 1_000_000_000;
 
-/// A sync that has not come back for so long shows as a sink that is stuck. Chosen: as for a service that is silent.
+/// A sync that has not returned for this long is reported as a stuck sink. Chosen: as for a silent service.
 const STUCK_NS: u64 = super::SILENT_NS;
-
-/// When a sink is synced of itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SyncRule {
-    /// When somebody waits for it.
-    Asked,
-    /// So long after the oldest write since the last sync, besides.
-    Every(Duration),
-    /// Whenever its queue has run empty.
-    Always,
-}
-
-/// How a sink is made durable; the same for all sinks of a process.
-#[derive(Debug, Clone)]
-pub struct Syncs {
-    /// Of itself.
-    pub rule: SyncRule,
-    /// The calls that wait, where some do.
-    pub pending_sync: Option<Arc<PendingSync>>,
-}
-
-impl Syncs {
-    /// Whether batches are remembered until they are synced.
-    pub fn tracks(&self) -> bool {
-        self.rule != SyncRule::Asked || self.pending_sync.is_some()
-    }
-
-    /// Whether calls wait.
-    pub fn has_waiters(&self) -> bool {
-        self.pending_sync.as_ref().is_some_and(|pending_sync| pending_sync.has_waiters())
-    }
-}
-
-/// What was written to a sink since its last sync.
-#[derive(Debug, Default)]
-pub(super) struct Unsynced {
-    batches: Vec<u64>,
-    counts: [u64; LEVEL_CLASSES],
-    bytes: usize,
-    /// When the oldest of it was written.
-    since: u64,
-    /// Syncs that were asked for, by number, the newest that was answered, and the newest that failed.
-    requested: u64,
-    answered: u64,
-    failed: u64,
-    /// When a sync that failed is tried again, 0 where there is nothing to be made good.
-    retry_at: u64,
-    /// Whether one has failed that no other makes good.
-    is_lost: bool,
-    /// Whether one has begun and not come back.
-    is_under_way: bool,
-}
 
 /// When the next sync is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,7 +43,7 @@ pub(super) enum Due {
 }
 
 impl Outlet {
-    /// Says how it is made durable. Before its first chunk.
+    /// Sets the sync rule. Call it before the first chunk.
     pub fn set_syncs(&mut self, syncs: Syncs) {
         if syncs.tracks()
             && let Ok(Some(sink)) = self.sink.get_mut().map(|sink| sink.as_mut())
@@ -106,7 +53,7 @@ impl Outlet {
         self.syncs = syncs;
     }
 
-    /// When its writer has to sync.
+    /// When the writer must sync next.
     pub(super) fn sync_due(&self, waiting: &Waiting, now: u64) -> Due {
         let unsynced = &waiting.unsynced;
         if waiting.dead {
@@ -131,7 +78,7 @@ impl Outlet {
         }
     }
 
-    /// Takes note that a batch is written.
+    /// Notes that a batch is written.
     pub(super) fn note_unsynced(&self, waiting: &mut Waiting, batch: u64, counts: [u32; LEVEL_CLASSES], bytes: usize) {
         if !self.syncs.tracks() {
             return;
@@ -148,26 +95,26 @@ impl Outlet {
         unsynced.counts.iter_mut().zip(counts).for_each(|(total, count)| *total += u64::from(count));
     }
 
-    /// Tells the calls that wait what became of some batches here.
+    /// Reports the outcome of some batches of this sink to the waiting calls.
     pub(super) fn settle(&self, batches: &[u64], outcome: Outcome) {
         if let Some(pending_sync) = &self.syncs.pending_sync {
             pending_sync.settle(Table::Sinks.slot(self.id), batches.iter().copied(), outcome);
         }
     }
 
-    /// Whether it is a pipe that nobody reads: what waits for its next reader may wait for ever, but in a spool.
+    /// Whether the sink is a pipe without a reader. Its records may wait for ever, unless a spool takes them.
     pub(super) fn is_unread(&self) -> bool {
         self.bell.is_none() && !self.confirms && self.error_number.load(Ordering::Relaxed) == libc::EPIPE
     }
 
-    /// Nothing that is queued here will become durable, as far as is known.
+    /// Reports to waiting calls that no queued record will become durable, as far as is known.
     pub(super) fn settle_all(&self) {
         if let Some(pending_sync) = &self.syncs.pending_sync {
             pending_sync.forget_sink(Table::Sinks.slot(self.id));
         }
     }
 
-    /// Syncs everything that is written by now. Called by the writer, which holds the sink.
+    /// Syncs everything written until now. Called by the writer, which holds the sink.
     pub(super) fn sync(&self, sink: &mut dyn Sink) {
         let (asked, unsynced) = {
             let mut waiting = self.lock();
@@ -201,7 +148,7 @@ impl Outlet {
 
     fn note_synced(&self, result: Result<(), SyncError>, asked: u64, end: u64) {
         let mut waiting = self.lock();
-        // The disk was waited for, not a write.
+        // The writer waited for the disk, not in a write.
         waiting.finished_at = waiting.finished_at.max(end);
         let unsynced = &mut waiting.unsynced;
         unsynced.is_under_way = false;
@@ -218,7 +165,7 @@ impl Outlet {
         unsynced.answered = unsynced.answered.max(asked);
     }
 
-    /// The error of the last sync that failed and was not made good.
+    /// Error of the last sync that failed and was not repaired.
     pub fn sync_error(&self) -> Option<String> {
         match self.sync_error.load(Ordering::Relaxed) {
             0 => None,
@@ -232,15 +179,15 @@ impl Outlet {
         since != 0 && now.saturating_sub(since) > STUCK_NS
     }
 
-    /// Whether something is written and its sync has not come back.
+    /// Whether there are written records whose sync has not returned.
     pub fn is_unsynced(&self) -> bool {
         let unsynced = &self.lock().unsynced;
         let is_to_come = !unsynced.batches.is_empty() || unsynced.retry_at > 0;
         is_to_come || unsynced.is_under_way || unsynced.requested > unsynced.answered
     }
 
-    /// Asks for a sync of everything that is written by now. Returns its number, for [`Outlet::synced`], and whether a
-    /// writer thread must be started. `None`: the sink is closed, or durable is what it was told to be.
+    /// Requests a sync of everything written until now. Returns its number, for [`Outlet::synced`], and whether a
+    /// writer thread must be started. `None` if the sink is closed, or if its destination confirms.
     pub fn request_sync(&self) -> Option<(u64, bool)> {
         if self.confirms || self.is_closed() {
             return None;
@@ -258,7 +205,7 @@ impl Outlet {
         Some((number, start))
     }
 
-    /// What became of a requested sync: whether everything is durable. `None`: it is still to come.
+    /// Result of a requested sync: whether everything is durable. `None` if it is still open.
     pub fn synced(&self, number: u64) -> Option<bool> {
         let waiting = self.lock();
         let unsynced = &waiting.unsynced;
@@ -266,8 +213,8 @@ impl Outlet {
         (unsynced.answered >= number || gone).then_some(unsynced.failed < number && unsynced.answered >= number)
     }
 
-    /// A call has begun to wait: has an idle writer look whether that is for something it wrote. Returns whether a
-    /// writer thread must be started.
+    /// Makes an idle writer check whether a new waiting call needs a sync of written records. Returns whether a writer
+    /// thread must be started.
     pub fn nudge(&self) -> bool {
         let mut waiting = self.lock();
         if waiting.unsynced.batches.is_empty() {
@@ -285,20 +232,21 @@ impl Outlet {
 mod tests {
     use std::collections::VecDeque;
     use std::io;
+    use std::sync::Arc;
     use std::sync::mpsc::{Receiver, Sender, channel};
-    use std::time::Instant;
+    use std::time::{Duration, Instant};
 
     use logspool_lanes::segment::Segment;
     use logspool_record::definition::Descriptor;
 
     use super::*;
     use crate::chunk::Chunk;
-    use crate::durable::{Share, Wait};
+    use crate::durable::{PendingSync, Share, Wait};
     use crate::overflow::Budget;
     use crate::sink::{Lines, SinkError, SyncError};
     use crate::sinks::{NullOptions, SinkOptions};
 
-    /// A sink whose syncs end when and as the test says.
+    /// A sink whose syncs return when the test says, with the result that it says.
     struct Scripted {
         begun: Sender<usize>,
         results: Receiver<Result<(), SyncError>>,
@@ -330,7 +278,7 @@ mod tests {
 
     const DEADLINE: Duration = Duration::from_secs(20);
 
-    /// Lets the writer leave, also when the test fails.
+    /// Makes the writer leave, also when the test fails.
     struct Leave<'a>(&'a Outlet);
 
     impl Drop for Leave<'_> {
@@ -361,7 +309,7 @@ mod tests {
             self.outlet.push(chunk, 0);
         }
 
-        /// As a call that waits for the record of a batch. `None`: it would wait still.
+        /// Checks whether a call that waits for the record of a batch would return, and the record is durable.
         fn look(&self, batch: u64) -> bool {
             let deadline = Some(Instant::now() + Duration::from_millis(1));
             self.pending_sync.wait_until(0, 8 * batch, 20, deadline, || {}) == Some(true)
@@ -401,7 +349,7 @@ mod tests {
             let mut written = stage.begun.recv_timeout(DEADLINE).unwrap();
             assert!(!stage.look(2), "they were written behind the first sync");
             stage.results.send(Ok(())).unwrap();
-            // One more for all four, unless this thread or the writer is kept from the processor for long.
+            // One more sync covers all four, unless this thread or the writer is kept from the processor for long.
             while written < 5 {
                 written = stage.begun.recv_timeout(DEADLINE).unwrap();
                 stage.results.send(Ok(())).unwrap();

@@ -1,4 +1,4 @@
-//! The writer thread's side of an outlet: takes the oldest chunk, writes it, tries again, counts.
+//! The writer thread's side of an outlet: takes the oldest chunk, writes it, retries, counts.
 
 use std::io::ErrorKind;
 use std::sync::atomic::Ordering;
@@ -10,8 +10,9 @@ use logspool_sys::clock::{monotonic_ns, wall_ns};
 use logspool_sys::progress;
 
 use super::delivery::error_number;
+use super::outlet::{Outlet, TEXT, Waiting};
 use super::syncing::Due;
-use super::{LARGE_BYTES, Outlet, TEXT, Waiting, count};
+use super::{LARGE_BYTES, count};
 use crate::chunk::Chunk;
 use crate::durable::Outcome;
 use crate::meters::{ErrorClass, WRITE_SECONDS};
@@ -22,41 +23,42 @@ use crate::stats::DropReason;
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
-/// Between two looks whether the program has closed a descriptor that a sink holds a duplicate of.
+/// Interval at which a sink with a duplicate of a lent descriptor checks whether the program has closed the original.
 ///
-/// Chosen: a sink lets go at the second look, and records come out of a lane in a fifth of the time between the two.
-/// Nobody notices that a pipe's reader sees the end two looks later; half wakes a quiet program 20 times a second.
+/// Chosen: a sink lets go at the second check, and records come out of a lane in a fifth of this interval. The reader
+/// of a pipe sees the end two checks later, which goes unnoticed. Half wakes a quiet program 20 times a second.
 const REST: Duration = Duration::from_millis(100);
 
-/// What the writer has to do.
+/// Next action of the writer.
 enum Errand {
-    /// Writes this chunk, from this byte on.
+    /// Write this chunk, from this byte on.
     Write(Arc<Chunk>, usize),
-    /// Syncs.
+    /// Sync the sink.
     Sync,
-    /// Tells the sink that nothing was queued for a while.
+    /// Report to the sink that nothing was queued for a while.
     Rest,
 }
 
 impl Outlet {
-    /// Asks the writer thread to leave, with the chunk in its hands put back.
+    /// Asks the writer thread to leave. Its current chunk stays queued.
     pub fn ask_to_leave(&self) {
         self.lock().leave = true;
         self.changed.notify_all();
     }
 
-    /// The writer thread could not be started.
+    /// Notes that the writer thread could not be started.
     pub fn has_no_thread(&self) {
         self.lock().thread_runs = false;
     }
 
-    /// Counts a writer thread as running. Returns whether one must be started.
+    /// Marks the writer thread as running. Returns whether it must be started.
     pub fn claim_thread(&self) -> bool {
         let mut waiting = self.lock();
         !waiting.leave && !std::mem::replace(&mut waiting.thread_runs, true)
     }
 
-    /// Whether chunks wait and no writer thread runs although it may: then one must be started.
+    /// Whether there is work but no writer thread, although one may run. If so, marks it as running: the caller must
+    /// start it.
     pub fn wants_thread(&self) -> bool {
         let mut waiting = self.lock();
         let wants = !waiting.thread_runs && !waiting.leave && self.has_work(&waiting);
@@ -64,7 +66,7 @@ impl Outlet {
         wants
     }
 
-    /// The writer thread leaves. Under the lock under which it found that it may.
+    /// Marks the writer thread as gone. Called under the same lock as the check that it may leave.
     pub(super) fn count_as_gone(&self, waiting: &mut Waiting) {
         waiting.thread_runs = false;
         progress::note();
@@ -75,11 +77,11 @@ impl Outlet {
         self.lock().thread_runs
     }
 
-    /// Lets a writer thread run again after `ask_to_leave`. Returns whether one must be started.
+    /// Allows a writer thread again after `ask_to_leave`. Returns whether it must be started.
     pub fn resume(&self) -> bool {
         let mut waiting = self.lock();
         waiting.leave = false;
-        // It has to see when the program closes what it has lent, though no record may come any more.
+        // A sink with a lent descriptor must notice when the program closes it, even if no more records come.
         let watches = self.is_lent && !waiting.dead && !self.is_closed();
         let start = !waiting.thread_runs && (watches || self.has_work(&waiting));
         waiting.thread_runs |= start;
@@ -92,18 +94,18 @@ impl Outlet {
             || self.is_done(waiting) && !self.is_closed()
     }
 
-    /// Whether its destination confirms what it got.
+    /// Whether the destination confirms records.
     pub fn confirms(&self) -> bool {
         self.confirms
     }
 
-    /// Whether this is the first time that a writer begins here.
+    /// Whether a writer begins here for the first time. True only once.
     pub fn begins(&self) -> bool {
         !self.begun.swap(true, Ordering::Relaxed)
     }
 
-    /// The writer thread: runs until asked to leave, or until the sink is gone. `on_arrival` is called after each
-    /// arrival of batches where the destination confirms what it got.
+    /// Body of the writer thread: runs until asked to leave, or until the sink is closed. Calls `on_arrival` after each
+    /// arrival of batches, if the destination confirms.
     pub fn run(&self, on_arrival: impl Fn()) {
         let mut sink_slot = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
         match sink_slot.as_mut().and_then(|sink| sink.courier()) {
@@ -112,7 +114,7 @@ impl Outlet {
         }
         let waiting = self.lock();
         if self.is_done(&waiting) && !self.is_closed() {
-            // Under the lock: what comes from here on is counted as dropped, as after `release`.
+            // Under the lock: records that come from here on are counted as dropped, as after `release`.
             self.note_closed();
             let is_unsynced = self.sync_due(&waiting, monotonic_ns()) != Due::Never;
             drop(waiting);
@@ -140,8 +142,8 @@ impl Outlet {
         }
     }
 
-    /// Waits for the oldest chunk, until a sync is due, or for a while where the sink `rests`. `None`: the thread is to
-    /// leave, and is already counted as gone.
+    /// Waits for the oldest chunk, for a due sync, or for [`REST`] if `rests`. `None` means that the thread must leave;
+    /// it is marked as gone already.
     fn next_errand(&self, rests: bool) -> Option<Errand> {
         let mut waiting = self.lock();
         loop {
@@ -164,7 +166,7 @@ impl Outlet {
                 if let Some(Ok(chunk)) = chunk {
                     return Some(Errand::Write(Arc::new(chunk), written));
                 }
-                // tmpfs does not fail to read back what it took; should it, the records are counted.
+                // tmpfs does not fail to return stored data. If it does, the records are counted as dropped.
                 self.finish(0, Some(DropReason::Unreadable));
                 waiting = self.lock();
                 continue;
@@ -186,7 +188,7 @@ impl Outlet {
     }
 
     fn write_chunk(&self, sink: &mut dyn Sink, chunk: &Chunk, mut written: usize) {
-        // Before the first byte: a recoverer continues at `offset` in this batch's chunk and in no other.
+        // Before the first byte: a recoverer applies `offset` only to the chunk of this batch.
         self.head().writing.store(chunk.batch, Ordering::Relaxed);
         if let Some(shared) = sink.shared() {
             shared.begin(chunk.batch, 0);
@@ -204,7 +206,7 @@ impl Outlet {
             if let Some(shared) = sink.shared() {
                 match &result {
                     Ok(count) => {
-                        // In this order: an intent that was taken back says that the segment has noted its bytes.
+                        // In this order: a missing intent means that the segment has noted the bytes.
                         self.head().offset.store((written + count) as u64, Ordering::Release);
                         shared.settle();
                     }
@@ -265,7 +267,7 @@ impl Outlet {
         self.head().errors.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Waits between two tries. Returns false when the thread is to leave or the queue was given up.
+    /// Waits between two tries. Returns false if the thread must leave or the queue was abandoned.
     fn pause(&self, pause: Duration) -> bool {
         let waiting = self.lock();
         if waiting.leave || waiting.dead {
@@ -278,7 +280,7 @@ impl Outlet {
         true
     }
 
-    /// Takes the oldest entry off the queue: `written` of its bytes are out, the rest is dropped for `reason`.
+    /// Removes the oldest entry. `written` of its bytes are written; its other records are dropped for `reason`.
     pub(super) fn finish(&self, written: usize, reason: Option<DropReason>) {
         let mut waiting = self.lock();
         self.writing_since.store(0, Ordering::Relaxed);
@@ -298,8 +300,8 @@ impl Outlet {
             }
             (Some(reason), None) => self.count_dropped(reason, entry.counts),
         }
-        // Release: a recoverer that reads this batch finds the counters of it too. Before `offset` goes back: a kill
-        // between the two must not leave a batch that seems not begun.
+        // Release: a recoverer that reads this batch also sees its counters. Stored before `offset` is reset: a kill
+        // between the two must not leave a batch that looks unwritten.
         if self.confirms {
             waiting.number += entry.counts.iter().copied().map(u64::from).sum::<u64>();
             head.note_arrival(entry.batch, waiting.number);
@@ -316,15 +318,15 @@ impl Outlet {
             chunk.bytes.clear();
             chunk.marks.clear();
             chunk.counts = Default::default();
-            // Chosen: two spare buffers are all that a collector and a writer at work can use.
+            // Chosen: a working collector and writer can use no more than two spare buffers.
             if waiting.spare.len() < 2 {
                 waiting.spare.push(chunk);
             }
         }
         let emptied = if waiting.entries.overflow_bytes() == 0 { waiting.overflow.finish() } else { None };
         if emptied.is_some() {
-            // Not under the lock, which the collector wants: removing a file frees megabytes. Before anybody is told that
-            // all is written: the process may end then.
+            // Without the lock, which the collector needs, since removing a file frees megabytes. But before it is
+            // published that everything is written, since the process may end then.
             drop(waiting);
             drop(emptied);
             waiting = self.lock();

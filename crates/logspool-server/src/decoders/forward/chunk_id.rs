@@ -1,22 +1,22 @@
-//! The ids that logspool's own client gives its chunks.
+//! The chunk ids of logspool's own client.
 
 use std::fmt;
 
-/// Which part of a stream a chunk is, written `stream/epoch/first-last`.
+/// The position of a chunk in its stream, written `stream/epoch/first-last`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChunkId<'a> {
-    /// Name of the stream; it may hold slashes.
+    /// Name of the stream; may contain slashes.
     pub stream: &'a str,
-    /// Its epoch.
+    /// Epoch of the stream.
     pub epoch: u64,
-    /// Number of the first record, from 1.
+    /// Number of the chunk's first record, counted from 1.
     pub first: u64,
-    /// Number of the last one; `first - 1` where there are none.
+    /// Number of the last record; `first - 1` in a chunk without records.
     pub last: u64,
 }
 
 impl<'a> ChunkId<'a> {
-    /// Reads an id; `None`: somebody else made it.
+    /// Parses an id. `None`: the id is from another client.
     pub fn parse(id: &'a str) -> Option<Self> {
         let mut parts = id.rsplitn(3, '/');
         let (first, last) = parts.next()?.split_once('-')?;
@@ -34,7 +34,7 @@ impl fmt::Display for ChunkId<'_> {
     }
 }
 
-/// A number as we write it, without sign and leading zeros. Stores keep them as `i64`.
+/// Parses a number as our client writes it, without sign and leading zeros. Stores keep these numbers as `i64`.
 fn number(text: &str) -> Option<u64> {
     let is_ours = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     let number: i64 = is_ours.then(|| text.parse().ok())??;

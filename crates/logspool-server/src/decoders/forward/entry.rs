@@ -1,4 +1,4 @@
-//! An entry of a message, a time and a map, as a record.
+//! Reads an entry of a message, which is a time and a map, as a record.
 
 use std::borrow::Cow;
 
@@ -9,21 +9,21 @@ use crate::decoders::words::{self, into_text};
 use crate::record::Record;
 use crate::value::Value;
 
-/// How the entries of a message are read.
+/// How to read the entries of a message.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry<'a> {
-    /// Whether there is no list around the time and the map.
+    /// True if there is no list around the time and the map.
     pub is_bare: bool,
-    /// Whether a record that names its logger keeps the tag as a field.
+    /// True if a record that has its own logger keeps the tag as a field.
     pub keeps_tag: bool,
-    /// The tag of the message: the logger of a record that names none.
+    /// Tag of the message: the logger of a record that has no logger of its own.
     pub tag: &'a str,
-    /// Values that an entry may hold.
+    /// Maximum number of values in an entry.
     pub items: usize,
 }
 
 impl<'t> Entry<'t> {
-    /// Reads an entry. Returns its record, and how many bytes of the tag are in it.
+    /// Reads an entry. Returns its record and the number of bytes of the tag in it.
     pub fn read<'a>(&self, reader: &mut Reader<'a>) -> Result<(Record<'a>, usize), Problem>
     where
         't: 'a,
@@ -53,7 +53,7 @@ impl<'t> Entry<'t> {
     }
 }
 
-/// Reads a time and a map, of so many values at most.
+/// Reads a time and a map with at most `items` values.
 fn record<'a>(reader: &mut Reader<'a>, mut items: usize) -> Result<(Record<'a>, Has), Problem> {
     let mut record = Record { time_ns: time(reader)?, ..Record::default() };
     let mut has = Has::default();
@@ -68,7 +68,7 @@ fn record<'a>(reader: &mut Reader<'a>, mut items: usize) -> Result<(Record<'a>, 
             }
         }
     } else {
-        // The protocol wants a map; other values are kept as the message.
+        // The protocol requires a map. Any other value is kept as the message.
         record.message = match reader.value_of(map, &mut items)? {
             Value::Text(text) => text,
             other => Cow::Owned(other.printed()),
@@ -77,7 +77,7 @@ fn record<'a>(reader: &mut Reader<'a>, mut items: usize) -> Result<(Record<'a>, 
     Ok((record, has))
 }
 
-/// Puts a value where it belongs; gives back what belongs nowhere.
+/// Stores a value in the part of the record that it belongs to. Returns the pair if there is no such part.
 fn set<'a>(
     record: &mut Record<'a>,
     has: &mut Has,
@@ -85,12 +85,12 @@ fn set<'a>(
     value: Value<'a>,
 ) -> Option<(Cow<'a, str>, Value<'a>)> {
     match (&*name, &value) {
-        // Docker, and collectors that read files.
+        // Sent by Docker and by collectors that read files.
         ("log", Value::Text(_)) if !has.message => {
             record.message = into_text(value);
             has.message = true;
         }
-        // What fluent-logger for Python sends by default.
+        // Sent by fluent-logger for Python by default.
         ("sys_name", Value::Text(_)) if !has.logger => {
             record.logger = into_text(value);
             has.logger = true;
@@ -101,10 +101,10 @@ fn set<'a>(
     None
 }
 
-/// The time of an entry, in nanoseconds since 1970. Zero and nil say, as in Fluentd, that the sender knows none.
+/// The time of an entry, in nanoseconds since 1970. As in Fluentd, zero and nil mean that the sender knows no time.
 fn time(reader: &mut Reader<'_>) -> Result<Option<i64>, Problem> {
     let at = match reader.token()? {
-        // Fluent Bit's newer form: the time and a map about the entry.
+        // Fluent Bit's newer form: the time, and a map with metadata of the entry.
         Token::List(count @ 1..) => {
             let time = reader.token()?;
             reader.skip(u64::from(count) - 1 + time.values())?;

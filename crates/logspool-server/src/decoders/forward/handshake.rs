@@ -1,7 +1,7 @@
-//! Who may send: the handshake of Forward v1 with a shared key, and with a name and password.
+//! The handshake of Forward v1, which authenticates a client by a shared key, and by user name and password.
 //!
-//! The server speaks first (HELO), the client proves that it knows the key (PING), the server proves the same (PONG).
-//! The random bytes come from the caller, new ones for each connection: what is proved holds for these alone.
+//! The server begins (HELO), the client proves that it knows the key (PING), and the server proves the same (PONG). The
+//! caller supplies new random bytes for each connection, so a proof is valid for one connection only.
 
 use std::fmt;
 
@@ -13,48 +13,48 @@ use super::msgpack::{Reader, Token};
 use super::problem::{ForwardError, Problem};
 use crate::decoders::words;
 
-/// Random bytes that a server sends, and a client answers to.
+/// Random bytes of the server, which the client's proof includes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Challenge {
     /// For the shared key.
     pub nonce: Vec<u8>,
-    /// For the password; empty where the server wants none.
+    /// For the password; empty if the server does not ask for one.
     pub auth: Vec<u8>,
 }
 
-/// The service's half.
+/// The server's side.
 #[derive(Clone, Copy)]
 pub struct Server<'a> {
-    /// How it calls itself.
+    /// Host name sent to clients.
     pub hostname: &'a str,
-    /// What both sides know.
+    /// The shared key.
     pub shared_key: &'a str,
-    /// Names and passwords; where there are none, the key is enough.
+    /// Users and passwords. If empty, the key is sufficient.
     pub users: &'a [(String, String)],
 }
 
-/// What a PING comes to.
+/// The server's decision about a PING.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// The client may send. The bytes are the PONG that it waits for.
+    /// The client may send records. The bytes are the PONG for it.
     Welcome(Vec<u8>),
-    /// It may not, and the connection is to be closed behind this PONG.
+    /// The client is refused. Close the connection after sending this PONG.
     Refused(Vec<u8>),
 }
 
 impl Server<'_> {
-    /// The first word of a connection. `random` is 16 bytes for the key and 16 for the password.
+    /// The challenge for a new connection. `random` has 16 bytes for the key and 16 for the password.
     pub fn challenge(&self, random: [u8; 32]) -> Challenge {
         let (nonce, auth) = random.split_at(16);
         let auth = if self.users.is_empty() { &[] } else { auth };
         Challenge { nonce: nonce.to_vec(), auth: auth.to_vec() }
     }
 
-    /// Checks a PING, and says what to send back.
+    /// Checks a PING and returns the answer.
     ///
     /// # Errors
     ///
-    /// It is no PING.
+    /// The bytes are not a PING.
     pub fn answer(&self, challenge: &Challenge, ping: &[u8]) -> Result<Answer, ForwardError> {
         let ping = Ping::read(ping)?;
         let digest = key_digest(ping.salt, ping.hostname, &challenge.nonce, self.shared_key);
@@ -68,7 +68,8 @@ impl Server<'_> {
         Ok(Answer::Welcome(self.pong(Ok(()), &proof)))
     }
 
-    /// Whether one of the users has sent that PING. Each is looked at, so that the time does not tell which.
+    /// True if the PING has the name and password of a known user. All users are compared, so that the time taken does
+    /// not reveal which one matched.
     fn knows(&self, auth: &[u8], ping: &Ping<'_>) -> Choice {
         self.users.iter().fold(Choice::from(0), |found, (name, password)| {
             let digest = password_digest(auth, name, password);
@@ -89,7 +90,7 @@ impl Server<'_> {
 }
 
 impl Challenge {
-    /// The HELO that says it.
+    /// Encodes the challenge as HELO.
     pub fn helo(&self) -> Vec<u8> {
         let mut to = Vec::new();
         msgpack::push_array(&mut to, 2);
@@ -98,7 +99,7 @@ impl Challenge {
         msgpack::push_text(&mut to, b"nonce");
         msgpack::push_bytes(&mut to, &self.nonce);
         msgpack::push_text(&mut to, b"auth");
-        // Where nothing is wanted, Fluentd sends an empty text.
+        // Fluentd sends an empty text if it does not ask for a password.
         if self.auth.is_empty() {
             msgpack::push_text(&mut to, b"")
         } else {
@@ -109,11 +110,11 @@ impl Challenge {
         to
     }
 
-    /// Reads a HELO.
+    /// Parses a HELO.
     ///
     /// # Errors
     ///
-    /// It is none.
+    /// The bytes are not a HELO.
     pub fn read(helo: &[u8]) -> Result<Self, ForwardError> {
         let mut reader = Reader::new(helo);
         let result = Self::parts(&mut reader);
@@ -137,7 +138,7 @@ impl Challenge {
     }
 }
 
-/// What a client says of itself.
+/// The content of a PING.
 struct Ping<'a> {
     hostname: &'a [u8],
     salt: &'a [u8],
@@ -165,23 +166,23 @@ impl<'a> Ping<'a> {
     }
 }
 
-/// The half of a client.
+/// The client's side.
 #[derive(Clone, Copy)]
 pub struct Client<'a> {
-    /// How it calls itself.
+    /// Host name sent to clients.
     pub hostname: &'a str,
-    /// What both sides know.
+    /// The shared key.
     pub shared_key: &'a str,
-    /// Name and password; empty where the server wants none.
+    /// Name and password; empty if the server does not ask for them.
     pub user: (&'a str, &'a str),
 }
 
-/// Why a client must not send.
+/// Reason why the client must not send.
 #[derive(Debug)]
 pub enum PongError {
-    /// The server's answer is no PONG.
+    /// The server's answer is not a PONG.
     Forward(ForwardError),
-    /// The server does not want it, and says why.
+    /// The server refuses the client, for this reason.
     Refused(String),
     /// The server does not know the shared key.
     Stranger,
@@ -200,7 +201,7 @@ impl fmt::Display for PongError {
 impl std::error::Error for PongError {}
 
 impl Client<'_> {
-    /// The PING that answers a HELO. `salt` is random.
+    /// The PING for a HELO. `salt` has random bytes.
     pub fn ping(&self, challenge: &Challenge, salt: &[u8]) -> Vec<u8> {
         let (name, password) = if challenge.auth.is_empty() { ("", "") } else { self.user };
         let mut to = Vec::new();
@@ -216,11 +217,11 @@ impl Client<'_> {
         to
     }
 
-    /// Checks the PONG that answers it.
+    /// Checks the PONG for this PING.
     ///
     /// # Errors
     ///
-    /// The server does not want the client, or does not know the key.
+    /// The server refuses the client, or does not know the key.
     pub fn check(&self, challenge: &Challenge, salt: &[u8], pong: &[u8]) -> Result<(), PongError> {
         let mut reader = Reader::new(pong);
         let pong = Pong::parts(&mut reader).map_err(|problem| PongError::Forward(problem.at(reader.at())))?;
@@ -232,7 +233,7 @@ impl Client<'_> {
     }
 }
 
-/// What a server says at the end.
+/// The content of a PONG.
 struct Pong<'a> {
     is_welcome: bool,
     reason: &'a [u8],
@@ -248,7 +249,7 @@ impl<'a> Pong<'a> {
     }
 }
 
-/// Reads the list and the word that a part of the handshake begins with.
+/// Reads the start of a message: a list with at least `values` values, the first of which is `word`.
 fn begin(reader: &mut Reader<'_>, word: &'static str, values: u32) -> Result<(), Problem> {
     match (reader.token()?, reader.token()?) {
         (Token::List(count), Token::Text(text)) if count >= values && text == word.as_bytes() => Ok(()),
@@ -263,12 +264,12 @@ fn text_of<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], Problem> {
     }
 }
 
-/// Forward v1: SHA-512 of salt, hostname, nonce and shared key, in hex.
+/// As Forward v1 specifies: SHA-512 of salt, hostname, nonce and shared key, in hex.
 fn key_digest(salt: &[u8], hostname: &[u8], nonce: &[u8], shared_key: &str) -> String {
     digest([salt, hostname, nonce, shared_key.as_bytes()])
 }
 
-/// Forward v1: SHA-512 of the server's salt, name and password, in hex.
+/// As Forward v1 specifies: SHA-512 of the server's salt, name and password, in hex.
 fn password_digest(auth: &[u8], name: &str, password: &str) -> String {
     digest([auth, name.as_bytes(), password.as_bytes(), b""])
 }

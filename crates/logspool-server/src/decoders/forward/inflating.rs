@@ -1,4 +1,4 @@
-//! The compressed entries of a message, some of them decompressed at a time.
+//! Decompresses the entries of a message, a part at a time.
 
 use std::io::Read;
 
@@ -7,18 +7,18 @@ use flate2::bufread::MultiGzDecoder;
 use super::problem::Problem;
 use crate::decoders::inflate::InflateError;
 
-/// Bytes that are decompressed at once. Chosen: they stay in the cache of a core while their entries are decoded, and a
-/// message that is refused for its first entries costs no more than these.
+/// Bytes decompressed at a time. Chosen: they stay in a core's cache while their entries are decoded. A message that is
+/// refused for its first entries costs no more than this.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// Decompresses entries into a buffer, from which those that have been read are removed.
+/// Decompresses entries into a buffer, and removes entries from it that have been read.
 #[derive(Debug)]
 pub struct Inflating<'a> {
     from: MultiGzDecoder<&'a [u8]>,
     buffer: &'a mut Vec<u8>,
-    /// Where in the buffer the first entry begins that has not been read.
+    /// Position in the buffer of the first unread entry.
     at: usize,
-    /// Bytes that were removed from the buffer.
+    /// Bytes removed from the buffer.
     removed: usize,
     most_buffer: usize,
     most_bytes: usize,
@@ -26,39 +26,39 @@ pub struct Inflating<'a> {
 }
 
 impl<'a> Inflating<'a> {
-    /// Begins with `gzip`, also several members one after the other. The buffer may grow to `most_buffer` bytes, and all
-    /// entries come to `most_bytes` at most.
+    /// Begins to decompress `gzip`, which may have several members. The buffer may grow to `most_buffer` bytes. All
+    /// entries together may have `most_bytes` bytes.
     pub fn new(gzip: &'a [u8], buffer: &'a mut Vec<u8>, most_buffer: usize, most_bytes: usize) -> Self {
         buffer.clear();
         let from = MultiGzDecoder::new(gzip);
         Self { from, buffer, at: 0, removed: 0, most_buffer, most_bytes, has_ended: false }
     }
 
-    /// What is decompressed and has not been read.
+    /// The decompressed bytes that have not been read.
     pub fn bytes(&self) -> &[u8] {
         &self.buffer[self.at..]
     }
 
-    /// Whether nothing follows these bytes.
+    /// True if no bytes follow those in the buffer.
     pub fn has_ended(&self) -> bool {
         self.has_ended
     }
 
-    /// How many decompressed bytes have been read.
+    /// Number of decompressed bytes that have been read.
     pub fn passed(&self) -> usize {
         self.removed + self.at
     }
 
-    /// Passes over so many bytes.
+    /// Marks `bytes` as read.
     pub fn advance(&mut self, bytes: usize) {
         self.at += bytes;
     }
 
-    /// Decompresses more.
+    /// Decompresses more bytes.
     ///
     /// # Errors
     ///
-    /// What is in the buffer fills it, the entries are too large together, or the bytes are not gzip.
+    /// An entry fills the whole buffer, all entries together are too large, or the bytes are not gzip.
     pub fn fill(&mut self) -> Result<(), Problem> {
         self.buffer.drain(..self.at);
         self.removed += std::mem::take(&mut self.at);
@@ -66,7 +66,7 @@ impl<'a> Inflating<'a> {
         if length >= self.most_buffer {
             return Err(Problem::LongEntry(self.most_buffer));
         }
-        // Doubled, so that a long entry is not looked at again and again for each piece of it.
+        // Double the buffer each time, so that a long entry is not scanned again for every piece of 64 KiB.
         let more = length.max(PIECE_BYTES).min(self.most_buffer - length);
         self.buffer.reserve_exact(more);
         let read = self.from.by_ref().take(more as u64).read_to_end(self.buffer);

@@ -1,4 +1,4 @@
-//! Values of Forward from MessagePack, one token after the other; text is borrowed.
+//! Reads the values of Forward from MessagePack, token by token. Text is borrowed.
 
 use std::borrow::Cow;
 
@@ -9,22 +9,22 @@ use super::problem::Problem;
 use crate::decoders::words::lossy;
 use crate::value::Value;
 
-/// How deep values stand in values; deeper ones are shown as [`BEYOND`].
+/// Maximum nesting depth. Deeper values are shown as [`BEYOND`].
 const DEPTH: usize = 32;
 
-/// Stands for what is too deep.
+/// Replaces values that are nested too deeply.
 const BEYOND: &str = "...";
 
-/// What stands at one place. The values of a list and of a map follow it.
+/// A token. The values of a list or map are the tokens after it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Token<'a> {
     Nil,
     Bool(bool),
     Int(i64),
-    /// A whole number beyond `i64`.
+    /// An integer above the range of `i64`.
     Large(u64),
     Float(f64),
-    /// `str` and `bin`: older senders know no difference.
+    /// `str` and `bin`: older senders do not distinguish them.
     Text(&'a [u8]),
     List(u32),
     Map(u32),
@@ -32,7 +32,7 @@ pub enum Token<'a> {
 }
 
 impl Token<'_> {
-    /// Values that follow and belong to it.
+    /// Number of values after this token that belong to it.
     pub fn values(self) -> u64 {
         match self {
             Self::List(count) => count.into(),
@@ -54,12 +54,12 @@ impl<'a> Reader<'a> {
         Self { bytes, at: 0 }
     }
 
-    /// A reader of the same bytes from another place on.
+    /// Continues to read the same bytes from another position.
     pub fn from(bytes: &'a [u8], at: usize) -> Self {
         Self { bytes, at }
     }
 
-    /// Where the next token begins.
+    /// Position of the next token.
     pub fn at(&self) -> usize {
         self.at
     }
@@ -68,23 +68,23 @@ impl<'a> Reader<'a> {
         self.at >= self.bytes.len()
     }
 
-    /// What was read since a place.
+    /// The bytes read since a position.
     pub fn since(&self, begin: usize) -> &'a [u8] {
         &self.bytes[begin..self.at]
     }
 
-    /// Reads a token. After an error the place is the same as before.
+    /// Reads a token. On an error the position does not change.
     #[inline]
     pub fn token(&mut self) -> Result<Token<'a>, Problem> {
         let mut items = Items::new(self.bytes.get(self.at..).ok_or(Problem::Truncated)?);
         let token = match items.item() {
             Ok(Item::Nil) => Token::Nil,
             Ok(Item::Bool(value)) => Token::Bool(value),
-            // The format has no number beyond `u64`.
+            // The format has no integers above `u64`.
             Ok(Item::Int(number)) => i64::try_from(number).map_or(Token::Large(number as u64), Token::Int),
             Ok(Item::Float(number)) => Token::Float(number),
             Ok(Item::Text(text) | Item::Bytes(text)) => Token::Text(text),
-            // The format has no count beyond `u32`.
+            // The format has no counts above `u32`.
             Ok(Item::Array(count)) => Token::List(count as u32),
             Ok(Item::Map(count)) => Token::Map(count as u32),
             Ok(Item::Extension(kind, bytes)) => Token::Extension(kind, bytes),
@@ -95,7 +95,8 @@ impl<'a> Reader<'a> {
         Ok(token)
     }
 
-    /// How long the text or extension that begins here says it is; 0 where it does not say so in four bytes.
+    /// The length of the text or extension at this position, from its header. 0 if the header has no length of four
+    /// bytes.
     pub fn announced(&self) -> usize {
         match self.bytes.get(self.at..).and_then(<[u8]>::first_chunk::<5>) {
             Some(&[0xC6 | 0xC9 | 0xDB, a, b, c, d]) => u32::from_be_bytes([a, b, c, d]) as usize,
@@ -103,7 +104,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Passes over so many values, however deep they are.
+    /// Skips this number of values with all values nested in them.
     pub fn skip(&mut self, values: u64) -> Result<(), Problem> {
         let mut left = values;
         while left > 0 {
@@ -112,13 +113,13 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Reads a value. `items` is how many more may be made.
+    /// Reads a value. `items` is the number of values that may still be created.
     pub fn value(&mut self, items: &mut usize) -> Result<Value<'a>, Problem> {
         let token = self.token()?;
         self.value_of(token, items)
     }
 
-    /// The same, of which the first token is read.
+    /// Reads a value whose first token has already been read.
     pub fn value_of(&mut self, token: Token<'a>, items: &mut usize) -> Result<Value<'a>, Problem> {
         self.nested(token, items, DEPTH)
     }
@@ -170,14 +171,14 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Counts the values of a list or map before memory is taken for them.
+/// Subtracts the values of a list or map from `items`, before memory is allocated for them.
 pub fn take_items(items: &mut usize, token: Token<'_>) -> Result<(), Problem> {
     let values = usize::try_from(token.values()).ok();
     *items = values.and_then(|values| items.checked_sub(values)).ok_or(Problem::TooMany)?;
     Ok(())
 }
 
-/// The times of Forward (type 0) and of MessagePack itself (type -1), as seconds and nanoseconds.
+/// Decodes the times of Forward (type 0) and MessagePack (type -1) to seconds and nanoseconds.
 pub fn time(kind: i8, bytes: &[u8]) -> Option<(i64, u32)> {
     match (kind, bytes) {
         (0, bytes) => {
@@ -187,7 +188,7 @@ pub fn time(kind: i8, bytes: &[u8]) -> Option<(i64, u32)> {
         (-1, bytes) if bytes.len() == 4 => Some((u32::from_be_bytes(bytes.try_into().ok()?).into(), 0)),
         (-1, bytes) if bytes.len() == 8 => {
             let both = u64::from_be_bytes(bytes.try_into().ok()?);
-            // 30 bits of nanoseconds, 34 of seconds: each fits.
+            // 30 bits of nanoseconds and 34 of seconds: both casts are exact.
             Some(((both & 0x3_FFFF_FFFF) as i64, (both >> 34) as u32))
         }
         (-1, bytes) if bytes.len() == 12 => {

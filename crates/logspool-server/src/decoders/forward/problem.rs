@@ -1,39 +1,39 @@
-//! Why bytes are no message of Forward.
+//! Errors of Forward messages.
 
 use std::fmt;
 
 use crate::decoders::density::MIN_RECORD_BYTES;
 use crate::decoders::inflate::InflateError;
 
-/// Why bytes are no message.
+/// Reason why a message cannot be read.
 #[derive(Debug)]
 pub struct ForwardError {
-    /// Position in the message, or in its entries where they are packed, in bytes.
+    /// Position of the error in bytes: in the message, or in its entries if they are packed.
     pub at: usize,
-    /// What is wrong there.
+    /// The problem at that position.
     pub problem: Problem,
 }
 
 /// See [`ForwardError`].
 #[derive(Debug)]
 pub enum Problem {
-    /// The bytes end before what they hold does.
+    /// The message ends within a value.
     Truncated,
-    /// It is no MessagePack.
+    /// The bytes are not MessagePack.
     Malformed,
-    /// It is something else than this.
+    /// Another value was found than this one.
     Unexpected(&'static str),
     /// The message is longer than [`Limits::frame`].
     TooLong(usize),
-    /// An entry holds more values than [`Limits::items`].
+    /// An entry has more values than [`Limits::items`].
     TooMany,
-    /// The records come to more than [`Limits::repeated`].
+    /// The records take more memory than [`Limits::repeated`].
     TooLarge,
-    /// So many entries come in so many bytes: see `decoders/density.rs`.
+    /// This number of entries in this number of bytes is too dense: see `decoders/density.rs`.
     TooDense(usize, usize),
-    /// A compressed entry is longer than the buffer of so many bytes.
+    /// A compressed entry is longer than the buffer, which has this number of bytes.
     LongEntry(usize),
-    /// The entries are compressed in a way that Forward v1 does not know.
+    /// The compression is not known to Forward v1.
     Compression(String),
     /// The entries cannot be decompressed.
     Inflate(InflateError),

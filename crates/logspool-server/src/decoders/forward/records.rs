@@ -1,5 +1,5 @@
-//! The records of a message, one after the other. Reading can pause after any of them, so that a caller takes memory
-//! for some at a time, however many there are.
+//! Reads the records of a message one by one. Reading can pause after any record. So the caller needs memory for a part
+//! of the records only.
 
 use super::entry::Entry;
 use super::inflating::Inflating;
@@ -9,25 +9,25 @@ use crate::batch::ROW_BYTES;
 use crate::decoders::density::is_too_dense;
 use crate::record::Record;
 
-/// Whether the caller wants another record now.
+/// Whether the caller wants another record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// It does.
+    /// Read the next record.
     More,
-    /// Not now: [`Records::read`] returns, and goes on with the next record when it is called again.
+    /// Pause: [`Records::read`] returns. The next call continues with the next record.
     Pause,
 }
 
-/// Why [`Records::read`] has returned.
+/// Reason why [`Records::read`] returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// The caller wanted a pause.
+    /// The caller asked for a pause.
     Paused,
     /// There are no more records.
     Done,
 }
 
-/// Reads the records of a message. After an error there are no more.
+/// Reads the records of a message. After an error it returns no more records.
 #[derive(Debug)]
 pub struct Records<'a> {
     source: Source<'a>,
@@ -37,20 +37,20 @@ pub struct Records<'a> {
 
 #[derive(Debug)]
 enum Source<'a> {
-    /// Entries in the message, from that place on.
+    /// Entries in the message, from this position on.
     Plain(Reader<'a>, usize),
     Gzip(Box<Inflating<'a>>),
 }
 
-/// What has been read, and what may still be.
+/// Number of entries read, and limits of the rest.
 #[derive(Debug)]
 struct Count {
-    /// Entries that follow; `None`: as many as there are bytes for.
+    /// Entries left; `None`: until the end of the bytes.
     left: Option<u32>,
     read: usize,
-    /// Entries to pass over.
+    /// Number of entries to skip.
     skip: usize,
-    /// Bytes of rows and of the tag that records may still have.
+    /// Bytes of rows and tags that the records may still take.
     budget: usize,
 }
 
@@ -68,7 +68,7 @@ impl<'a> Records<'a> {
         };
         let entry = Entry {
             is_bare: matches!(message.entries, Entries::Bare(_)),
-            // The tag of our own client says nothing.
+            // The tag of our own client has no meaning.
             keeps_tag: message.chunk.as_deref().and_then(ChunkId::parse).is_none(),
             tag: &message.tag,
             items: limits.items,
@@ -76,11 +76,11 @@ impl<'a> Records<'a> {
         Self { source, entry, count: Count { left, read: 0, skip, budget: limits.repeated } }
     }
 
-    /// Gives records to `each` until it wants a pause or there are no more.
+    /// Calls `each` with records until it asks for a pause or there are no more.
     ///
     /// # Errors
     ///
-    /// An entry cannot be read; the records before it have been given.
+    /// An entry cannot be read. `each` was called with all records before it.
     pub fn read(&mut self, mut each: impl FnMut(&Record<'_>) -> Next) -> Result<Progress, ForwardError> {
         let Self { source, entry, count } = self;
         let read = match source {
@@ -116,7 +116,7 @@ fn read_compressed(
         let has_more = !inflating.has_ended();
         match read {
             Ok(Progress::Paused) => return Ok(Progress::Paused),
-            // The rest of the entry may follow.
+            // The rest of the entry may not be decompressed yet.
             Ok(Progress::Done) | Err((Problem::Truncated, _)) if has_more => {
                 inflating.fill().map_err(|problem| problem.at(inflating.passed()))?;
             }
@@ -126,8 +126,8 @@ fn read_compressed(
     }
 }
 
-/// Reads entries up to the end of the bytes. After an error the reader is where the entry begins; returned is where in
-/// the bytes the problem is. `passed` more bytes of entries were read before the first byte of the reader.
+/// Reads entries up to the end of the bytes. On an error the reader stays at the start of the entry, and the position
+/// of the problem is returned. `passed` is the number of bytes of entries before the reader's first byte.
 fn read<'a>(
     reader: &mut Reader<'a>,
     passed: usize,
@@ -160,7 +160,7 @@ fn read<'a>(
 }
 
 impl Count {
-    /// Counts an entry, at whose end so many bytes of entries have been read.
+    /// Counts an entry. `bytes` is the position of its end in the bytes of all entries.
     fn add(&mut self, bytes: usize, tag_bytes: usize) -> Result<(), Problem> {
         self.budget = self.budget.checked_sub(ROW_BYTES + tag_bytes).ok_or(Problem::TooLarge)?;
         self.read += 1;

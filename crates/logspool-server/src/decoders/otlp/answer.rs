@@ -1,9 +1,9 @@
-//! What a sender of OTLP is told, in the encoding in which it sent: an `ExportLogsServiceResponse`, or, where nothing
-//! was taken, a `google.rpc.Status`.
+//! Answers to OTLP senders, in the encoding of the request: an `ExportLogsServiceResponse`, or a `google.rpc.Status` if
+//! no record was accepted.
 
 use serde_json::json;
 
-/// How a request is encoded, and so its answer.
+/// The encoding of a request and of its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
     /// `application/x-protobuf`
@@ -12,22 +12,22 @@ pub enum Encoding {
     Json,
 }
 
-/// Records of a request that were not taken.
+/// Records of a request that were rejected.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rejected {
-    /// How many.
+    /// Their number.
     pub records: u64,
-    /// Why the first was not.
+    /// The reason for the first one.
     pub why: String,
 }
 
 impl Encoding {
-    /// By the content type without its parameters; `None`: it is none of OTLP's.
+    /// The encoding of a content type, without its parameters. `None`: OTLP does not use this content type.
     pub fn of(content_type: &str) -> Option<Self> {
         [Self::Protobuf, Self::Json].into_iter().find(|known| known.content_type().eq_ignore_ascii_case(content_type))
     }
 
-    /// Its content type.
+    /// The content type of the encoding.
     pub fn content_type(self) -> &'static str {
         match self {
             Self::Protobuf => "application/x-protobuf",
@@ -35,7 +35,7 @@ impl Encoding {
         }
     }
 
-    /// The records are safe, but for these.
+    /// The answer when all records except the rejected ones are safe.
     pub fn success(self, rejected: &Rejected) -> Vec<u8> {
         match (self, rejected.records) {
             (Self::Protobuf, 0) => Vec::new(),
@@ -48,7 +48,7 @@ impl Encoding {
                 push_bytes(&mut response, 1, &partial);
                 response
             }
-            // A 64-bit number is text in the JSON of protobuf.
+            // In the JSON form of protobuf a 64-bit number is text.
             (Self::Json, records) => {
                 let partial = json!({ "rejectedLogRecords": records.to_string(), "errorMessage": rejected.why });
                 json!({ "partialSuccess": partial }).to_string().into_bytes()
@@ -56,7 +56,7 @@ impl Encoding {
         }
     }
 
-    /// Nothing was taken, with this status of HTTP.
+    /// The answer when no record was accepted, with this HTTP status.
     pub fn failure(self, status: u16, why: &str) -> Vec<u8> {
         let code = code(status);
         match self {
@@ -71,7 +71,7 @@ impl Encoding {
     }
 }
 
-/// The code of `google.rpc.Code` that says what a status of HTTP says.
+/// The `google.rpc.Code` that corresponds to an HTTP status.
 fn code(status: u16) -> u64 {
     match status {
         401 => 16,
@@ -85,7 +85,7 @@ fn code(status: u16) -> u64 {
     }
 }
 
-/// A number in groups of seven bits, the lowest first.
+/// Appends a varint: seven bits per byte, lowest first.
 fn push_number(to: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         to.push(number as u8 | 0x80);
@@ -94,7 +94,7 @@ fn push_number(to: &mut Vec<u8>, mut number: u64) {
     to.push(number as u8);
 }
 
-/// A field of text, or a message.
+/// Appends a field that is text or a message.
 fn push_bytes(to: &mut Vec<u8>, field: u8, bytes: &[u8]) {
     to.push(field << 3 | 2);
     push_number(to, bytes.len() as u64);

@@ -1,4 +1,4 @@
-//! The JSON form: names in lowerCamelCase, ids in hex, 64-bit numbers as text or as numbers.
+//! The JSON encoding: names in lowerCamelCase, ids in hex, 64-bit numbers as text or numbers.
 
 use std::borrow::Cow;
 
@@ -11,11 +11,11 @@ use crate::decoders::words;
 use crate::record::Record;
 use crate::value::Value;
 
-/// Reads a body, and gives each record to `each`, in the order in which they were sent, those too that cannot be read.
+/// Reads a body, and calls `each` with each record in the order sent. Records that cannot be read are included.
 ///
 /// # Errors
 ///
-/// It is no request, or too large. Records before the place where that shows have been given.
+/// The body is not a request, or is too large. `each` was called with the records before the error.
 pub fn read<'a>(
     body: &'a [u8],
     limits: &Limits,
@@ -44,7 +44,7 @@ fn parse<'a, Part: Deserialize<'a>>(raw: &'a RawValue) -> Result<Part, OtlpError
     serde_json::from_str(raw.get()).map_err(OtlpError::Json)
 }
 
-/// A list whose values are looked at one after the other, so that memory is taken for one at a time. `null` is empty.
+/// A list whose values are parsed one by one, to allocate memory for one at a time. `null` is an empty list.
 #[derive(Default)]
 struct Raw<'a>(Vec<&'a RawValue>);
 
@@ -114,7 +114,7 @@ struct LogRecord<'a> {
     event_name: Option<Value<'a>>,
 }
 
-/// A resource, and how many bytes say it.
+/// A resource, and the size of its JSON in bytes.
 fn resource<'a>(raw: Option<&'a RawValue>, limits: &Limits) -> Result<(Resource<'a>, usize), OtlpError> {
     let mut resource = Resource::default();
     let Some(raw) = raw else { return Ok((resource, 0)) };
@@ -147,7 +147,7 @@ fn record<'a>(sent: LogRecord<'a>, mut draft: Draft<'a>, limits: &Limits) -> Res
     Ok(draft)
 }
 
-/// A `KeyValue`.
+/// Parses a `KeyValue`.
 fn pair<'a>(pair: Value<'a>, items: &mut Budget, depth: usize) -> Result<(Cow<'a, str>, Value<'a>), OtlpError> {
     let (mut name, mut value) = (Cow::Borrowed(""), Value::Null);
     for (part, found) in map(pair) {
@@ -160,10 +160,10 @@ fn pair<'a>(pair: Value<'a>, items: &mut Budget, depth: usize) -> Result<(Cow<'a
     Ok((name, value))
 }
 
-/// An `AnyValue`.
+/// Parses an `AnyValue`.
 fn any<'a>(value: Value<'a>, items: &mut Budget, depth: usize) -> Result<Value<'a>, OtlpError> {
     items.take(1, OtlpError::TooMany)?;
-    // At most one is there; others than these are not known.
+    // At most one of these keys is set; other keys are unknown and ignored.
     let known = ["stringValue", "boolValue", "intValue", "doubleValue", "arrayValue", "kvlistValue", "bytesValue"];
     let Some((name, value)) = map(value).into_iter().find(|(name, _)| known.contains(&&**name)) else {
         return Ok(Value::Null);
@@ -172,7 +172,7 @@ fn any<'a>(value: Value<'a>, items: &mut Budget, depth: usize) -> Result<Value<'
         "intValue" => whole(&value).map_or(value, Value::Int),
         "doubleValue" => match value {
             Value::Int(number) => Value::Float(number as f64),
-            // "NaN", "Infinity" and "-Infinity".
+            // "NaN", "Infinity" and "-Infinity" are text.
             Value::Text(text) => text.parse().map_or(Value::Text(text), Value::Float),
             other => other,
         },
@@ -189,7 +189,7 @@ fn any<'a>(value: Value<'a>, items: &mut Budget, depth: usize) -> Result<Value<'
     })
 }
 
-/// The `values` of a list or of a map.
+/// The `values` of a list or map.
 fn values(value: Value<'_>) -> Vec<Value<'_>> {
     list(map(value).into_iter().find(|(name, _)| name == "values").map(|(_, values)| values))
 }
@@ -212,12 +212,12 @@ fn text(value: Option<Value<'_>>) -> Cow<'_, str> {
     value.map(words::into_text).unwrap_or_default()
 }
 
-/// An id; none where it is empty or zero.
+/// An id; `None` if it is empty or zero.
 fn id(value: Option<Value<'_>>) -> Option<Cow<'_, str>> {
     Some(text(value)).filter(|id| id.bytes().any(|digit| digit != b'0'))
 }
 
-/// A whole number, given as such or as text.
+/// An integer, from a number or from text.
 fn whole(value: &Value<'_>) -> Option<i64> {
     match value {
         Value::Int(number) => Some(*number),

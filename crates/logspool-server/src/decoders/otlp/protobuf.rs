@@ -1,4 +1,4 @@
-//! The protobuf form, of `opentelemetry/proto/logs/v1/logs.proto` and the files it needs.
+//! The protobuf encoding: `opentelemetry/proto/logs/v1/logs.proto` and the files it imports.
 
 use std::borrow::Cow;
 
@@ -8,11 +8,11 @@ use crate::decoders::words::lossy;
 use crate::record::Record;
 use crate::value::Value;
 
-/// Reads a body, and gives each record to `each`, in the order in which they were sent, those too that cannot be read.
+/// Reads a body, and calls `each` with each record in the order sent. Records that cannot be read are included.
 ///
 /// # Errors
 ///
-/// It is no request, or too large. Records before the place where that shows have been given.
+/// The body is not a request, or is too large. `each` was called with the records before the error.
 pub fn read<'a>(
     body: &'a [u8],
     limits: &Limits,
@@ -36,7 +36,7 @@ pub fn read<'a>(
     Ok(())
 }
 
-/// What a `ResourceLogs` says of its resource, which may stand behind its records, and how many bytes say it.
+/// The resource of a `ResourceLogs`, and its size in bytes. The resource may be after its records.
 fn resource<'a>(resource_logs: &'a [u8], limits: &Limits) -> Result<(Resource<'a>, usize), OtlpError> {
     let mut resource = Resource::default();
     let mut bytes = 0;
@@ -63,7 +63,7 @@ fn scope(scope_logs: &[u8]) -> Result<Cow<'_, str>, OtlpError> {
     Ok(name)
 }
 
-/// A `LogRecord`.
+/// Parses a `LogRecord`.
 fn record<'a>(bytes: &'a [u8], mut draft: Draft<'a>, limits: &Limits) -> Result<Draft<'a>, OtlpError> {
     let mut items = Budget(limits.items);
     let (mut time, mut observed, mut severity, mut severity_name) = (0, 0, 0, Cow::Borrowed(""));
@@ -93,7 +93,7 @@ fn record<'a>(bytes: &'a [u8], mut draft: Draft<'a>, limits: &Limits) -> Result<
     Ok(draft)
 }
 
-/// A `KeyValue`.
+/// Parses a `KeyValue`.
 fn pair<'a>(bytes: &'a [u8], items: &mut Budget, depth: usize) -> Result<(Cow<'a, str>, Value<'a>), OtlpError> {
     let (mut name, mut value) = (Cow::Borrowed(""), Value::Null);
     for part in Parts(bytes) {
@@ -106,7 +106,7 @@ fn pair<'a>(bytes: &'a [u8], items: &mut Budget, depth: usize) -> Result<(Cow<'a
     Ok((name, value))
 }
 
-/// An `AnyValue`. Of several values the last counts.
+/// Parses an `AnyValue`. If it has several values, the last one counts.
 fn any<'a>(bytes: &'a [u8], items: &mut Budget, depth: usize) -> Result<Value<'a>, OtlpError> {
     items.take(1, OtlpError::TooMany)?;
     let mut value = Value::Null;
@@ -114,7 +114,7 @@ fn any<'a>(bytes: &'a [u8], items: &mut Budget, depth: usize) -> Result<Value<'a
         value = match part? {
             (1 | 7, Part::Bytes(text)) => Value::Text(lossy(text)),
             (2, Part::Number(number)) => Value::Bool(number != 0),
-            // A negative number comes as its two's complement.
+            // Negative numbers are encoded in two's complement.
             (3, Part::Number(number)) => Value::Int(number as i64),
             (4, Part::Fixed64(bits)) => Value::Float(f64::from_bits(bits)),
             (5 | 6, Part::Bytes(_)) if depth == 0 => Value::text(BEYOND),
@@ -132,14 +132,14 @@ fn any<'a>(bytes: &'a [u8], items: &mut Budget, depth: usize) -> Result<Value<'a
     Ok(value)
 }
 
-/// An id in hex; none where it is empty or zero.
+/// An id in hex; `None` if it is empty or zero.
 fn hex(id: &[u8]) -> Option<Cow<'static, str>> {
     let digit = |half: u8| char::from_digit(half.into(), 16).unwrap_or_default();
     let is_id = id.len() <= 16 && id.iter().any(|byte| *byte != 0);
     is_id.then(|| Cow::Owned(id.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0x0F)]).collect()))
 }
 
-/// The messages in the field of that number.
+/// The messages in the field with this number.
 fn messages(bytes: &[u8], number: u64) -> impl Iterator<Item = Result<&[u8], OtlpError>> {
     Parts(bytes).filter_map(move |part| match part {
         Ok((found, Part::Bytes(bytes))) => (found == number).then_some(Ok(bytes)),
@@ -156,7 +156,7 @@ enum Part<'a> {
     Fixed32,
 }
 
-/// The fields of a message with their numbers. After an error there are no more.
+/// Iterates over the fields of a message with their numbers. Ends after an error.
 struct Parts<'a>(&'a [u8]);
 
 impl<'a> Parts<'a> {
@@ -178,7 +178,7 @@ impl<'a> Parts<'a> {
         Ok((key >> 3, part))
     }
 
-    /// A number in groups of seven bits, the lowest first.
+    /// A varint: seven bits per byte, lowest first.
     fn number(&mut self) -> Result<u64, &'static str> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {

@@ -1,20 +1,20 @@
-//! The shape of nearly every log record, read straight: a dict whose keys are text and whose values are plain.
+//! Fast path for the shape of nearly all log records: a dict with text keys and plain values.
 //!
-//! The machine makes nodes of a frame, which are then looked at; here each pair is handed over as it stands there.
+//! The machine builds nodes first and converts them afterwards. This reader passes each pair on directly.
 
 use std::borrow::Cow;
 
 use super::problem::Limits;
 use crate::value::Value;
 
-/// Texts that may be referred to. A log record of `logging` has some 30.
+/// Maximum number of memoised texts. A log record of `logging` has some 30.
 const MEMO: usize = 64;
 
-/// Pairs beyond which a frame is left to the machine.
+/// Maximum number of pairs. The machine reads larger frames.
 const PAIRS: usize = 256;
 
-/// Hands over the pairs of a frame of that shape. `None`: it has another one, or is none; what was handed over until
-/// then is to be forgotten, and the machine tells what it is.
+/// Calls `each` with the pairs of a flat dict. `None`: the frame has another shape, or is not a pickle. The caller then
+/// discards the pairs it got, and runs the machine.
 pub fn read<'a>(frame: &'a [u8], limits: Limits, mut each: impl FnMut(&'a str, Value<'a>)) -> Option<()> {
     let mut code = Code { frame, at: 0, memo: [None; MEMO], memo_length: 0 };
     let mut pairs = PAIRS.min(limits.items);
@@ -49,13 +49,13 @@ pub fn read<'a>(frame: &'a [u8], limits: Limits, mut each: impl FnMut(&'a str, V
 struct Code<'a> {
     frame: &'a [u8],
     at: usize,
-    /// What is no text is nothing here.
+    /// Memoised values; `None` for values that are not text.
     memo: [Option<&'a str>; MEMO],
     memo_length: usize,
 }
 
 impl<'a> Code<'a> {
-    /// Up to the empty dict, and past it.
+    /// Reads up to and including the instruction for the empty dict.
     fn begin(&mut self) -> Option<()> {
         if self.skip(0x80) {
             self.bytes(1)?;
@@ -90,7 +90,7 @@ impl<'a> Code<'a> {
         self.bytes(COUNT)?.try_into().ok()
     }
 
-    /// A line that holds ASCII.
+    /// Reads a line of ASCII text.
     fn word(&mut self) -> Option<&'a str> {
         let rest = &self.frame[self.at..];
         let length = rest.iter().position(|byte| *byte == b'\n')?;
@@ -98,7 +98,7 @@ impl<'a> Code<'a> {
         std::str::from_utf8(&rest[..length]).ok()
     }
 
-    /// Notes what stands on the stack in the memo, where the next instruction says so.
+    /// Runs a memoise instruction, if the next one is that, for the top of the stack.
     fn remember(&mut self, text: Option<&'a str>) -> Option<()> {
         let index = match self.frame.get(self.at)? {
             b'q' => usize::from(*self.frame.get(self.at + 1)?),
@@ -111,7 +111,7 @@ impl<'a> Code<'a> {
         Some(())
     }
 
-    /// The text that an instruction pushes.
+    /// Reads the text that an instruction pushes.
     fn text(&mut self, instruction: u8) -> Option<&'a str> {
         let length = match instruction {
             b'X' => u32::from_le_bytes(self.array()?) as usize,
@@ -122,7 +122,7 @@ impl<'a> Code<'a> {
             }
             _ => return None,
         };
-        // Lone surrogates are the machine's.
+        // The machine handles lone surrogates.
         let text = std::str::from_utf8(self.bytes(length)?).ok()?;
         self.remember(Some(text))?;
         Some(text)

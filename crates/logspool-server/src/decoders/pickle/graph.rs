@@ -1,10 +1,10 @@
-//! A pickle that was read, as nodes that refer to each other.
+//! A parsed pickle: nodes that refer to each other.
 
 use std::borrow::Cow;
 
 use super::problem::Limits;
 
-/// Place of a node in [`Pickle::nodes`].
+/// Index of a node in [`Pickle::nodes`].
 pub type Id = u32;
 
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub enum Node<'a> {
     Object(Box<Object>),
 }
 
-/// A pickle that was read: nodes that refer to each other.
+/// A parsed pickle: nodes that refer to each other.
 #[derive(Debug)]
 pub struct Pickle<'a> {
     pub(super) nodes: Vec<Node<'a>>,
@@ -32,21 +32,21 @@ pub struct Pickle<'a> {
     pub(super) bytes: usize,
 }
 
-/// A class or function, or what a call of one would make.
+/// A class or function, or the result of a call.
 #[derive(Debug)]
 pub struct Object {
     pub what: What,
-    /// What `__setstate__` would get.
+    /// The argument of `__setstate__`.
     pub state: Option<Id>,
-    /// What would be appended or added.
+    /// Values that would be appended or added.
     pub items: Vec<Id>,
-    /// Keys and values that would be set.
+    /// Pairs that would be set.
     pub pairs: Vec<(Id, Id)>,
 }
 
 #[derive(Debug)]
 pub enum What {
-    /// Two texts.
+    /// Both nodes are text.
     Global {
         module: Id,
         name: Id,

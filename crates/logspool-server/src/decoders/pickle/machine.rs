@@ -1,4 +1,4 @@
-//! The machine that a pickle is a program for.
+//! The stack machine that runs a pickle.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use super::graph::{Id, Node, Object};
 use super::problem::{Limits, PickleError, Problem};
 use super::text;
 
-/// The stack machine.
+/// The stack machine; see `pickle.rs`.
 pub struct Machine<'a> {
     frame: &'a [u8],
     at: usize,
@@ -22,9 +22,9 @@ pub struct Machine<'a> {
 type Step<T> = Result<T, Problem>;
 
 impl<'a> Machine<'a> {
-    /// A machine in front of a frame.
+    /// Creates a machine at the start of a frame.
     pub fn new(frame: &'a [u8], limits: Limits) -> Self {
-        // A log record has some 24 keys; one node for six bytes.
+        // Capacity: a log record has some 24 keys, and some six bytes of frame per node.
         let most = limits.items.min(frame.len() / 6);
         Self {
             frame,
@@ -33,12 +33,12 @@ impl<'a> Machine<'a> {
             stack: Vec::with_capacity(64),
             marks: Vec::new(),
             memo: Vec::with_capacity(most),
-            // Keys count as well.
+            // Keys are nodes too.
             most_nodes: limits.items.saturating_mul(4),
         }
     }
 
-    /// Runs the pickle to its end. Returns all nodes, and which one it is.
+    /// Runs the pickle to its end. Returns all nodes, and the id of the result.
     pub fn run(mut self) -> Result<(Vec<Node<'a>>, Id), PickleError> {
         loop {
             let at = self.at;
@@ -85,7 +85,7 @@ impl<'a> Machine<'a> {
         Ok(&rest[..length])
     }
 
-    /// The text of a line that holds ASCII.
+    /// Reads a line of ASCII text.
     fn word(&mut self) -> Step<&'a str> {
         self.line().and_then(|line| std::str::from_utf8(line).map(str::trim).map_err(|_| Problem::Malformed))
     }
@@ -120,7 +120,8 @@ impl<'a> Machine<'a> {
 
     fn put(&mut self, index: usize) -> Step<()> {
         let top = self.top()?;
-        // Who counts pays with an instruction for each; so no number takes more memory than the frame.
+        // Each memo entry needs an instruction of its own. So an index beyond the position in the frame is invalid, and
+        // would take more memory than the frame.
         if index > self.at {
             return Err(Problem::Malformed);
         }
@@ -137,13 +138,13 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// Takes two values; the one that was pushed first is the first.
+    /// Pops two values, and returns them in the order in which they were pushed.
     fn pop_two(&mut self) -> Step<(Id, Id)> {
         let second = self.pop()?;
         Ok((self.pop()?, second))
     }
 
-    /// Adds what lies on the stack from `from` on to the list, the set, or the object that is one, below it.
+    /// Moves the values on the stack from `from` on into the list, set or object below them.
     fn append(&mut self, from: usize) -> Step<()> {
         let target = self.below(from)?;
         let items = self.stack.drain(from..);
@@ -155,7 +156,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// Sets the keys and values on the stack from `from` on in the dict, or the object that is one, below them.
+    /// Moves the pairs on the stack from `from` on into the dict or object below them.
     fn set(&mut self, from: usize) -> Step<()> {
         let target = self.below(from)?;
         let pairs = pairs(&self.stack[from..])?;
@@ -176,13 +177,13 @@ impl<'a> Machine<'a> {
         self.marks.pop().ok_or(Problem::Stack)
     }
 
-    /// Where the last `count` values begin.
+    /// Position on the stack of the first of the last `count` values.
     fn last(&self, count: usize) -> Step<usize> {
         let floor = self.marks.last().copied().unwrap_or(0);
         self.stack.len().checked_sub(count).filter(|from| *from >= floor).ok_or(Problem::Stack)
     }
 
-    /// Notes a class or function, whose module and name stand in two lines.
+    /// Records a reference to a class or function. Its module and name are on two lines.
     fn global(&mut self) -> Step<()> {
         let (module, name) = (self.line()?, self.line()?);
         let module = self.make(Node::Text(text::utf8(module)))?;
@@ -190,12 +191,12 @@ impl<'a> Machine<'a> {
         self.push(Node::Object(Box::new(Object::global(module, name))))
     }
 
-    /// Notes a call of a class or function with arguments.
+    /// Records a call of a class or function.
     fn call(&mut self, function: Id, arguments: Id) -> Step<()> {
         self.push(Node::Object(Box::new(Object::call(function, arguments))))
     }
 
-    /// As [`Self::call`], with arguments that are no tuple yet.
+    /// As [`Self::call`], for arguments that are not in a tuple yet.
     fn instance(&mut self, class: Id, arguments: Vec<Id>) -> Step<()> {
         let arguments = self.make(Node::Items(arguments))?;
         self.call(class, arguments)
@@ -213,9 +214,9 @@ impl<'a> Machine<'a> {
         self.push(Node::Long(Cow::Borrowed(text)))
     }
 
-    /// An integer in two's complement, the lowest byte first.
+    /// Pushes an integer in two's complement, lowest byte first.
     fn push_long(&mut self, count: usize) -> Step<()> {
-        /// Chosen: that of CPython, beyond which writing an integer as decimals takes too long.
+        /// Chosen: the limit of CPython; converting longer integers to decimal takes too long.
         const MOST_BYTES: usize = 1786;
         let bytes = self.bytes(count)?;
         if bytes.len() > MOST_BYTES {
@@ -244,7 +245,7 @@ impl<'a> Machine<'a> {
                 let top = self.top()?;
                 self.stack.push(top);
             }
-            // PROTO, FRAME: nothing depends on them.
+            // PROTO and FRAME have no effect on the values.
             0x80 => drop(self.byte()?),
             0x95 => drop(self.array::<8>()?),
 
@@ -403,7 +404,7 @@ impl<'a> Machine<'a> {
                 self.call(function, arguments)?;
             }
             0x92 => {
-                // With keywords, which no type that is shown has.
+                // NEWOBJ_EX: drop the keyword arguments. No type that is shown has them.
                 self.pop()?;
                 let (function, arguments) = self.pop_two()?;
                 self.call(function, arguments)?;
@@ -449,7 +450,7 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// Keys and values, in turns.
+/// Keys and values, alternating.
 fn pairs(items: &[Id]) -> Step<impl Iterator<Item = (Id, Id)>> {
     if !items.len().is_multiple_of(2) {
         return Err(Problem::Stack);

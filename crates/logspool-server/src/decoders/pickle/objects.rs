@@ -1,4 +1,4 @@
-//! Objects of a pickle as text: classes and calls that are recognised, and those that are not.
+//! Shows the objects of a pickle as text: known classes and calls, and unknown ones.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use super::text::{self, bytes_text};
 use crate::value::Value;
 
 impl Object {
-    /// A class or function by its module and name, which are nodes: a memo may name one text again and again.
+    /// A class or function by module and name. Both are ids of nodes, because a memo may use one text many times.
     pub fn global(module: Id, name: Id) -> Self {
         Self::new(What::Global { module, name })
     }
@@ -32,7 +32,7 @@ struct Call<'p, 'a> {
 }
 
 impl<'a> Pickle<'a> {
-    /// Shows an object. `deeper`: how many levels are left inside of it.
+    /// Shows an object. `deeper` is the number of nesting levels left inside it.
     pub(super) fn show_object(&self, object: &Object, deeper: usize, left: &mut Left) -> Value<'a> {
         if let What::Global { .. } = object.what {
             return self.show_name(object, deeper, left);
@@ -50,7 +50,7 @@ impl<'a> Pickle<'a> {
                 return container;
             }
         }
-        // A class of a dict or list, known or not.
+        // An instance of a dict or list class, known or not.
         if !object.pairs.is_empty() {
             return self.show_map(&object.pairs, deeper, left);
         }
@@ -60,7 +60,7 @@ impl<'a> Pickle<'a> {
         self.show_name(object, deeper, left)
     }
 
-    /// `<module.Class>`
+    /// Shows `<module.Class>`.
     fn show_name(&self, object: &Object, deeper: usize, left: &mut Left) -> Value<'a> {
         match self.name_of(object, deeper) {
             None => shown(Cow::Borrowed("<object>"), left),
@@ -71,10 +71,10 @@ impl<'a> Pickle<'a> {
         }
     }
 
-    /// Module and name of the class or function that an object is, or is made by.
+    /// Module and name of a class or function, or of the one whose call created the object.
     fn name_of(&self, object: &Object, deeper: usize) -> Option<(&str, &str)> {
         let mut object = object;
-        // A call of what a call makes, and so on; the bound is that of all values in values.
+        // A call may be the function of another call, and so on. The bound is the limit of the nesting depth.
         for _ in 0..=deeper {
             let What::Call { function, arguments } = &object.what else { return self.global_of(object) };
             let Node::Object(function) = self.node(*function) else { break };
@@ -87,7 +87,7 @@ impl<'a> Pickle<'a> {
         None
     }
 
-    /// Module and name of a class or function; `None`: it is a call.
+    /// Module and name of a class or function. `None`: the object is a call.
     fn global_of(&self, object: &Object) -> Option<(&str, &str)> {
         let What::Global { module, name } = &object.what else { return None };
         match (self.node(*module), self.node(*name)) {
@@ -103,13 +103,14 @@ impl<'a> Pickle<'a> {
         }
     }
 
-    /// The call that a node is.
+    /// The call of a node.
     fn call_at<'p>(&'p self, node: &Node<'a>) -> Option<Call<'p, 'a>> {
         let Node::Object(object) = node else { return None };
         self.call_of(object)
     }
 
-    /// The call of a class or function, seen through the helpers of protocols 0 and 1; `None`: it is another object.
+    /// The call of a class or function. Calls through the helpers of protocols 0 and 1 are resolved. `None`: the object
+    /// is not such a call.
     fn call_of<'p>(&'p self, object: &Object) -> Option<Call<'p, 'a>> {
         let What::Call { function, arguments } = &object.what else { return None };
         let Node::Object(called) = self.node(*function) else { return None };
@@ -139,7 +140,7 @@ impl<'a> Pickle<'a> {
         }
     }
 
-    /// Bytes as an argument: themselves, or how protocols 0 to 2 write them.
+    /// The bytes of an argument: a bytes node, or bytes as protocols 0 to 2 encode them.
     fn byte_string(&self, node: &Node<'a>) -> Option<Vec<u8>> {
         match node {
             Node::Bytes(bytes) => Some(bytes.to_vec()),
@@ -157,7 +158,7 @@ impl<'a> Pickle<'a> {
         }
     }
 
-    /// Bytes of arguments that [`Self::known`] may copy or look at, before it has a text that can be counted.
+    /// Bytes of arguments that [`Self::known`] may copy or inspect before its result can be counted.
     fn looked_at(&self, call: &Call<'_, 'a>) -> usize {
         let length = |node: &Node<'a>| match node {
             Node::Text(text) => text.len(),
@@ -165,7 +166,7 @@ impl<'a> Pickle<'a> {
             _ => 0,
         };
         let each = call.arguments.iter().take(2).map(|id| match self.node(*id) {
-            // Bytes as protocols 0 to 2 write them, or the class of an Enum.
+            // Bytes as protocols 0 to 2 encode them, or the class of an Enum.
             Node::Object(inner) => match (self.global_of(inner), self.call_of(inner)) {
                 (Some((_, name)), _) => name.len(),
                 (None, Some(inner)) => self.argument(&inner, 0).map_or(0, length),
@@ -176,7 +177,7 @@ impl<'a> Pickle<'a> {
         each.sum()
     }
 
-    /// What has a common form as text.
+    /// The text of an object whose type has a common text form.
     fn known(&self, call: &Call<'_, 'a>) -> Option<Cow<'a, str>> {
         let text = match (call.module, call.name) {
             ("_codecs", "encode") => match self.argument(call, 0)? {
@@ -195,7 +196,7 @@ impl<'a> Pickle<'a> {
                 let (real, imaginary) = (part(0)?, part(1)?);
                 format!("({real}{imaginary:+}j)")
             }
-            // How an Enum says which of its members it is: `getattr(Class, "MEMBER")`.
+            // An Enum names its member by `getattr(Class, "MEMBER")`.
             ("builtins", "getattr") => match (self.argument(call, 0)?, self.argument(call, 1)?) {
                 (Node::Object(class), Node::Text(member)) => {
                     let (_, class) = self.global_of(class)?;
@@ -212,7 +213,7 @@ impl<'a> Pickle<'a> {
             ("datetime", "timedelta") => {
                 let (days, seconds, micros) = (self.int(call, 0)?, self.int(call, 1)?, self.int(call, 2)?);
                 let whole = days.checked_mul(86_400)?.checked_add(seconds)?;
-                // As `str(timedelta.total_seconds())`, with its unit.
+                // As `str(timedelta.total_seconds())`, with the unit.
                 format!("{} s", whole as f64 + micros as f64 / 1e6)
             }
             ("decimal", "Decimal") => match self.argument(call, 0)? {
@@ -220,7 +221,7 @@ impl<'a> Pickle<'a> {
                 _ => return None,
             },
             ("uuid", "UUID") => uuid(self.state_of(call.state?, "int")?)?,
-            // An Enum by its value, or any class that takes one plain value.
+            // An Enum by value, or any class that takes one plain value.
             _ if call.arguments.len() == 1 && call.state.is_none() => {
                 let value = match self.argument(call, 0)? {
                     Node::Int(value) => value.to_string(),
@@ -234,7 +235,7 @@ impl<'a> Pickle<'a> {
         Some(Cow::Owned(text))
     }
 
-    /// Sets, deques and their like, whose values come as an argument.
+    /// Sets, deques and similar types, whose values are an argument.
     fn container(&self, call: &Call<'_, 'a>, object: &Object, deeper: usize, left: &mut Left) -> Option<Value<'a>> {
         match (call.module, call.name) {
             ("builtins", "set" | "frozenset") => match self.argument(call, 0) {
@@ -251,16 +252,16 @@ impl<'a> Pickle<'a> {
         }
     }
 
-    /// A value of an object's state, which is a dict.
+    /// A value in an object's state, which is a dict.
     fn state_of<'p>(&'p self, state: &'p Node<'a>, name: &str) -> Option<&'p Node<'a>> {
-        /// Those that are looked at: a UUID has two. A memo may show one object with many again and again.
+        /// Maximum number of pairs searched; a UUID has two. A memo may show one large object many times.
         const PAIRS: usize = 8;
         let Node::Map(pairs) = state else { return None };
         let found = pairs.iter().take(PAIRS).find(|(key, _)| matches!(self.node(*key), Node::Text(key) if key == name));
         found.map(|(_, value)| self.node(*value))
     }
 
-    /// `+01:00` for a `datetime.timezone`.
+    /// Shows a `datetime.timezone` as `+01:00`.
     fn zone(&self, node: &Node<'a>) -> Option<String> {
         let call = self.call_at(node)?;
         if (call.module, call.name) != ("datetime", "timezone") {
@@ -275,13 +276,13 @@ impl<'a> Pickle<'a> {
     }
 }
 
-/// The bytes of a `datetime.date`, as ISO 8601 shows it.
+/// Shows the bytes of a `datetime.date` in ISO 8601.
 fn date(bytes: &[u8]) -> Option<String> {
     let [high, low, month, day] = bytes else { return None };
     Some(format!("{:04}-{month:02}-{day:02}", u16::from_be_bytes([*high, *low])))
 }
 
-/// The bytes of a `datetime.time`, as ISO 8601 shows it. The highest bit of the first says which of two equal times.
+/// Shows the bytes of a `datetime.time` in ISO 8601. The highest bit of the first byte is the fold.
 fn time(bytes: &[u8]) -> Option<String> {
     let [hour, minute, second, micros @ ..] = bytes else { return None };
     let [high, middle, low] = micros else { return None };
@@ -290,18 +291,18 @@ fn time(bytes: &[u8]) -> Option<String> {
     Some(format!("{:02}:{minute:02}:{second:02}{fraction}", hour & 0x7F))
 }
 
-/// The bytes of a `datetime.datetime`. The highest bit of the month is the fold.
+/// Shows the bytes of a `datetime.datetime`. The highest bit of the month is the fold.
 fn datetime(bytes: &[u8]) -> Option<String> {
     let (day, moment) = bytes.split_at_checked(4)?;
     let [high, low, month, day] = day else { return None };
     Some(format!("{}T{}", date(&[*high, *low, month & 0x7F, *day])?, time(moment)?))
 }
 
-/// The integer of a `uuid.UUID`.
+/// Shows the integer of a `uuid.UUID`.
 fn uuid(node: &Node<'_>) -> Option<String> {
     let number = match node {
         Node::Int(value) => u128::try_from(*value).ok()?,
-        // No number of 128 bits has more.
+        // An integer of 128 bits has at most 39 digits.
         Node::Long(digits) if digits.len() <= 39 => digits.parse().ok()?,
         _ => return None,
     };

@@ -1,31 +1,31 @@
-//! The limits of a pickle, and why a frame is none.
+//! Limits of a pickle, and the errors of parsing one.
 
 use std::fmt;
 
-/// What a pickle may hold.
+/// Limits of a pickle.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Values in values.
+    /// Maximum nesting depth.
     pub depth: usize,
-    /// Values in all, each as often as it is shown.
+    /// Maximum number of values; a value counts each time it is shown.
     pub items: usize,
-    /// Bytes of text in all, each as often as it is shown, for each byte of the frame.
+    /// Maximum bytes of text for each byte of the frame; text counts each time it is shown.
     pub expansion: usize,
 }
 
 impl Default for Limits {
-    /// 32 deep, 10,000 values, four bytes of text for a byte of the frame.
+    /// Depth 32, 10,000 values, four bytes of text for each byte of the frame.
     fn default() -> Self {
         Self { depth: 32, items: 10_000, expansion: 4 }
     }
 }
 
-/// Why a frame is no pickle that can be read.
+/// Reason why a frame cannot be read as a pickle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PickleError {
     /// Position in the frame, in bytes.
     pub at: usize,
-    /// What is wrong there.
+    /// The problem at that position.
     pub problem: Problem,
 }
 
@@ -34,15 +34,15 @@ pub struct PickleError {
 pub enum Problem {
     /// The frame ends before the pickle does.
     Truncated,
-    /// There is no such instruction.
+    /// The instruction does not exist.
     Unknown(u8),
-    /// An instruction wants values that are not there, or others.
+    /// An instruction needs values that are not on the stack, or values of other types.
     Stack,
-    /// A number, a name or a text is none.
+    /// A number, name or text is invalid.
     Malformed,
-    /// It refers to other buffers, an extension registry or an object outside of it.
+    /// The pickle refers to external buffers, an extension registry or a persistent object.
     Outside,
-    /// More values than [`Limits::items`] allows.
+    /// The pickle has more values than [`Limits::items`].
     TooMany,
 }
 

@@ -1,4 +1,4 @@
-//! From a pickle's nodes to values, as far as the limits allow.
+//! Converts the nodes of a pickle to values, within the limits.
 
 use std::borrow::Cow;
 
@@ -6,19 +6,20 @@ use super::graph::{Id, Node, Pickle};
 use super::text::bytes_text;
 use crate::value::Value;
 
-/// What may still be shown of a pickle.
+/// The rest of the limits of a pickle.
 pub struct Left {
     items: usize,
     bytes: usize,
 }
 
 impl Left {
-    /// Whether so much text may still be shown. Asked before it is copied: a memo may refer to a long one many times.
+    /// True if text of this length may be shown. Check before copying: a memo may refer to one long text many times.
     pub fn has_room(&self, bytes: usize) -> bool {
         bytes <= self.bytes
     }
 
-    /// Counts text as shown, also such that was looked at in vain; `false`: it is more than is left, and nothing is.
+    /// Counts text as shown, also text that was inspected without a result. Returns false if it exceeds the rest; the
+    /// rest is 0 then.
     pub fn take(&mut self, bytes: usize) -> bool {
         let has_room = self.has_room(bytes);
         self.bytes = self.bytes.saturating_sub(bytes);
@@ -26,7 +27,7 @@ impl Left {
     }
 }
 
-/// Stands for what goes beyond the limits.
+/// Replaces values beyond the limits.
 pub const BEYOND: &str = "...";
 
 impl<'a> Pickle<'a> {
@@ -38,14 +39,14 @@ impl<'a> Pickle<'a> {
         Left { items: self.limits.items, bytes: self.bytes.saturating_mul(self.limits.expansion) }
     }
 
-    /// The whole of it as one value. What is too deep or too much is shown as `...`.
+    /// The whole pickle as one value. Values beyond the limits are shown as `...`.
     pub fn value(&self) -> Value<'a> {
         self.show(self.root, self.limits.depth, &mut self.left())
     }
 
-    /// The pairs of a dict whose keys are text, one after the other; `None`: it is no such dict.
+    /// The pairs of a dict with text keys, one by one. `None`: the pickle is not such a dict.
     ///
-    /// Keys of other types are left out, as `logging.makeLogRecord` cannot have made them.
+    /// Keys of other types are skipped: `logging.makeLogRecord` cannot have made them.
     pub fn entries(&self) -> Option<impl Iterator<Item = (Cow<'a, str>, Value<'a>)>> {
         let Node::Map(pairs) = self.node(self.root) else { return None };
         let mut left = self.left();
@@ -53,7 +54,7 @@ impl<'a> Pickle<'a> {
             Node::Text(key) => Some((key, *value)),
             _ => None,
         });
-        // Keys have a bound of their own: where the values come to too much, whose they are is still told.
+        // Keys have a separate limit. If the values exceed theirs, the remaining keys are still shown.
         let mut keys = self.left();
         Some(texts.take(self.limits.items).map_while(move |(key, value)| {
             keys.take(key.len()).then(|| (key.clone(), self.show(value, self.limits.depth, &mut left)))
@@ -61,7 +62,7 @@ impl<'a> Pickle<'a> {
     }
 
     fn show(&self, id: Id, depth: usize, left: &mut Left) -> Value<'a> {
-        // Also what is too deep is counted: a memo may refer many times to a list of much of that.
+        // Values nested too deeply count as well: a memo may refer many times to a list of them.
         let Some(items) = left.items.checked_sub(1) else { return Value::text(BEYOND) };
         left.items = items;
         let Some(deeper) = depth.checked_sub(1) else { return Value::text(BEYOND) };
@@ -93,11 +94,11 @@ impl<'a> Pickle<'a> {
     pub(super) fn show_map(&self, pairs: &[(Id, Id)], deeper: usize, left: &mut Left) -> Value<'a> {
         let mut values = Vec::new();
         for (key, value) in pairs {
-            // Also a dict may be a key, even of itself.
+            // A key may also be a dict, even the dict that contains it.
             let is_leaf = !matches!(self.node(*key), Node::Items(_) | Node::Map(_) | Node::Object(_));
             let key = match self.show(*key, if is_leaf { 1 } else { deeper.min(1) }, left) {
                 Value::Text(key) => key,
-                // A tuple.
+                // A tuple as key.
                 Value::List(_) | Value::Map(_) => Cow::Borrowed(BEYOND),
                 other => Cow::Owned(other.printed()),
             };
@@ -110,7 +111,7 @@ impl<'a> Pickle<'a> {
     }
 }
 
-/// Text, if so much of it may still be shown.
+/// The text, or `...` if it exceeds the limit.
 pub fn shown<'a>(text: Cow<'a, str>, left: &mut Left) -> Value<'a> {
     if left.take(text.len()) { Value::Text(text) } else { Value::text(BEYOND) }
 }

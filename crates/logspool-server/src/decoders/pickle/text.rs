@@ -1,8 +1,8 @@
-//! The ways in which pickles write text.
+//! The text encodings of pickles.
 
 use std::borrow::Cow;
 
-/// UTF-8 as Python writes it with `surrogatepass`: a lone surrogate, which is no character, is shown as `\udc80`.
+/// UTF-8 as Python writes it with `surrogatepass`. A lone surrogate, which is not a character, is shown as `\udc80`.
 pub fn utf8(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
@@ -31,7 +31,7 @@ fn utf8_with_surrogates(mut bytes: &[u8]) -> String {
     text
 }
 
-/// A `str` of Python 2, which does not say its encoding: UTF-8 where it is that, else each byte a character.
+/// A `str` of Python 2, whose encoding is unknown: UTF-8 if valid, else Latin-1.
 pub fn guessed(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
@@ -39,17 +39,17 @@ pub fn guessed(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// Each byte a character.
+/// Latin-1: each byte is a character.
 pub fn latin1(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| char::from(*byte)).collect()
 }
 
-/// Characters up to U+00FF as bytes; `None` where there is another.
+/// Encodes characters up to U+00FF as bytes; `None` if there are others.
 pub fn to_latin1(text: &str) -> Option<Vec<u8>> {
     text.chars().map(|character| u8::try_from(u32::from(character)).ok()).collect()
 }
 
-/// Python's `raw-unicode-escape`: bytes are characters, but for `\uXXXX` and `\UXXXXXXXX`.
+/// Python's `raw-unicode-escape`: Latin-1 with `\uXXXX` and `\UXXXXXXXX`.
 pub fn raw_unicode_escape(bytes: &[u8]) -> Cow<'_, str> {
     if bytes.is_ascii() && !bytes.contains(&b'\\') {
         return guessed(bytes);
@@ -86,7 +86,7 @@ fn hexadecimal(digits: &[u8]) -> Option<u32> {
     u32::from_str_radix(digits, 16).ok()
 }
 
-/// A `str` of Python 2 as its `repr`: quotes around it, escapes in it. `None`: there are no quotes.
+/// A `str` of Python 2 as its `repr`, with quotes and escapes. `None`: there are no quotes.
 pub fn unquoted(line: &[u8]) -> Option<Cow<'_, str>> {
     let line = line.trim_ascii();
     let (Some(b'\'' | b'"'), true) = (line.first(), line.len() >= 2 && line.first() == line.last()) else {

@@ -1,15 +1,15 @@
-//! The usual form of RFC 5424, read in one go: a time in UTC, single spaces, no structured data.
+//! Fast path for the usual form of RFC 5424: a time in UTC, single spaces, no structured data.
 //!
-//! Most of what comes over a network looks like this. Anything else, odd or wrong, is left to the general parser, which
-//! says the same of what is read here.
+//! Most messages from a network have this form. The general parser reads all others, odd or invalid, and gives the same
+//! result for messages of this form.
 
 use chrono::NaiveDate;
 use syslog_loose::ProcId;
 
-/// Years whose nanoseconds fit, with room.
+/// Years whose nanoseconds fit, with a margin.
 const YEARS: std::ops::Range<i32> = 1700..2200;
 
-/// What stands behind priority and version.
+/// The parts after priority and version.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Regular<'a> {
     pub time_ns: i64,
@@ -20,12 +20,12 @@ pub(super) struct Regular<'a> {
     pub message: &'a str,
 }
 
-/// Reads what stands behind the version and its space; `None`: it is not of this form.
+/// Reads the text after the version and its space. `None`: it does not have the usual form.
 pub(super) fn read(text: &str) -> Option<Regular<'_>> {
     let (time, mut rest) = text.split_once(' ')?;
     let time_ns = time_ns(time.as_bytes())?;
     let host = word(&mut rest)?;
-    // The general parser takes the colon for what separates header and message.
+    // The general parser takes a colon as the end of the header.
     if host.is_some_and(|host| host.ends_with(':')) {
         return None;
     }
@@ -38,7 +38,7 @@ pub(super) fn read(text: &str) -> Option<Regular<'_>> {
     (!is_trimmed).then(|| Regular { time_ns, host, app, process: process.map(ProcId::from), msgid, message })
 }
 
-/// Takes a word and the one space behind it; `-` stands for none.
+/// Reads a word and the single space after it; `-` means no value.
 fn word<'a>(rest: &mut &'a str) -> Option<Option<&'a str>> {
     let end = rest.bytes().position(|byte| !byte.is_ascii_graphic())?;
     let (word, behind) = rest.split_at(end);
@@ -50,7 +50,7 @@ fn word<'a>(rest: &mut &'a str) -> Option<Option<&'a str>> {
     }
 }
 
-/// `2003-10-11T22:14:15.003Z`, with none to nine digits behind the point, in nanoseconds since 1970.
+/// Parses `2003-10-11T22:14:15.003Z`, with up to nine decimal places, to nanoseconds since 1970.
 fn time_ns(text: &[u8]) -> Option<i64> {
     let (whole, rest) = text.split_first_chunk::<19>()?;
     let marks = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':')];
@@ -70,7 +70,7 @@ fn time_ns(text: &[u8]) -> Option<i64> {
     date.and_hms_nano_opt(two(11)?, two(14)?, two(17)?, fraction)?.and_utc().timestamp_nanos_opt()
 }
 
-/// At most nine digits.
+/// Parses up to nine digits.
 fn number(digits: &[u8]) -> Option<u32> {
     digits.iter().try_fold(0, |number, digit| digit.is_ascii_digit().then(|| number * 10 + u32::from(digit - b'0')))
 }

@@ -1,27 +1,27 @@
-//! The header of older syslog (RFC 3164): a time, then `HOST TAG:`, or `TAG:` alone from a program of this machine.
+//! The header of older syslog (RFC 3164): a time, then `HOST TAG:`, or only `TAG:` from a program of this machine.
 //!
-//! It has habits instead of a grammar. What follows it is the message as it came: what looks like structured data
-//! stands in it, and so does a dash at its beginning.
+//! RFC 3164 describes habits, not a grammar. The text after the header is the message, unchanged: structured data or a
+//! leading dash are part of it.
 
 use chrono::format::{ParseResult, Parsed, StrftimeItems, parse_and_remainder};
 use chrono::{DateTime, Datelike, FixedOffset, NaiveDateTime, TimeZone};
 
-/// A message, taken apart.
+/// The parts of a message.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// When it was sent, in nanoseconds since 1970.
+    /// Time of sending, in nanoseconds since 1970.
     pub time_ns: Option<i64>,
     /// Name of the machine.
     pub host: Option<&'a str>,
     /// Name of the program.
     pub tag: Option<&'a str>,
-    /// What stands in brackets behind the tag: the id of the process.
+    /// The process id: the text in brackets after the tag.
     pub process: Option<&'a str>,
-    /// The rest.
+    /// The message.
     pub text: &'a str,
 }
 
-/// Reads what follows the priority; `None`: it has no header.
+/// Reads the text after the priority. `None`: it has no header.
 pub fn read(text: &str, arrived: DateTime<FixedOffset>) -> Option<Message<'_>> {
     let (time, rest) = time(text.trim_start_matches(' '), arrived)?;
     let rest = rest.strip_prefix(':').unwrap_or(rest);
@@ -53,7 +53,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// What begins with a word behind one space; more spaces, or a colon, begin the message.
+/// The text after a single space, if it begins with a word. Several spaces or a colon belong to the message.
 fn word(text: &str) -> Option<&str> {
     let text = text.strip_prefix(' ')?;
     let first = text.chars().next()?;
@@ -67,7 +67,8 @@ struct Tag<'a> {
 }
 
 impl<'a> Tag<'a> {
-    /// The tag at the beginning: up to white space or a colon, with an id in brackets. None begins with a bracket.
+    /// The tag at the start: up to white space or a colon, with an optional id in brackets. A tag does not begin with a
+    /// bracket.
     fn read(text: &'a str) -> Option<Self> {
         let ends = |character: char| character.is_whitespace() || character == ':';
         let (name, rest) = text.split_at(text.find(|character| ends(character) || character == '[')?);
@@ -84,7 +85,7 @@ impl<'a> Tag<'a> {
         Some(Self { name, process: None, rest })
     }
 
-    /// The same where no host stands before it, which its colon or its id tells.
+    /// A tag without a host before it. It has a colon or an id.
     fn alone(text: &'a str) -> Option<Self> {
         let is_alone = |tag: &Self| {
             let after_colon = tag.rest.strip_prefix(':');
@@ -95,13 +96,13 @@ impl<'a> Tag<'a> {
     }
 }
 
-/// The time at the beginning, and what follows it.
+/// The time at the start, and the text after it.
 fn time(text: &str, arrived: DateTime<FixedOffset>) -> Option<(DateTime<FixedOffset>, &str)> {
     let word = text.split(' ').next().unwrap_or_default();
     if let Ok(time) = DateTime::parse_from_rfc3339(word) {
         return Some((time, &text[word.len()..]));
     }
-    // Quicker than to look for a month in each text without a header.
+    // Faster than to look for a month in each text without a header.
     if !text.starts_with(|first: char| first.is_ascii_alphabetic()) {
         return None;
     }
@@ -120,7 +121,7 @@ fn with_year(text: &str) -> ParseResult<(NaiveDateTime, &str)> {
     NaiveDateTime::parse_and_remainder(text, "%b %e %Y %H:%M:%S%.f")
 }
 
-/// The year of a date of that month: the one that is nearer to the arrival than half a year.
+/// The year of a date in this month: the year that puts it within half a year of `arrived`.
 fn year_of(month: u32, arrived: DateTime<FixedOffset>) -> i32 {
     match i64::from(month) - i64::from(arrived.month()) {
         7.. => arrived.year() - 1,
@@ -133,7 +134,7 @@ fn year_of(month: u32, arrived: DateTime<FixedOffset>) -> i32 {
 mod tests {
     use super::*;
 
-    /// Host, tag, id and text of what follows a time.
+    /// Host, tag, id and text of the header after a time.
     fn parts(text: &str) -> (Option<&str>, Option<&str>, Option<&str>, &str) {
         let arrived = DateTime::parse_from_rfc3339("2026-11-22T15:00:00+01:00").unwrap();
         let message = read(text, arrived).unwrap();

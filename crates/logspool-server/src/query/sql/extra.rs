@@ -1,13 +1,13 @@
-//! Extra keys in SQL: values of JSON, each compared with literals of its own kind alone.
+//! Extra keys in SQL. Their values are JSON; a literal is only compared with values of its own type.
 
 use super::{Dialect, Parameter, Sql, sign};
 use crate::query::{Comparison, Literal};
 
 impl Sql {
-    /// Binds what finds an extra key, without a mark in the text; gives its number.
+    /// Adds a parameter that finds an extra key, without a placeholder in the text. Returns its number.
     pub(super) fn key(&mut self, key: &str) -> usize {
         let parameter = match self.dialect {
-            // A path whose only step is quoted as JSON quotes: whatever the key holds, it is one key.
+            // A path with a single step, quoted as in JSON. Any key is a single step then.
             Dialect::Sqlite => format!("$.{}", serde_json::Value::from(key)),
             Dialect::Postgres => key.to_owned(),
         };
@@ -54,11 +54,11 @@ impl Sql {
                 self.json_type(key).push(" IN ('integer', 'real') AND json_extract(fields, ").mark(key).push(")");
                 self.push(sign(comparison)).bind(number)
             }
-            // A cast of what is no number is an error, and only CASE keeps PostgreSQL from trying.
+            // A cast of a value that is not a number fails. Only CASE keeps PostgreSQL from trying.
             Dialect::Postgres => {
                 self.push("CASE WHEN ").json_type(key).push(" = 'number' THEN (fields ->> ").mark(key);
                 self.push(match number {
-                    // Among doubles, as a double is meant; among whole numbers exactly.
+                    // Compare with a double as doubles, and with an integer exactly.
                     Parameter::Float(_) => ")::numeric::float8",
                     _ => ")::numeric",
                 });
@@ -74,7 +74,7 @@ impl Sql {
         }
     }
 
-    /// The text of an extra value; of one that is none, its JSON; NULL for null.
+    /// Appends the text of an extra value; other values as JSON, and NULL for null.
     pub(super) fn extra_text(&mut self, key: usize) -> &mut Self {
         match self.dialect {
             Dialect::Sqlite => {

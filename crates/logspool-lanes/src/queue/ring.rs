@@ -1,0 +1,229 @@
+//! The algorithm of a lane's rings, without their bytes: where the next record goes, and where the next one is read.
+//!
+//! [`WritePlace`] is the producer's, [`ReadPlace`] the reader's. Both work on the positions of a [`LaneHead`] and give
+//! offsets in a ring to a closure that stores or loads the bytes there. `producer.rs` and `reader.rs` pass closures over
+//! the mapping; the models pass closures over cells that the model checker watches. The closures are inlined.
+//!
+//! A record never straddles the end of its ring: the rest of the ring is filler then, with a head if one fits.
+
+use logspool_record::{HEAD_BYTES, Head, advance, flags};
+use logspool_sys::sync::Ordering;
+
+use super::cursor::NOT_GROWN;
+use crate::segment::layout::LaneHead;
+
+/// The producer's place in the ring that it writes now. All are bytes.
+#[derive(Debug, Default)]
+pub struct WritePlace {
+    /// Position at which the ring begins.
+    pub start: u64,
+    /// Length of the ring, a power of two.
+    pub bytes: u64,
+    /// Position after the last record.
+    pub head: u64,
+    /// Position up to which the ring is free, as of the last look at the reader.
+    pub limit: u64,
+}
+
+/// Offsets in the ring for one record.
+#[derive(Debug, Clone, Copy)]
+pub struct Slot {
+    /// Where the record begins.
+    pub record: u64,
+    /// Where filler begins that needs a head, and its bytes.
+    pub filler: Option<(u64, u64)>,
+}
+
+/// Why nothing was pushed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoPush {
+    /// The ring has no room.
+    Full,
+    /// The window was refused.
+    Shut,
+}
+
+impl WritePlace {
+    /// The place after position `head` of a lane, and the offset of its ring in the segment.
+    pub fn look_up(lane: &LaneHead, head: u64) -> (Self, u64) {
+        let switch = lane.producer.switch();
+        let (start, offset, bytes) = if switch == NOT_GROWN {
+            (0, lane.first_offset.load(Ordering::Relaxed), lane.first_bytes.load(Ordering::Relaxed))
+        } else {
+            (switch, lane.second_offset.load(Ordering::Relaxed), lane.second_bytes.load(Ordering::Relaxed))
+        };
+        let mut place = Self { start, bytes, head, limit: 0 };
+        place.refresh(lane);
+        (place, offset)
+    }
+
+    /// Continues in a second ring, which becomes visible with the next record. Look the place up again after it.
+    pub fn grow(&self, lane: &LaneHead, offset: u64, bytes: u64) {
+        lane.second_offset.store(offset, Ordering::Relaxed);
+        lane.second_bytes.store(bytes, Ordering::Relaxed);
+        lane.producer.grow_at(self.head);
+    }
+
+    /// Looks how far the reader has come. Returns the free bytes.
+    #[inline]
+    pub fn refresh(&mut self, lane: &LaneHead) -> u64 {
+        self.limit = lane.consumer.released().max(self.start) + self.bytes;
+        self.limit - self.head
+    }
+
+    /// Offset of the next byte in the ring.
+    #[inline]
+    fn offset(&self) -> u64 {
+        (self.head - self.start) & (self.bytes - 1)
+    }
+
+    /// Bytes of filler before a record of `needed` bytes.
+    #[inline]
+    fn skipped(&self, needed: u64) -> u64 {
+        let to_end = self.bytes - self.offset();
+        if needed > to_end { to_end } else { 0 }
+    }
+
+    /// Whether a record of `needed` bytes fits, and leaves `reserved` bytes free.
+    #[inline]
+    pub fn has_room(&self, needed: u64, reserved: u64) -> bool {
+        self.head + self.skipped(needed) + needed + reserved <= self.limit
+    }
+
+    /// Pushes a record of `needed` bytes, a multiple of 8, that leaves `reserved` bytes free.
+    ///
+    /// `may` is asked inside the window; `write` stores the record's bytes and the head of the filler.
+    ///
+    /// # Errors
+    ///
+    /// [`NoPush`]; nothing was stored then.
+    #[inline(always)]
+    pub fn push(
+        &mut self,
+        lane: &LaneHead,
+        needed: u64,
+        reserved: u64,
+        may: impl FnOnce() -> bool,
+        write: impl FnOnce(Slot),
+    ) -> Result<(), NoPush> {
+        if !self.has_room(needed, reserved) {
+            self.refresh(lane);
+            if !self.has_room(needed, reserved) {
+                return Err(NoPush::Full);
+            }
+        }
+        // The window: a signal handler that logs on this thread must find it marked, and the thread that ends this turn
+        // waits for its end.
+        if !lane.producer.open_window(may) {
+            return Err(NoPush::Shut);
+        }
+        let (offset, skipped) = (self.offset(), self.skipped(needed));
+        write(Slot {
+            record: if skipped == 0 { offset } else { 0 },
+            filler: (skipped >= HEAD_BYTES as u64).then_some((offset, skipped)),
+        });
+        self.head += skipped + needed;
+        lane.producer.publish(self.head);
+        lane.producer.close_window();
+        Ok(())
+    }
+}
+
+/// The two rings of a lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ring {
+    /// The one that the lane began with.
+    First,
+    /// The one that it grew by.
+    Second,
+}
+
+/// A reader's place in a lane, up to a published head.
+#[derive(Debug, Clone, Copy)]
+pub struct ReadPlace {
+    /// Bytes of the first ring, 0 if there is none.
+    pub first_bytes: u64,
+    /// Bytes of the second ring, 0 if there is none.
+    pub second_bytes: u64,
+    /// Position at which the second ring begins.
+    pub switch: u64,
+    /// Position of the next record, or of filler before it.
+    pub position: u64,
+    /// Position after the last record.
+    pub head: u64,
+    /// Bytes that were dropped because they make no record.
+    pub unread: u64,
+}
+
+impl ReadPlace {
+    /// The place after the batched records of a lane, and the offsets of its rings in the segment; 0 for no ring.
+    /// `None`: nothing is published after them.
+    pub fn look_up(lane: &LaneHead) -> Option<(Self, [u64; 2])> {
+        let position = lane.consumer.batched.load(Ordering::Relaxed);
+        let head = lane.producer.published();
+        if position == head {
+            return None;
+        }
+        let switch = lane.producer.switch();
+        let first = (lane.first_offset.load(Ordering::Relaxed), lane.first_bytes.load(Ordering::Relaxed));
+        let second = if switch == NOT_GROWN {
+            (0, 0)
+        } else {
+            (lane.second_offset.load(Ordering::Relaxed), lane.second_bytes.load(Ordering::Relaxed))
+        };
+        let bytes = |(offset, bytes): (u64, u64)| if offset == 0 { 0 } else { bytes };
+        let place = Self { first_bytes: bytes(first), second_bytes: bytes(second), switch, position, head, unread: 0 };
+        Some((place, [first.0, second.0]))
+    }
+
+    /// The next record: its ring, its offset there and its head. Filler is passed, the record is not.
+    ///
+    /// `read` loads the head at an offset; that many bytes are in the ring.
+    #[inline]
+    pub fn peek(&mut self, read: impl Fn(Ring, u64) -> Head) -> Option<(Ring, u64, Head)> {
+        loop {
+            if self.position >= self.head {
+                return None;
+            }
+            let (ring, start, bytes, end) = if self.position < self.switch {
+                (Ring::First, 0, self.first_bytes, self.switch.min(self.head))
+            } else {
+                (Ring::Second, self.switch, self.second_bytes, self.head)
+            };
+            if bytes == 0 {
+                return self.drop_rest();
+            }
+            let offset = (self.position - start) & (bytes - 1);
+            let to_end = bytes - offset;
+            if to_end < HEAD_BYTES as u64 {
+                self.position += to_end;
+                continue;
+            }
+            let head = read(ring, offset);
+            let step = advance(head.len as usize) as u64;
+            if (head.len as usize) < HEAD_BYTES || step > to_end || self.position + step > end {
+                // Not a record: the rest of this lane cannot be read. Never happens while the lane's code is the only
+                // writer. The loss shows as a difference of positions.
+                return self.drop_rest();
+            }
+            if head.flags & flags::PAD != 0 {
+                self.position += step;
+                continue;
+            }
+            return Some((ring, offset, head));
+        }
+    }
+
+    #[cold]
+    fn drop_rest<T>(&mut self) -> Option<T> {
+        self.unread += self.head - self.position;
+        self.position = self.head;
+        None
+    }
+
+    /// Passes the record that `peek` showed.
+    #[inline]
+    pub fn pass(&mut self, head: Head) {
+        self.position += advance(head.len as usize) as u64;
+    }
+}

@@ -1,0 +1,110 @@
+//! Two threads that each store a word and then load the other's (Dekker 1965): at least one sees the other's store.
+//!
+//! [`barrier`](crate::barrier) does this for a side that runs with every record. The pairs here are rare on both sides,
+//! so each side has a full fence between its store and its load. Without a fence a processor may load before its store
+//! is visible, and both threads see the old values. [`Runs`] needs no fence: both sides exchange one word, and the later
+//! exchange sees what the thread of the earlier one did before.
+//!
+//! | side | stores | loads | weakened by | model |
+//! |---|---|---|---|---|
+//! | [`Runs::try_begin`] | the caller cleared its word | `runs` | `runs_begin` | `a_thread_is_never_left_out` |
+//! | [`Runs::leave_unless`] | `runs` | the caller's word | `runs_leave` | `a_thread_is_never_left_out` |
+//! | [`Rest::begin_work`] | `works` | `rests_until` | `work_before_look` | `no_work_begins_in_a_rest` |
+//! | [`Rest::rest_until`] | `rests_until` | `works` | `rest_before_look` | `no_work_begins_in_a_rest` |
+
+use crate::published::{Entered, Published};
+use crate::sync::{AtomicBool, AtomicU64, Ordering, fence, guarded, is_weakened};
+
+/// A full fence between a store of this thread and its next load, named for the models.
+#[inline(always)]
+pub fn full_fence(name: &str) {
+    if !is_weakened(name) {
+        fence(Ordering::SeqCst);
+    }
+}
+
+/// Whether a native thread runs that others ask to leave and start again.
+#[derive(Debug)]
+pub struct Runs(AtomicBool);
+
+impl Default for Runs {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Runs {
+    /// No thread runs.
+    pub fn new() -> Self {
+        Self(AtomicBool::new(false))
+    }
+
+    /// Whether the thread runs. After a `false` everything that it did is visible.
+    #[inline]
+    pub fn is_running(&self) -> bool {
+        self.0.observe()
+    }
+
+    /// The same, for a caller that looks at nothing that the thread did.
+    #[inline]
+    pub fn seems_running(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Whether the caller has to start the thread: it did not run. Clear the word that keeps it away before.
+    pub fn try_begin(&self) -> bool {
+        // Release: `leave_unless` sees that the word was cleared. Acquire: this thread sees what the last one did.
+        !self.0.swap(true, guarded("runs_begin", Ordering::AcqRel))
+    }
+
+    /// The thread could not be started, or it ended.
+    pub fn end(&self) {
+        self.0.leave();
+    }
+
+    /// The thread leaves. Returns whether it must go on instead, because `is_to_leave` is no longer true and no other
+    /// thread was started.
+    pub fn leave_unless(&self, is_to_leave: impl FnOnce() -> bool) -> bool {
+        // Release: whoever starts the next thread sees what this one did. Acquire pairs with the Release in `try_begin`.
+        self.0.swap(false, guarded("runs_leave", Ordering::AcqRel));
+        !is_to_leave() && self.0.try_enter()
+    }
+}
+
+/// Work that is not to begin during a rest, and a rest that begins when no work is under way.
+#[derive(Debug, Default)]
+pub struct Rest {
+    works: AtomicBool,
+    /// End of the rest, nanoseconds on the monotonic clock.
+    rests_until: AtomicU64,
+}
+
+impl Rest {
+    /// Marks work as begun. Returns whether it may go on: `now` is in no rest. Call [`Rest::end_work`] in both cases.
+    pub fn begin_work(&self, now: u64) -> bool {
+        self.works.store(true, Ordering::Relaxed);
+        full_fence("work_before_look");
+        !self.rests_at(now)
+    }
+
+    /// The work is done.
+    pub fn end_work(&self) {
+        self.works.publish(false);
+    }
+
+    /// Whether `now` is in a rest.
+    pub fn rests_at(&self, now: u64) -> bool {
+        now < self.rests_until.load(Ordering::Relaxed)
+    }
+
+    /// Begins a rest. Work that has begun may still be under way: wait until [`Rest::is_at_work`] is false.
+    pub fn rest_until(&self, end: u64) {
+        self.rests_until.store(end, Ordering::Relaxed);
+        full_fence("rest_before_look");
+    }
+
+    /// Whether work is under way. After a `false` everything that it did is visible.
+    pub fn is_at_work(&self) -> bool {
+        self.works.observe()
+    }
+}

@@ -1,0 +1,285 @@
+//! Loom models of `published`, `crossing`, `barrier`, `gate` and `progress`: each fails when what it guards is weakened.
+
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::thread;
+
+use crate::barrier;
+use crate::crossing::{Rest, Runs};
+use crate::gate::Gate;
+use crate::progress::Steps;
+use crate::published::{Counted, Entered, Published};
+use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+/// A word and data that it is about.
+struct About<W> {
+    word: W,
+    data: [UnsafeCell<u32>; 2],
+}
+
+// SAFETY: the models are the proof: loom reports every access to the cells that is not ordered.
+unsafe impl<W: Sync> Sync for About<W> {}
+// SAFETY: as for `Sync`; nothing in it is bound to a thread.
+unsafe impl<W: Send> Send for About<W> {}
+
+impl<W> About<W> {
+    fn new(word: W) -> Arc<Self> {
+        Arc::new(Self { word, data: [UnsafeCell::new(0), UnsafeCell::new(0)] })
+    }
+
+    fn write(&self, index: usize, value: u32) {
+        // SAFETY: loom checks that no other access overlaps.
+        self.data[index].with_mut(|cell| unsafe { *cell = value });
+    }
+
+    fn read(&self, index: usize) -> u32 {
+        // SAFETY: loom checks that no write overlaps.
+        self.data[index].with(|cell| unsafe { *cell })
+    }
+}
+
+/// Runs a model and checks that at least one interleaving reached the state that it is about.
+fn model_that_reaches(model: impl Fn(&std::sync::atomic::AtomicBool) + Sync + Send + 'static) {
+    let reached = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let seen = reached.clone();
+    loom::model(move || model(&seen));
+    assert!(reached.load(std::sync::atomic::Ordering::Relaxed), "no interleaving reached the state of interest");
+}
+
+fn reach(reached: &std::sync::atomic::AtomicBool) {
+    reached.store(true, std::sync::atomic::Ordering::Relaxed);
+}
+
+/// One thread writes the data and then calls `show`; the other one reads the data where `sees` is true.
+fn data_is_seen<W: Send + Sync + 'static>(
+    word: fn() -> W,
+    show: impl Fn(&W) + Copy + Send + Sync + 'static,
+    sees: fn(&W) -> bool,
+) {
+    model_that_reaches(move |reached| {
+        let about = About::new(word());
+        let writer = {
+            let about = about.clone();
+            thread::spawn(move || {
+                about.write(0, 7);
+                show(&about.word);
+            })
+        };
+        if sees(&about.word) {
+            assert_eq!(7, about.read(0));
+            reach(reached);
+        }
+        writer.join().unwrap();
+    });
+}
+
+#[test]
+fn published_data_is_seen() {
+    data_is_seen(|| AtomicU64::new(0), |word| word.publish(1), |word| word.observe() == 1);
+}
+
+#[test]
+fn exchanged_data_moves_both_ways() {
+    model_that_reaches(|reached| {
+        let about = About::new(AtomicU32::new(0));
+        let other = {
+            let about = about.clone();
+            thread::spawn(move || {
+                about.write(0, 7);
+                about.word.exchange(1)
+            })
+        };
+        about.write(1, 8);
+        if about.word.exchange(2) == 1 {
+            assert_eq!(7, about.read(0));
+            reach(reached);
+        }
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn first_of_two_is_seen_by_both() {
+    model_that_reaches(|reached| {
+        let about = About::new(AtomicPtr::new(std::ptr::null_mut::<u8>()));
+        let mark = |index: usize| std::ptr::without_provenance_mut(index + 1);
+        let race = move |about: &About<AtomicPtr<u8>>, index: usize| {
+            about.write(index, 7);
+            let found = about.word.publish_over(std::ptr::null_mut(), mark(index));
+            found.err().map(|other| about.read(other.addr() - 1))
+        };
+        let other = {
+            let about = about.clone();
+            thread::spawn(move || race(&about, 1))
+        };
+        let lost = [race(&about, 0), other.join().unwrap()];
+        assert_eq!(1, lost.iter().filter(|lost| **lost == Some(7)).count());
+        reach(reached);
+    });
+}
+
+#[test]
+fn a_count_shows_what_was_counted() {
+    data_is_seen(|| AtomicU64::new(0), |word| assert_eq!(1, word.advance()), |word| word.observe() == 1);
+}
+
+#[test]
+fn a_number_shows_what_was_done_before_it() {
+    data_is_seen(
+        || AtomicU64::new(0),
+        |word| assert!(word.advance_both_ways() > 0),
+        |word| word.advance_both_ways() == 2,
+    );
+}
+
+#[test]
+fn a_raised_mark_shows_the_work_below_it() {
+    data_is_seen(|| AtomicU64::new(3), |word| word.raise(5), |word| word.observe() >= 5);
+}
+
+#[test]
+fn a_bit_shows_what_it_is_about() {
+    data_is_seen(|| AtomicU64::new(1), |word| word.add_bits(4), |word| word.observe() & 4 != 0);
+}
+
+/// Two threads that go in add to the data; nobody waits.
+fn one_at_a_time<W: Entered + Send + Sync + 'static>(word: fn() -> W) {
+    model_that_reaches(move |reached| {
+        let about = About::new(word());
+        let enter = |about: &About<W>| {
+            let inside = about.word.try_enter();
+            if inside {
+                about.write(0, about.read(0) + 1);
+                about.word.leave();
+            }
+            u32::from(inside)
+        };
+        let other = {
+            let about = about.clone();
+            thread::spawn(move || enter(&about))
+        };
+        let entered = enter(&about) + other.join().unwrap();
+        assert_eq!(entered, about.read(0));
+        if entered == 2 {
+            reach(reached);
+        }
+    });
+}
+
+#[test]
+fn one_thread_at_a_time_is_inside() {
+    one_at_a_time(|| AtomicU32::new(0));
+    one_at_a_time(|| AtomicBool::new(false));
+}
+
+#[test]
+fn a_thread_is_never_left_out() {
+    model_that_reaches(|reached| {
+        let shared = Arc::new((Runs::new(), AtomicU32::new(1)));
+        assert!(shared.0.try_begin());
+        let runner = {
+            let shared = shared.clone();
+            thread::spawn(move || shared.0.leave_unless(|| shared.1.load(Ordering::Relaxed) == 1))
+        };
+        shared.1.store(0, Ordering::Relaxed);
+        let started = shared.0.try_begin();
+        let stayed = runner.join().unwrap();
+        assert!(started != stayed, "started: {started}, stayed: {stayed}");
+        if stayed {
+            reach(reached);
+        }
+    });
+}
+
+#[test]
+fn no_work_begins_in_a_rest() {
+    model_that_reaches(|reached| {
+        let shared = Arc::new(Rest::default());
+        let worker = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                let works = shared.begin_work(5);
+                if !works {
+                    shared.end_work();
+                }
+                works
+            })
+        };
+        shared.rest_until(10);
+        let seen = shared.is_at_work();
+        let works = worker.join().unwrap();
+        assert!(seen || !works, "it works in a rest, and was not seen");
+        if works {
+            reach(reached);
+        }
+    });
+}
+
+#[test]
+fn one_of_two_sides_of_the_barrier_sees_the_other() {
+    model_that_reaches(|reached| {
+        let words = Arc::new([AtomicU32::new(0), AtomicU32::new(0)]);
+        let frequent = {
+            let words = words.clone();
+            thread::spawn(move || {
+                words[0].store(1, Ordering::Relaxed);
+                barrier::light();
+                words[1].load(Ordering::Relaxed)
+            })
+        };
+        words[1].store(1, Ordering::Relaxed);
+        barrier::heavy();
+        let rare = words[0].load(Ordering::Relaxed);
+        let frequent = frequent.join().unwrap();
+        assert!(rare == 1 || frequent == 1, "both sides loaded the old word");
+        if rare + frequent == 1 {
+            reach(reached);
+        }
+    });
+}
+
+#[test]
+fn a_gate_shows_what_its_last_holder_did() {
+    model_that_reaches(|reached| {
+        let about = About::new(Gate::new(()));
+        let add = |about: &About<Gate<()>>| {
+            let held = about.word.try_hold();
+            if held.is_some() {
+                about.write(0, about.read(0) + 1);
+            }
+            u32::from(held.is_some())
+        };
+        let other = {
+            let about = about.clone();
+            thread::spawn(move || add(&about))
+        };
+        let entered = add(&about) + other.join().unwrap();
+        assert_eq!(entered, about.read(0));
+        if entered == 2 {
+            reach(reached);
+        }
+    });
+}
+
+#[test]
+fn a_step_shows_what_was_done_in_it_and_wakes_who_waits_for_it() {
+    model_that_reaches(|reached| {
+        let about = About::new(Steps::new());
+        let worker = {
+            let about = about.clone();
+            thread::spawn(move || {
+                about.write(0, 7);
+                about.word.note();
+            })
+        };
+        if about.word.steps() == 0 {
+            about.word.sleep(0, std::time::Duration::ZERO);
+            reach(reached);
+        }
+        while about.word.steps() == 0 {
+            thread::yield_now();
+        }
+        assert_eq!(7, about.read(0));
+        worker.join().unwrap();
+    });
+}

@@ -1,0 +1,154 @@
+//! Atomic words by which one thread shows another what it has done: the orderings of the whole project, by method.
+//!
+//! A thread writes data, then calls a method of the left column. A thread that calls the method of the right column and
+//! reads that value, or a later one, also sees the data. The words themselves are plain atomics, in a static, a struct
+//! or a shared mapping. Code that needs an ordering calls these methods; `Relaxed` code uses the atomics directly.
+//!
+//! | method | its ordering | pairs with | weakened by | model |
+//! |---|---|---|---|---|
+//! | [`Published::publish`] | Release store | `observe`, `exchange` | `word_publish` | `published_data_is_seen` |
+//! | [`Published::observe`] | Acquire load | `publish`, `publish_over`, `exchange`, `advance`, `raise` | `word_observe` | all of them |
+//! | [`Published::exchange`] | AcqRel swap | itself, `publish`, `observe` | `word_exchange` | `exchanged_data_moves_both_ways` |
+//! | [`Published::publish_over`] | Release exchange; Acquire where it fails | `observe`, itself | `word_publish_over`, `word_find_other` | `first_of_two_is_seen_by_both` |
+//! | [`Counted::advance`] | Release addition | `observe` | `word_advance` | `a_count_shows_what_was_counted` |
+//! | [`Counted::advance_both_ways`] | AcqRel addition | itself, `observe` | `word_take_number` | `a_number_shows_what_was_done_before_it` |
+//! | [`Counted::raise`] | Release maximum | `observe` | `word_raise` | `a_raised_mark_shows_the_work_below_it` |
+//! | [`Counted::add_bits`] | Release or | `observe` | `word_add_bits` | `a_bit_shows_what_it_is_about` |
+//! | [`Entered::try_enter`] | Acquire exchange | `leave` | `word_enter` | `one_thread_at_a_time_is_inside` |
+//! | [`Entered::leave`] | Release store | `try_enter` | `word_leave` | `one_thread_at_a_time_is_inside` |
+
+use crate::sync::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering, guarded};
+
+/// A word that publishes data written before it.
+pub trait Published {
+    /// What the word holds.
+    type Value: Copy;
+
+    /// Stores `value`. A thread that observes it sees everything that this thread did before.
+    fn publish(&self, value: Self::Value);
+
+    /// Loads the value, and makes visible what its writer did before it published the value.
+    fn observe(&self) -> Self::Value;
+
+    /// Stores `value` and returns the value before it: a `publish` and an `observe` in one step.
+    fn exchange(&self, value: Self::Value) -> Self::Value;
+
+    /// Publishes `value` if the word holds `expected`.
+    ///
+    /// # Errors
+    ///
+    /// The value that the word holds instead; what its writer did before is visible.
+    fn publish_over(&self, expected: Self::Value, value: Self::Value) -> Result<(), Self::Value>;
+}
+
+/// A number that moves in one direction and publishes what was done before each move.
+pub trait Counted: Published {
+    /// Adds one and returns the new value. A thread that observes it sees what this thread did before.
+    fn advance(&self) -> Self::Value;
+
+    /// As [`Counted::advance`], and makes visible what the thread of the number before did.
+    fn advance_both_ways(&self) -> Self::Value;
+
+    /// Makes the word at least `value`.
+    fn raise(&self, value: Self::Value);
+
+    /// Sets the bits of `mask`.
+    fn add_bits(&self, mask: Self::Value);
+}
+
+/// A flag that lets one thread at a time in, without waiting.
+pub trait Entered {
+    /// Sets the flag. Returns whether it was clear: then the caller is inside and sees what the one before it did there.
+    fn try_enter(&self) -> bool;
+
+    /// Clears the flag. Only a thread that is inside calls it.
+    fn leave(&self);
+}
+
+macro_rules! published {
+    ([$($generics:ident)?] $word:ty => $value:ty) => {
+        impl$(<$generics>)? Published for $word {
+            type Value = $value;
+
+            #[inline(always)]
+            fn publish(&self, value: $value) {
+                self.store(value, guarded("word_publish", Ordering::Release));
+            }
+
+            #[inline(always)]
+            fn observe(&self) -> $value {
+                self.load(guarded("word_observe", Ordering::Acquire))
+            }
+
+            #[inline(always)]
+            fn exchange(&self, value: $value) -> $value {
+                self.swap(value, guarded("word_exchange", Ordering::AcqRel))
+            }
+
+            #[inline(always)]
+            fn publish_over(&self, expected: $value, value: $value) -> Result<(), $value> {
+                let shown = guarded("word_publish_over", Ordering::Release);
+                let found = guarded("word_find_other", Ordering::Acquire);
+                self.compare_exchange(expected, value, shown, found).map(|_| ())
+            }
+        }
+    };
+}
+
+macro_rules! counted {
+    ($word:ty) => {
+        impl Counted for $word {
+            #[inline(always)]
+            fn advance(&self) -> Self::Value {
+                self.fetch_add(1, guarded("word_advance", Ordering::Release)) + 1
+            }
+
+            #[inline(always)]
+            fn advance_both_ways(&self) -> Self::Value {
+                self.fetch_add(1, guarded("word_take_number", Ordering::AcqRel)) + 1
+            }
+
+            #[inline(always)]
+            fn raise(&self, value: Self::Value) {
+                self.fetch_max(value, guarded("word_raise", Ordering::Release));
+            }
+
+            #[inline(always)]
+            fn add_bits(&self, mask: Self::Value) {
+                self.fetch_or(mask, guarded("word_add_bits", Ordering::Release));
+            }
+        }
+    };
+}
+
+published!([] AtomicBool => bool);
+published!([] AtomicI32 => i32);
+published!([] AtomicU32 => u32);
+published!([] AtomicU64 => u64);
+published!([T] AtomicPtr<T> => *mut T);
+counted!(AtomicU32);
+counted!(AtomicU64);
+
+impl Entered for AtomicBool {
+    #[inline(always)]
+    fn try_enter(&self) -> bool {
+        !self.swap(true, guarded("word_enter", Ordering::Acquire))
+    }
+
+    #[inline(always)]
+    fn leave(&self) {
+        self.store(false, guarded("word_leave", Ordering::Release));
+    }
+}
+
+impl Entered for AtomicU32 {
+    #[inline(always)]
+    fn try_enter(&self) -> bool {
+        self.compare_exchange(0, 1, guarded("word_enter", Ordering::Acquire), Ordering::Relaxed).is_ok()
+    }
+
+    #[inline(always)]
+    fn leave(&self) {
+        self.store(0, guarded("word_leave", Ordering::Release));
+    }
+}
