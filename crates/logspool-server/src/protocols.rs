@@ -5,6 +5,7 @@ pub mod http;
 pub mod json;
 pub mod octet_counted;
 pub mod pickle;
+pub mod relp;
 pub mod syslog;
 mod table;
 

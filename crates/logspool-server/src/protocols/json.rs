@@ -1,4 +1,4 @@
-//! JSON values that end in LF or NUL, GELF among them. GELF also comes in datagrams, in chunks and compressed.
+//! JSON values that end in LF or NUL, including GELF. GELF also has datagrams, chunked and compressed.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -7,7 +7,7 @@ use chrono::{DateTime, FixedOffset};
 
 use crate::decoders::gelf_chunks::{GelfChunks, Limits};
 use crate::decoders::{gelf, json_line};
-use crate::protocol::{Datagrams, Frames, Protocol, Space, Speech, Unpack};
+use crate::protocol::{Datagrams, Each, Frames, Protocol, Space, Speech, Unpack};
 use crate::record::Record;
 use crate::sources::admission::Door;
 use crate::sources::framing::{Ended, FrameError, Framer, Step, within};
@@ -27,7 +27,7 @@ pub const JSON: Protocol = Protocol {
     speech: Speech::Frames(FRAMES),
 };
 
-/// The frames, which bodies of HTTP hold too.
+/// The frames, which HTTP bodies contain too.
 pub const FRAMES: Frames = Frames { framer, read, space: Space::Trimmed };
 
 fn framer(limit: usize) -> Box<dyn Framer> {
@@ -102,7 +102,7 @@ impl Json {
 }
 
 impl Unpack for GelfChunks {
-    fn take(&mut self, datagram: &[u8], from: SocketAddr, now: Instant, each: &mut dyn FnMut(Result<&[u8], &str>)) {
+    fn take(&mut self, datagram: &[u8], from: SocketAddr, now: Instant, each: Each<'_>) {
         match Self::take(self, datagram, from, now) {
             Ok(Some(message)) => each(Ok(&message)),
             Ok(None) => {}

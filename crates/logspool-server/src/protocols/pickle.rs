@@ -1,4 +1,4 @@
-//! Four bytes of length, then a pickle: `logging.handlers.SocketHandler` and `DatagramHandler`.
+//! A length of four bytes, then a pickle: `logging.handlers.SocketHandler` and `DatagramHandler`.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -6,7 +6,7 @@ use std::time::Instant;
 use chrono::{DateTime, FixedOffset};
 
 use crate::decoders::{log_record, pickle};
-use crate::protocol::{Datagrams, Frames, Protocol, Space, Speech, Unpack};
+use crate::protocol::{Datagrams, Each, Frames, Protocol, Space, Speech, Unpack};
 use crate::record::Record;
 use crate::sources::admission::Door;
 use crate::sources::framing::{FrameError, Framer, Step};
@@ -55,11 +55,11 @@ fn pickle(bytes: &[u8], limit: usize) -> Result<Step, FrameError> {
     Ok(if bytes.len() < to { Step::Incomplete } else { Step::Frame { from: 4, to, next: to } })
 }
 
-/// `DatagramHandler` sends what `SocketHandler` does, the length too.
+/// `DatagramHandler` sends the same format as `SocketHandler`, including the length.
 struct WholeDatagrams;
 
 impl Unpack for WholeDatagrams {
-    fn take(&mut self, datagram: &[u8], _: SocketAddr, _: Instant, each: &mut dyn FnMut(Result<&[u8], &str>)) {
+    fn take(&mut self, datagram: &[u8], _: SocketAddr, _: Instant, each: Each<'_>) {
         each(match datagram.split_first_chunk::<4>() {
             Some((length, frame)) if u32::from_be_bytes(*length) as usize == frame.len() => Ok(frame),
             _ => Err("the length in its first four bytes is not that of the rest"),

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use logspool_sys::folder::Folder;
 use logspool_sys::handover;
-use logspool_sys::held::Held;
+use logspool_sys::held::HeldFiles;
 use logspool_sys::nap::nap;
 
 use super::independent::{HANDOVER, WATCHED, become_independent};
@@ -45,7 +45,7 @@ pub fn keep_memory(program: u32) -> io::Result<()> {
     allow_many_files();
     // SAFETY: the descriptor stays open until the process ends.
     let socket = unsafe { BorrowedFd::borrow_raw(HANDOVER) };
-    let folder = Folder::in_memory(Held::default());
+    let folder = Folder::in_memory(HeldFiles::default());
     let held = folder.held().expect("made above");
     collect(socket, held)?;
     while !is_gone(0) && is_mapped(program, held) {
@@ -69,7 +69,7 @@ fn allow_many_files() {
 }
 
 /// Takes the files that the program hands over, until no more can follow.
-fn collect(socket: BorrowedFd<'_>, held: &Held) -> io::Result<()> {
+fn collect(socket: BorrowedFd<'_>, held: &HeldFiles) -> io::Result<()> {
     loop {
         let mut polled = [socket.as_raw_fd(), WATCHED].map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
         // SAFETY: two valid pollfds.
@@ -106,7 +106,7 @@ fn is_gone(timeout: i32) -> bool {
 }
 
 /// Whether the program still maps its segment: then it has closed its descriptors, as daemons do, but lives.
-fn is_mapped(program: u32, held: &Held) -> bool {
+fn is_mapped(program: u32, held: &HeldFiles) -> bool {
     let names = held.names();
     let segments = names.iter().filter(|name| name.ends_with(".seg"));
     let inodes: Vec<u64> = segments.filter_map(|name| held.status(name).ok()).map(|status| status.st_ino).collect();

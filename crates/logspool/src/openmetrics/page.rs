@@ -1,4 +1,4 @@
-//! A page of OpenMetrics text that grows: families, and the samples of the family begun last.
+//! A page of OpenMetrics text under construction: families, each followed by its samples.
 
 use std::fmt::Write;
 

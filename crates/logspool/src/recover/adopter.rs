@@ -1,4 +1,4 @@
-//! A service that adopts what dead processes left for it, and the records that it gets.
+//! The interface of a service that adopts orphans, and the records that are passed to it.
 
 use std::io;
 use std::path::Path;

@@ -30,8 +30,7 @@ use super::target::{Piece, Target};
 use super::walk::{REST, Visit};
 use crate::chunk::Chunk;
 use crate::render::{self, Chunks, Renderer};
-use crate::sidecar::Origin;
-use crate::sink::{Mark, Stream};
+use crate::sink::{Mark, Origin, Stream};
 
 /// Bytes of rendered lines of one sink that are held in memory.
 ///

@@ -1,4 +1,4 @@
-//! Undelivered records of a dead process, by where they go.
+//! Undelivered records of a dead process, by destination.
 
 use std::path::PathBuf;
 

@@ -25,8 +25,8 @@ use logspool_record::address::ServiceAddress;
 
 use super::claim::Claim;
 use crate::chunk::Chunk;
-use crate::sidecar::{self, Identity, Origin, SharedFile};
-use crate::sink::{Lines, Sink, SinkError, Stream};
+use crate::sidecar::{self, Identity, SharedFile};
+use crate::sink::{Lines, Origin, SharedLog, Sink, SinkError, Stream};
 use crate::sinks;
 use crate::sinks::service::ServiceSink;
 use logspool_sys::nap::nap;

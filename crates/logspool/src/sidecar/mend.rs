@@ -20,7 +20,7 @@ use logspool_lanes::segment::layout::{Header, MAGIC, MAJOR, SINKS, SinkHead, Tab
 use logspool_sys::folder::Folder;
 
 use super::intent::Intent;
-use super::shared_file::{is_appending, seek_behind};
+use super::log_file::{is_appending, seek_behind};
 use super::side::Sidecar;
 use super::steps::{self, Step};
 

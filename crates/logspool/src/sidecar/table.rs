@@ -16,9 +16,9 @@ use logspool_sys::folder::Folder;
 use logspool_sys::gate::PerProcess;
 
 use super::MAX_SIDECARS;
+use super::identity::Identity;
 use super::intent::INTENT;
 use super::locks;
-use super::shared_file::Identity;
 use super::side::Sidecar;
 
 /// A sidecar in use. The last handle of a process closes it.

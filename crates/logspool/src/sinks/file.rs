@@ -18,7 +18,7 @@ use logspool_record::definition::Descriptor;
 use super::unsynced::Unsynced;
 use super::{Place, SinkOptions, Traits};
 use crate::sidecar::{Identity, SharedFile};
-use crate::sink::{Lines, Sink, SinkError, SyncError};
+use crate::sink::{Lines, SharedLog, Sink, SinkError, SyncError};
 
 crate::options! {
     /// Appends lines to a file, a named pipe or a device.
@@ -124,7 +124,7 @@ impl Sink for FileSink {
         self.unsynced.keep();
     }
 
-    fn shared(&mut self) -> Option<&mut SharedFile> {
+    fn shared(&mut self) -> Option<&mut dyn SharedLog> {
         Some(&mut self.shared)
     }
 }

@@ -14,8 +14,7 @@ use logspool_record::definition::Descriptor;
 use super::named::NamedFile;
 use super::torn::Torn;
 use super::{Place, SinkOptions, Traits};
-use crate::sidecar::SharedFile;
-use crate::sink::{Lines, Sink, SinkError, SyncError};
+use crate::sink::{Lines, SharedLog, Sink, SinkError, SyncError};
 
 crate::options! {
     /// Appends lines to a file, and opens the path again when it names another file.
@@ -86,7 +85,7 @@ impl Sink for WatchedFileSink {
         self.file.keep_unsynced();
     }
 
-    fn shared(&mut self) -> Option<&mut SharedFile> {
+    fn shared(&mut self) -> Option<&mut dyn SharedLog> {
         Some(self.file.shared())
     }
 }

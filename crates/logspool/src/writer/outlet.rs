@@ -1,4 +1,4 @@
-//! The queue between the collector and one sink: what it consists of.
+//! Fields of an outlet, the queue between the collector and one sink.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64};

@@ -1,4 +1,4 @@
-//! How a sink is made durable, and what was written to it since its last sync.
+//! The sync rule of sinks, and the records written to a sink since its last sync.
 
 use std::sync::Arc;
 use std::time::Duration;
