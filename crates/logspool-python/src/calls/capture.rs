@@ -4,6 +4,7 @@
 //! enabled, check that the plan is still valid, find the call site, collect the message. Every unusual case ends as
 //! [`Outcome::Stock`] before anything is queued; stock logging then does the whole call.
 
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::OnceLock;
@@ -175,11 +176,19 @@ fn deliver(
     let Some(id) = route.id.filter(|_| level >= route.lowest) else { return Outcome::Done };
     // A panic must not cross into the interpreter; after one, stock logging does the call.
     let sent = catch_unwind(AssertUnwindSafe(|| send(route, lender, id, level, call, keywords)));
-    match sent {
-        Ok(Ok(outcome)) => outcome,
-        Ok(Err(Failure::Raised)) => Outcome::Raised,
-        Ok(Err(Failure::Stock)) | Err(_) => Outcome::Stock,
+    match sent.unwrap_or_else(panicked) {
+        Ok(outcome) => outcome,
+        Err(Failure::Raised) => Outcome::Raised,
+        Err(Failure::Stock) => Outcome::Stock,
     }
+}
+
+/// How a call ends that panicked. Apart, so that other calls have no payload to drop.
+#[cold]
+#[inline(never)]
+fn panicked(payload: Box<dyn Any + Send>) -> Result<Outcome, Failure> {
+    drop(payload);
+    Err(Failure::Stock)
 }
 
 #[inline(always)]
@@ -213,7 +222,7 @@ fn send(
     if let Some(keywords) = keywords {
         keywords.add_exception(&mut pieces)?;
     }
-    let site = message::add(&mut pieces, &site, route.made_under.generation, call)?;
+    let site = message::add(&mut pieces, &site, route.made_under.id_epoch, call)?;
     // SAFETY: the plan that owns the streams is in the table or held by `lender`; no foreign code runs in between.
     unsafe { text_stream::empty_buffers(py, lender.streams(py, route.streams))? };
     if !route.made_under.holds() && !route.made_under.serves_call() {

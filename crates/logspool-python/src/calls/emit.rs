@@ -60,6 +60,7 @@ pub fn emit(method: Method, handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut
 
 /// `handler.handle(record)`. A record queued by value skips the steps of `handle`: the handler has no filters, its
 /// `emit` is known, and the queue needs no lock. A handler seen for the first time is adopted in its `emit`.
+#[inline]
 pub fn handle(handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
     if let Some(record) = call.only() {
         if let Some(answer) = queue_handler::handle(handler, record) {
@@ -125,9 +126,9 @@ fn stock(handler: Object<'_, '_>) -> Line {
     if installed() || stands_alone(&handler) { Line::Stock } else { Line::Uninstalling }
 }
 
-/// The sink of an adopted handler, and the generation and epoch under which it was found.
+/// The sink of an adopted handler, and the id epoch and epoch under which it was found.
 fn destination(state: &State, handler: Object<'_, '_>) -> Option<(u32, MadeUnder)> {
-    // Read before the sink is looked up, so that closing it from here on makes this value stale. The generation is read
+    // Read before the sink is looked up, so that closing it from here on makes this value stale. The id epoch is read
     // afterwards, because opening the first sink begins it.
     let before = MadeUnder::now();
     // If `uninstall()` begins, either this check sees it or it makes the value just read stale. `uninstall()` leaves
@@ -136,7 +137,7 @@ fn destination(state: &State, handler: Object<'_, '_>) -> Option<(u32, MadeUnder
         return None;
     }
     let sink = state.sink().ok()?;
-    Some((sink, MadeUnder { generation: pipeline::generation(), ..before }))
+    Some((sink, MadeUnder { id_epoch: pipeline::id_epoch(), ..before }))
 }
 
 /// True if the handler was adopted at the last check.

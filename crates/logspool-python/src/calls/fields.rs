@@ -36,12 +36,16 @@ pub fn add<'a, 'py: 'a>(
         return Ok(());
     }
     // The code below may run foreign code that changes the program's own dict, so a copy is read.
-    let extra = extra.filter(|extra| extra.bind(py).len().is_ok_and(|len| len > 0));
-    let extra = extra.map(|extra| if OWN_COPY { Ok(extra.again(py)) } else { dict::copy(extra.bind(py)) });
-    let extra = extra.transpose()?;
+    let extra = match extra {
+        Some(extra) if dict::is_empty(extra.bind(py)) => None,
+        Some(extra) if OWN_COPY => Some(extra.again(py)),
+        Some(extra) => Some(dict::copy(extra.bind(py))?),
+        None => None,
+    };
     // SAFETY: keys and values of these dicts go into `pieces` only. No code changes the dicts: the first is a copy, the
     // second was made by `bind` and never changes.
-    let sources = [extra, bound].map(|fields| fields.map(|fields| unsafe { pieces.keep_and_lend(py, fields) }));
+    let mut lend = |fields: Option<Owned>| fields.map(|fields| unsafe { pieces.keep_and_lend(py, fields) });
+    let sources = [lend(extra), lend(bound)];
     for (name, required, accepts) in shown.named() {
         let name = name.bind(py);
         let value = sources.into_iter().flatten().find_map(|fields| item(fields, name));

@@ -1,7 +1,7 @@
 //! The keywords of a logging call: `exc_info`, `extra`, `stack_info`, `stacklevel`.
 //!
-//! Stop on the line: *capture*. If stock logging would refuse a keyword, or a value is of an unusual kind, stock
-//! logging does the whole call and reports its own errors.
+//! Stop on the line: *capture*. Stock logging does the whole call in two cases: it would refuse a keyword, or a value is
+//! of an unusual kind. It then reports its own errors.
 
 use std::sync::OnceLock;
 
@@ -59,6 +59,7 @@ impl<'a, 'py> Keywords<'a, 'py> {
     /// # Errors
     ///
     /// [`Failure::Stock`] for keywords that stock logging has to judge.
+    #[inline(always)]
     pub fn read(call: Call<'a, 'py>) -> Result<Self, Failure> {
         let mut read = Self { exc_info: None, stack_info: false, stack_level: 1, extra: None };
         let names = names();
@@ -91,6 +92,7 @@ impl<'a, 'py> Keywords<'a, 'py> {
     /// # Errors
     ///
     /// Making the text raised.
+    #[inline(always)]
     pub fn add_exception(&self, pieces: &mut Pieces<'_>) -> Result<(), Failure> {
         match self.exc_info {
             Some(exc_info) => add_made(pieces, tag::EXCEPTION, &makers()?.exception_text, exc_info),
@@ -109,6 +111,8 @@ impl<'a, 'py> Keywords<'a, 'py> {
 }
 
 /// Adds the text that a maker returns for an object: a `str`, or None for no text.
+#[cold]
+#[inline(never)]
 fn add_made(pieces: &mut Pieces<'_>, tag: u8, maker: &Owned, of: Object<'_, '_>) -> Result<(), Failure> {
     let py = of.py();
     let made = leaving::call_with(maker.bind(py), of).ok_or_else(|| Failure::of_error(py))?;

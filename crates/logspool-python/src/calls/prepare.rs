@@ -22,7 +22,7 @@ use crate::plans::watched::Part;
 
 /// The standard library's objects, as `_queueing.py` passes them.
 pub struct Stock {
-    /// Returns which methods are unmodified, and the classes and objects that this depends on.
+    /// Reports whether `prepare` and `handle` may run natively, and the classes and objects that this depends on.
     pub describe: Owned,
     /// `QueueHandler`
     pub class: Owned,
@@ -187,5 +187,5 @@ fn has_no_format(handler: Object<'_, '_>) -> Result<bool, Failure> {
     let py = handler.py();
     let attributes = own_attributes(handler)?;
     let formatter = item(py, &attributes, names().formatter.as_ptr());
-    Ok(formatter == Some(py.None().as_ptr()) && item(py, &attributes, names().format.as_ptr()).is_none())
+    Ok(formatter == Some(Owned::none(py).as_ptr()) && item(py, &attributes, names().format.as_ptr()).is_none())
 }

@@ -13,19 +13,25 @@ pub type Function =
     unsafe extern "C" fn(*mut PyObject, *const *mut PyObject, ffi::Py_ssize_t, *mut PyObject) -> *mut PyObject;
 
 /// Converts the result of a method for CPython: a new reference, or null with the error set.
+#[inline]
 pub fn give(py: Python<'_>, result: PyResult<Owned>) -> *mut PyObject {
     match result {
         Ok(object) => object.into_ptr(),
-        Err(error) => {
-            error.restore(py);
-            std::ptr::null_mut()
-        }
+        Err(error) => raise(py, error),
     }
 }
 
+#[cold]
+#[inline(never)]
+fn raise(py: Python<'_>, error: PyErr) -> *mut PyObject {
+    error.restore(py);
+    std::ptr::null_mut()
+}
+
 /// As [`give`], for a method without a result.
+#[inline]
 pub fn give_none(py: Python<'_>, result: PyResult<()>) -> *mut PyObject {
-    give(py, result.map(|()| Owned::of(py.None().bind(py))))
+    give(py, result.map(|()| Owned::none(py)))
 }
 
 /// Adds a method to a class. `doc` begins with the signature, in the form `name($self, ...)\n--\n\n`.

@@ -85,7 +85,7 @@ pub fn cancel(future: FutureRef<'_, '_>) -> bool {
     state(future).is_cancelled()
 }
 
-/// Brings a future to its end and tells all who asked to be told. False, and nothing is done, where it cannot go there.
+/// Ends a future and notifies its waiters and callbacks. False: its state does not allow that, and nothing changed.
 fn end(future: FutureRef<'_, '_>, to: JobState, store: impl FnOnce()) -> bool {
     let (py, fields) = (future.py(), future.fields());
     let mut condition: Option<Owned> = None;
@@ -163,7 +163,7 @@ pub fn result(future: FutureRef<'_, '_>, timeout: Option<f64>) -> PyResult<Owned
         unsafe { ffi::PyErr_SetObject(ffi::Py_TYPE(exception.as_ptr()).cast(), exception.as_ptr()) };
         return Err(PyErr::fetch(py));
     }
-    Ok(result_at_hand(future).unwrap_or_else(|| Owned::of(py.None().bind(py))))
+    Ok(result_at_hand(future).unwrap_or_else(|| Owned::none(py)))
 }
 
 /// Waits for the end, then returns the exception or `None`.
@@ -204,7 +204,7 @@ pub fn name(state: JobState) -> &'static str {
     c_name(state).to_str().unwrap_or_default()
 }
 
-/// As [`name`].
+/// As [`name`], as a C string.
 pub fn c_name(state: JobState) -> &'static CStr {
     match state {
         JobState::Pending => c"PENDING",
@@ -289,7 +289,7 @@ pub fn kept_exception(future: FutureRef<'_, '_>) -> PyResult<Owned> {
 fn finished(future: FutureRef<'_, '_>, field: &AtomicPtr<PyObject>) -> Owned {
     let py = future.py();
     let found = if state(future) == JobState::Finished { held(py, field) } else { None };
-    found.unwrap_or_else(|| Owned::of(py.None().bind(py)))
+    found.unwrap_or_else(|| Owned::none(py))
 }
 
 /// The `Condition` of the future, made when first requested.

@@ -274,6 +274,7 @@ fn make(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
 static CLASS: OnceLock<Owned> = OnceLock::new();
 
 /// The type of futures, made on first use.
+#[inline]
 pub fn class(py: Python<'_>) -> PyResult<&'static Owned> {
     if let Some(class) = CLASS.get() {
         return Ok(class);

@@ -62,7 +62,7 @@ impl<'a> Origin<'a> {
         unsafe { Borrowed::from_ptr(self.pool.py(), self.pool.as_ptr()) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn target(&self, future: Option<FutureHandle>, schedule: Option<Py<Schedule>>) -> PyResult<Target> {
         Ok(wishes::target(self.pool.py(), self.pool.get().wishes()?, self.wishes, future, schedule))
     }

@@ -65,7 +65,7 @@ fn callable(name: &str, value: Option<Bound<'_, PyAny>>) -> PyResult<Option<Py<P
 }
 
 /// The target of a job, from the options of its view (`own`) and of its pool.
-#[inline]
+#[inline(always)]
 pub fn target(
     py: Python<'_>,
     pool: &Wishes,

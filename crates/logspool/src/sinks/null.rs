@@ -1,4 +1,4 @@
-//! A sink that takes everything and keeps nothing: for benchmarks and for switching an output off.
+//! A sink that accepts all bytes and keeps none: for benchmarks and for switching an output off.
 
 use std::io;
 
@@ -28,7 +28,7 @@ impl SinkOptions for NullOptions {
     }
 }
 
-/// See the file head.
+/// A sink that discards everything.
 #[derive(Debug)]
 pub struct NullSink;
 
