@@ -16,7 +16,7 @@ pub enum ServiceAddress {
     },
     /// `tls://host:port`
     Tls {
-        /// Name or number of the host.
+        /// Host name or IP address.
         host: String,
         /// The port.
         port: u16,

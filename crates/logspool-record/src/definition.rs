@@ -61,7 +61,7 @@ pub enum SinkKind {
     RotatingFile {
         /// Absolute path, as configured.
         path: String,
-        /// Upper limit of the file's size in bytes; 0 means never rotate.
+        /// Size in bytes that the file stays below; 0 means never rotate.
         max_bytes: u64,
         /// Number of old files kept: `path.1`, `path.2`, ...
         backup_count: u32,
@@ -248,8 +248,8 @@ impl SinkPlace {
 }
 
 impl SinkDefinition {
-    /// Whether a sink of this definition holds a duplicate of a descriptor that the program may close. A reader of that
-    /// pipe then waits for the end of the sink.
+    /// Whether a sink of this definition holds a duplicate of a descriptor that the program may close. Until the
+    /// sink is closed, a reader of that pipe does not see its end.
     pub fn is_lent(&self) -> bool {
         matches!((&self.kind, self.descriptor), (SinkKind::Console { .. }, Descriptor::Duplicate(_)))
     }

@@ -1,7 +1,8 @@
-//! The parts of MessagePack that logspool uses: entries for a service, its answers, and Forward as the service reads it.
+//! The parts of MessagePack that logspool uses: entries for a service, its answers, and Forward messages to the
+//! service.
 //!
-//! Every value is written in its shortest form. The reader takes what others send: it never panics, takes no memory,
-//! and tells bytes that are still to come from bytes that make no sense.
+//! Every value is written in its shortest form. The reader accepts every form: it never panics, allocates nothing, and
+//! distinguishes incomplete bytes from invalid ones.
 
 /// Appends nil.
 pub fn push_nil(out: &mut Vec<u8>) {

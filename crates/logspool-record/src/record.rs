@@ -1,6 +1,6 @@
-//! The record as it lies in a lane: a fixed head, then tagged values.
+//! The form of a record in a lane: a fixed head, then tagged values.
 //!
-//! Stop on the line: between *capture* and *queue*. Knows nothing of lanes, batches or formats.
+//! Stop on the line: between *capture* and *queue*. This file knows nothing of lanes, batches or formats.
 //!
 //! ```text
 //! offset  0  len    u32   whole record in bytes, head included, padding excluded
@@ -15,8 +15,8 @@
 //! Records start on 8-byte boundaries: the next one begins `advance(len)` bytes later.
 //! A value is one tag byte and its payload, integers in native byte order (a segment never leaves its host).
 //! Context values (thread, task, exception, extra fields) come first, the %-arguments after them in call order.
-//! Everything here reads hostile input: the recoverer feeds bytes of a dead process through `Values`,
-//! which never panics and ends at the first value that does not fit.
+//! All input here is hostile: the recoverer reads bytes of a dead process through `Values`, which never panics and ends
+//! at the first value that does not fit.
 
 /// Bytes of the fixed head in front of the values.
 pub const HEAD_BYTES: usize = 24;

@@ -12,8 +12,8 @@
 //! | `bodies` | bodies of HTTP requests that are being received |
 //! | `decoded_bodies` | records decoded from HTTP bodies that do not have room in `waiting` yet |
 //!
-//! Processors are shared in the same way: a task that decodes much has a turn of the pool `turns`, so that a thousand
-//! connections that have something to decode do not delay one that has just come.
+//! Processors are shared in the same way: a task that decodes much needs a turn of the pool `turns`. So a thousand
+//! connections with data to decode do not delay a new connection.
 //!
 //! A task that holds room of one pool may wait for another, always in one of two orders: `large_frames`,
 //! `long_messages`, `inflating`, `waiting`, `turns`; or `bodies`, `decoded_bodies`, `waiting`. A task that has a turn

@@ -1,13 +1,13 @@
-//! The known name that is nearest to one that is not known.
+//! Finds the known name that is nearest to an unknown one.
 
-/// Returns the name that differs least from `given`. `None` if each differs by more than a third of its letters.
+/// Returns the name that differs least from `given`. `None` if each name differs by more than a third of its letters.
 pub fn nearest<'a>(given: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let with_distance = names.map(|name| (distance(&given.to_lowercase(), name), name));
     let (distance, name) = with_distance.min_by_key(|(distance, _)| *distance)?;
     (distance * 3 <= name.chars().count().max(3)).then_some(name)
 }
 
-/// Letters to insert, remove or replace until one text is the other (Levenshtein).
+/// Number of letters to insert, remove or replace to turn one text into the other (Levenshtein distance).
 fn distance(one: &str, other: &str) -> usize {
     let mut row: Vec<usize> = (0..=other.chars().count()).collect();
     for (line, letter) in one.chars().enumerate() {

@@ -1,4 +1,4 @@
-//! A protocol of senders: what it declares. The table of all of them is in [`crate::protocols`].
+//! The declaration of a sender's protocol. The table of all protocols is in [`crate::protocols`].
 
 use std::fmt;
 use std::future::Future;
@@ -29,20 +29,20 @@ pub struct Protocol {
     pub begins: FirstBytes,
     /// Decides between this protocol and another one that can begin with the same byte.
     pub tie: Option<TieBreaker>,
-    /// How it comes in datagrams; `None`: not at all.
+    /// How datagrams of the protocol are read; `None`: the protocol has no datagrams.
     pub datagrams: Option<Datagrams>,
-    /// What its connections need a slot for: requests or records.
+    /// Kind of slot that its connections need: for requests or for records.
     pub door: Door,
     /// How a connection is read.
     pub speech: Speech,
 }
 
-/// Tells two protocols apart that begin with the same byte.
+/// Decides between two protocols that begin with the same byte.
 pub struct TieBreaker {
     /// Name of the other protocol.
     pub with: &'static str,
-    /// Looks at the bytes that have come: `Some(true)` for the protocol that declares this, `Some(false)` for the other
-    /// one, `None` while more bytes are needed.
+    /// Inspects the bytes received until now. `Some(true)`: the protocol that declares this. `Some(false)`: the other
+    /// one. `None`: more bytes are needed.
     pub decide: fn(&[u8]) -> Option<bool>,
 }
 
@@ -50,7 +50,7 @@ pub struct TieBreaker {
 pub enum Speech {
     /// As frames that hold one record each. The sender gets no answers.
     Frames(Frames),
-    /// By a function of its own, which answers the sender.
+    /// By a function of the protocol, which answers the sender.
     Conversation {
         /// True if the service sends the first bytes on a listener for this protocol alone.
         speaks_first: fn(&Shared) -> bool,
@@ -65,51 +65,52 @@ pub type Served<'c> = Pin<Box<dyn Future<Output = End> + Send + 'c>>;
 /// A protocol whose frames hold one record each.
 #[derive(Clone, Copy)]
 pub struct Frames {
-    /// Makes a framer for one connection; the argument is the greatest length of a frame in bytes.
+    /// Creates a framer for one connection. The argument is the maximum length of a frame in bytes.
     pub framer: fn(usize) -> Box<dyn Framer>,
-    /// Decodes a frame that arrived at this time. The error says why it cannot be decoded.
+    /// Decodes a frame that arrived at this time. The error is the reason why it cannot be decoded.
     pub read: for<'f> fn(&'f [u8], DateTime<FixedOffset>) -> Result<Record<'f>, String>,
-    /// What white space at the end of a frame means.
+    /// Handling of white space at the end of a frame.
     pub space: Space,
 }
 
 /// White space at the end of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Space {
-    /// It is not part of the frame, and a frame of nothing else is skipped.
+    /// White space is not part of the frame. A frame of only white space is skipped.
     Trimmed,
-    /// It is part of the frame.
+    /// White space is part of the frame.
     Kept,
 }
 
-/// How a protocol comes in datagrams.
+/// How datagrams of a protocol are read.
 pub struct Datagrams {
     /// The bytes with which a datagram can begin.
     pub begins: FirstBytes,
-    /// Makes the state that one socket keeps.
+    /// Creates the state of one socket.
     pub open: fn() -> Box<dyn Unpack>,
 }
 
-/// Takes the frame of a datagram, or the reason why the datagram is refused.
+/// Callback that receives the frame of a datagram, or the reason why the datagram is refused.
 pub type Each<'e> = &'e mut dyn FnMut(Result<&[u8], &str>);
 
 /// Finds the frames in datagrams.
 pub trait Unpack: Send {
-    /// Calls `each` with the frame that is complete now, if there is one, or with the reason why the datagram is refused.
+    /// Calls `each` with the frame that is complete now, if there is one, or with the reason why the datagram is
+    /// refused.
     fn take(&mut self, datagram: &[u8], from: SocketAddr, now: Instant, each: Each<'_>);
 
-    /// When [`Self::expire`] has something to do next.
+    /// Time of the next [`Self::expire`] that has an effect.
     fn next_expiry(&self) -> Option<Instant> {
         None
     }
 
-    /// Drops the parts of messages whose other parts are late.
+    /// Drops incomplete messages that have waited too long.
     fn expire(&mut self, _now: Instant) {}
 
-    /// Drops the parts of all messages that are not complete.
+    /// Drops all incomplete messages.
     fn end(&mut self) {}
 
-    /// Messages dropped so far because parts of them were missing.
+    /// Number of messages dropped because parts of them were missing.
     fn dropped(&self) -> u64 {
         0
     }
@@ -119,15 +120,15 @@ pub trait Unpack: Send {
 pub struct Connection<'c> {
     /// Its protocol.
     pub protocol: &'static Protocol,
-    /// Where bytes are read from and written to.
+    /// The stream to read from and write to.
     pub stream: Box<dyn Duplex>,
-    /// The bytes that have come; empty if the service speaks first.
+    /// The bytes received before; empty if the service sends first.
     pub first: BytesMut,
     /// The sender.
     pub peer: &'c Peer,
     /// Its slot.
     pub slot: &'c Slot,
-    /// What all connections share.
+    /// State shared by all connections.
     pub shared: &'c Shared,
 }
 
@@ -142,7 +143,7 @@ impl Protocol {
         contains(self.begins, byte)
     }
 
-    /// The declaration of its frames; `None` for a conversation.
+    /// The declaration of the frames; `None` for a conversation.
     pub fn frames(&self) -> Option<Frames> {
         match self.speech {
             Speech::Frames(frames) => Some(frames),

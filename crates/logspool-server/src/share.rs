@@ -27,7 +27,7 @@ pub enum Refusal {
     Share {
         /// Number that the peer holds.
         held: usize,
-        /// How many there are.
+        /// Number of all.
         limit: usize,
     },
 }

@@ -1,4 +1,4 @@
-//! Each protocol of the table stores the record of its sample, however the bytes come.
+//! Each protocol of the table stores the record of its sample, however its bytes are split.
 //!
 //! The sample of a protocol is `tests/samples/NAME.bin`: one record with the message `a sample of NAME`.
 
@@ -21,7 +21,7 @@ fn sample(name: &str) -> Vec<u8> {
         .unwrap_or_else(|error| panic!("the protocol {name} needs a sample: {}: {error}", path.display()))
 }
 
-/// Sends pieces, then waits for an answer if the protocol has some, and until the service closes the connection.
+/// Sends pieces. Then waits for an answer if the protocol has one, and until the service closes the connection.
 fn send(at: SocketAddr, protocol: &Protocol, pieces: impl Iterator<Item = Vec<u8>>) {
     let mut stream = TcpStream::connect(at).unwrap();
     stream.set_nodelay(true).unwrap();

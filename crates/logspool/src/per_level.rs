@@ -1,4 +1,4 @@
-//! Numbers of records by the class of their level.
+//! Counts of records per level class.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -52,21 +52,23 @@
 //! then searched after them. If they cannot be identified, they are appended again from the start of their line. So no
 //! record is lost, and a kill leaves at most one torn line, which is counted.
 
+mod identity;
 mod intent;
 mod list;
 pub(crate) mod locks;
+mod log_file;
 mod mend;
 mod shared_file;
 mod side;
 pub mod steps;
 mod table;
 
+pub use identity::Identity;
 pub use list::{Listed, list};
 pub(crate) use list::{Verdict, settle, sweep};
 pub(crate) use mend::count_torn;
 pub use mend::torn_lines;
-pub(crate) use shared_file::Origin;
-pub use shared_file::{Identity, SharedFile};
+pub use shared_file::SharedFile;
 pub(crate) use table::{leave_all, unlink_async_signal_safe};
 
 /// Most sidecars in a folder.

@@ -4,10 +4,12 @@
 //! `open` (see `sinks/mod.rs`) and [`Sink::write`]; the writer handles queueing, overflow, retries, accounting and
 //! barriers. If the destination confirms records, the sink is also a [`Courier`].
 
+mod shared_log;
+
 use std::io;
 use std::time::{Duration, Instant};
 
-use crate::sidecar::SharedFile;
+pub use shared_log::{Origin, SharedLog};
 
 /// End of one record in a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,7 +149,7 @@ pub trait Sink: Send {
     }
 
     /// The log file of a sink to which other processes may append too. The writer reports noted progress to it.
-    fn shared(&mut self) -> Option<&mut SharedFile> {
+    fn shared(&mut self) -> Option<&mut dyn SharedLog> {
         None
     }
 

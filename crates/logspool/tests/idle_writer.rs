@@ -33,7 +33,7 @@ fn the_writer_of_a_closed_sink_writes_for_the_next_one_and_leaves_for_a_fork() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.log");
     let (mut before, mut lines) = (log_once(&path, "first"), "first\n".to_owned());
-    // On a loaded machine the thread may wait longer than it is kept for the next sink, but not each time.
+    // On a loaded machine the next sink may come after the thread has ended, but not each time.
     let is_shared = (0..100).any(|_| {
         let after = log_once(&path, "next");
         lines += "next\n";

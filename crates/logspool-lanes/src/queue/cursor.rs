@@ -1,9 +1,9 @@
 //! The positions of one lane and the orderings that make it a queue.
 //!
-//! A single-producer single-consumer byte ring (Lamport 1983, with cached limits as in FastForward-style
-//! queues), grown at most once by a second ring. Positions are bytes since the lane was made; they never
-//! wrap and never restart. Position `p` lies in the first ring while `p < switch`, in the second from
-//! there on, at `(p - start of the ring) & (bytes of the ring - 1)`.
+//! A single-producer single-consumer byte ring (Lamport 1983, with cached limits as in FastForward-style queues), grown
+//! at most once by a second ring. Positions are bytes since the lane was made; they never wrap and never restart.
+//! Position `p` is in the first ring if `p < switch`, otherwise in the second, each time at `(p - start of the ring) &
+//! (bytes of the ring - 1)`.
 //!
 //! | ordering | pairs with | makes visible | model |
 //! |---|---|---|---|

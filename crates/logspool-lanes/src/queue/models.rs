@@ -150,7 +150,7 @@ fn next_owner_continues() {
             })
         };
         if lane.state.try_claim() {
-            // The new owner reads `head` as its own and writes over the first ring's cell after the reader.
+            // The new owner continues at `head`, so it must see the last owner's `head` and record.
             assert_eq!(8, lane.producer.head.load(Ordering::Relaxed));
             assert_eq!(1, lane.read_first());
             reached.store(true, std::sync::atomic::Ordering::Relaxed);

@@ -1,27 +1,27 @@
-//! Layout version 1 of a segment: where everything lies and what each word means.
+//! Layout version 1 of a segment: the place of each part and the meaning of each word.
 //!
 //! ```text
 //! 0        Header         4 KiB   identity, clock, counters, options that a recoverer needs
 //! 4 KiB    points        16 KiB   calibration points, a ring of the newest 512
 //! 20 KiB   lanes        128 KiB   256 lane heads of 512 bytes
 //! 148 KiB  sinks         64 KiB   128 checkpoints and counters of 512 bytes
-//! 212 KiB  indexes       84 KiB   8,192 sites, 2,048 routes, 256 formats, 128 sinks: where the definition lies
+//! 212 KiB  indexes       84 KiB   8,192 sites, 2,048 routes, 256 formats, 128 sinks: offsets of definitions
 //! ...      manifests    256 KiB   byte ring of batch manifests
 //! ...      definitions    2 MiB
-//! ...      rings     the rest     those of the shared lanes first
+//! ...      rings     the rest     the first ones belong to the shared lanes
 //! ```
 //!
-//! The file is sparse. A new segment has memory for the first page of each table and for two rings, some 100 KiB;
-//! the rest is allocated page by page as tables fill, and ring by ring (`pages.rs`).
+//! The file is sparse. A new segment has memory for the first page of each table and for two rings, some 100 KiB.
+//! Further pages get memory as tables fill, and further rings as lanes need them (`pages.rs`).
 //!
-//! Every reference is an offset from the start of the segment, never a pointer.
-//! A word of an index is the offset of a definition in its lower half (0: none) and the generation of its id in the
-//! upper one: places of routes and sinks are used again once nothing refers to the old ones, under another id.
-//! A definition is its length and the bytes it may take, both `u32`, then the bytes.
-//! Numbers are in native byte order: a segment never leaves its host.
+//! Every reference is an offset from the start of the segment, never a pointer. The lower half of an index word is the
+//! offset of a definition, 0 for none. The upper half is the generation of its id: after the last reference to a route
+//! or sink is gone, its slot is used again under another id. A definition is its length and the bytes it may take, both
+//! `u32`, then the bytes. Numbers are in native byte order: a segment never leaves its host.
 //!
-//! A head of a sink whose service confirms what it got also tells how the records on their way to it are numbered, so
-//! that a recoverer can go on where the process was killed: see [`SinkHead::epoch`]. Segments of before have zeros there.
+//! Some services confirm the records that they received. The head of such a sink also holds how the records in flight
+//! are numbered, so that a recoverer can continue where the process was killed: see [`SinkHead::epoch`]. Older segments
+//! have zeros there.
 //!
 //! Stores that a recoverer reads after the death of the process keep their order: they use `publish`, though nobody
 //! observes them in this process.

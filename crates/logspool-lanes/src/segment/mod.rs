@@ -181,7 +181,7 @@ impl Segment {
         let mut uuid = [0_u8; 16];
         // SAFETY: `uuid` is a valid place for 16 bytes; the result may be short only for larger requests.
         unsafe { libc::getrandom(uuid.as_mut_ptr().cast(), uuid.len(), 0) };
-        // SAFETY: the mapping is zeroed, at least a page, and nobody else knows it yet.
+        // SAFETY: the mapping is zeroed, at least a page, and known to this call only.
         unsafe {
             (*header).major = layout::MAJOR;
             (*header).minor = layout::MINOR;
@@ -419,7 +419,7 @@ impl Segment {
 
     /// The items of a definition's tuple. `None`: there is no such id.
     pub fn definition(&self, table: Table, id: u32) -> Option<Values<'_>> {
-        // Pairs with `publish_over` in `take_id`: there may be no memory beyond.
+        // Pairs with `publish_over` in `take_id`: slots beyond the counter may have no memory.
         if table.slot(id) >= self.counter(table).observe() as usize {
             return None;
         }

@@ -4,6 +4,7 @@
 //! refused here if Python would raise for every record, or if its text cannot be reproduced exactly.
 
 use super::attribute::Attribute;
+use super::attribute_values::{AttributeValues, LevelNames};
 use super::directive::{Acceptance, ArgumentKind};
 use super::entry::EntryLayout;
 use super::json::JsonLayout;
@@ -39,10 +40,7 @@ pub(super) enum Body {
 #[derive(Debug, Clone)]
 pub struct Format {
     pub(super) body: Body,
-    pub(super) asctime: Option<AscTime>,
-    pub(super) clock: Clock,
-    pub(super) levels: LevelNames,
-    pub(super) process_id: Option<u32>,
+    pub(super) values: AttributeValues,
     pub(super) terminator: Box<[u8]>,
     needs: Needs,
 }
@@ -80,11 +78,13 @@ impl Format {
             Body::Entry(layout) => layout.add_needs(&mut needs),
         }
         Ok(Self {
-            asctime: shows_asctime.then(|| AscTime::compile(spec)).transpose()?,
             body,
-            clock: Clock::new(spec),
-            levels: LevelNames::new(&spec.level_names),
-            process_id: Some(spec.process_id).filter(|id| *id != 0),
+            values: AttributeValues {
+                asctime: shows_asctime.then(|| AscTime::compile(spec)).transpose()?,
+                clock: Clock::new(spec),
+                levels: LevelNames::new(&spec.level_names),
+                process_id: Some(spec.process_id).filter(|id| *id != 0),
+            },
             terminator: spec.terminator.as_bytes().into(),
             needs,
         })
@@ -128,39 +128,6 @@ fn formats_time(layout: &Layout) -> bool {
             template.contains("$asctime") || template.contains("${asctime}")
         }
         Layout::Json { .. } | Layout::Entry => false,
-    }
-}
-
-/// Names of levels: a table for the numbers of stock logging, a list for the rest.
-#[derive(Debug, Clone)]
-pub(super) struct LevelNames {
-    low: Box<[Option<Box<str>>]>,
-    high: Box<[(u16, Box<str>)]>,
-}
-
-/// Levels below this are looked up by index. Chosen: the stock levels end at 50.
-const INDEXED_LEVELS: u16 = 64;
-
-impl LevelNames {
-    fn new(names: &[(u16, String)]) -> Self {
-        let mut low = vec![None; usize::from(INDEXED_LEVELS)];
-        let mut high = Vec::new();
-        for (level, name) in names {
-            match low.get_mut(usize::from(*level)) {
-                Some(place) => *place = Some(name.as_str().into()),
-                None => high.push((*level, name.as_str().into())),
-            }
-        }
-        Self { low: low.into(), high: high.into() }
-    }
-
-    /// The name of `level`; without one Python shows `Level N`.
-    #[inline]
-    pub(super) fn get(&self, level: u16) -> Option<&str> {
-        match self.low.get(usize::from(level)) {
-            Some(name) => name.as_deref(),
-            None => self.high.iter().find(|(known, _)| *known == level).map(|(_, name)| &**name),
-        }
     }
 }
 

@@ -81,7 +81,7 @@ impl Amount {
     }
 }
 
-/// The type of an argumentas a directive distinguishes it. Exact types only: a subclass is `Other`.
+/// The type of an argument, as far as directives distinguish types. Exact types only: a subclass is `Other`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArgumentKind {
     /// `None`.

@@ -20,7 +20,7 @@
 use std::ops::Range;
 
 use super::attribute::Attribute;
-use super::compile::Format;
+use super::attribute_values::AttributeValues;
 use super::moment::push_iso;
 use super::needs::{Need, Needs};
 use super::render_state::{RenderError, RenderState};
@@ -139,7 +139,7 @@ impl JsonLayout {
 
     pub(super) fn render(
         &self,
-        format: &Format,
+        values: &AttributeValues,
         record: &OpenRecord<'_>,
         state: &mut RenderState,
         out: &mut Vec<u8>,
@@ -148,7 +148,7 @@ impl JsonLayout {
         let mut result = Ok(());
         // Taken out of the state, because rendering the members borrows the state.
         let mut cache = std::mem::take(&mut state.steady);
-        let steady = cache.of(record, |steady| self.make_steady(format, record, state, steady));
+        let steady = cache.of(record, |steady| self.make_steady(values, record, state, steady));
         for run in &self.runs {
             match run {
                 Run::Steady(index, _) => out.extend_from_slice(steady.get(*index)),
@@ -157,7 +157,7 @@ impl JsonLayout {
                         if !record.has_room_for(out.len() - start) {
                             break;
                         }
-                        if let Shown::Damaged = member.push(format, record, state, out) {
+                        if let Shown::Damaged = member.push(values, record, state, out) {
                             result = Err(RenderError::Malformed);
                         }
                     }
@@ -183,13 +183,19 @@ impl JsonLayout {
     }
 
     #[cold]
-    fn make_steady(&self, format: &Format, record: &OpenRecord<'_>, state: &mut RenderState, steady: &mut Steady) {
+    fn make_steady(
+        &self,
+        values: &AttributeValues,
+        record: &OpenRecord<'_>,
+        state: &mut RenderState,
+        steady: &mut Steady,
+    ) {
         for run in &self.runs {
             let Run::Steady(_, range) = run else { continue };
             steady.add(|text| {
                 for member in &self.members[range.clone()] {
                     if record.has_room_for(text.len()) {
-                        member.push(format, record, state, text);
+                        member.push(values, record, state, text);
                     }
                 }
             });
@@ -213,16 +219,22 @@ enum Shown {
 impl Member {
     /// Appends key and value; appends nothing if the record does not have the value.
     #[inline]
-    fn push(&self, format: &Format, record: &OpenRecord<'_>, state: &mut RenderState, out: &mut Vec<u8>) -> Shown {
+    fn push(
+        &self,
+        values: &AttributeValues,
+        record: &OpenRecord<'_>,
+        state: &mut RenderState,
+        out: &mut Vec<u8>,
+    ) -> Shown {
         let before = out.len();
         let shown = match &self.source {
             Source::Attribute(attribute) => {
                 out.extend_from_slice(&self.written_key);
-                push_attribute(format, attribute, record, state, out)
+                push_attribute(values, attribute, record, state, out)
             }
             Source::Time => {
                 out.extend_from_slice(&self.written_key);
-                push_iso(format.clock.created(record.time_ns), &mut state.iso, out);
+                push_iso(values.clock.created(record.time_ns), &mut state.iso, out);
                 out.push(b'"');
                 Shown::Written
             }
@@ -245,7 +257,7 @@ impl Member {
 
 #[inline]
 fn push_attribute(
-    format: &Format,
+    values: &AttributeValues,
     attribute: &Attribute,
     record: &OpenRecord<'_>,
     state: &mut RenderState,
@@ -253,12 +265,12 @@ fn push_attribute(
 ) -> Shown {
     if matches!(attribute, Attribute::Message | Attribute::AscTime | Attribute::LevelName) {
         let start = out.len();
-        let pushed = format.push_plain(attribute, record, state, out);
+        let pushed = values.push_plain(attribute, record, state, out);
         escape_from(out, start, &mut state.scratch);
         out.push(b'"');
         return if pushed.is_ok() { Shown::Written } else { Shown::Damaged };
     }
-    match (attribute, format.value(attribute, record)) {
+    match (attribute, values.get(attribute, record)) {
         (_, Err(_)) => return Shown::Absent,
         (Attribute::Field(_), Ok(value)) => push_value(out, value),
         (_, Ok(Value::None)) => return Shown::Absent,
@@ -357,6 +369,7 @@ fn escape_from(out: &mut Vec<u8>, start: usize, scratch: &mut Vec<u8>) {
 mod tests {
     use super::super::FormatSpec;
     use super::super::RecordView;
+    use super::super::compile::Format;
     use super::*;
     use crate::record::{Encoder, Values, tag};
 

@@ -12,6 +12,7 @@
 //! in a marker and an error, never in a panic.
 
 mod attribute;
+mod attribute_values;
 mod brace;
 mod compile;
 mod directive;

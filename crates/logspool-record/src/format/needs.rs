@@ -1,8 +1,8 @@
-//! What a format shows of a record, so that capture sends no more than that.
+//! The parts of a record that a format shows, so that capture sends no others.
 //!
 //! Stop on the line: answered by *format*, asked by *capture*.
 
-/// One thing that costs capture time and that only some formats show.
+/// One part of a record that costs capture time and that only some formats show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Need {

@@ -1,4 +1,4 @@
-//! Width, alignment and sign around text that already stands at the end of the output.
+//! Width, alignment and sign around text that is already at the end of the output.
 //!
 //! Stop on the line: *format*. Works in place: a field is written first and moved afterwards.
 

@@ -1,6 +1,6 @@
-//! The paths that take records.
+//! The paths that receive records.
 
-/// Where objects are sent.
+/// Path for JSON objects.
 pub(super) const OBJECTS: &str = "/ingest";
 
 /// Path for OTLP.

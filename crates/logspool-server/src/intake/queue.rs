@@ -1,8 +1,8 @@
 //! The queue before a store, in which origins take turns.
 //!
 //! Each origin has its own line, which keeps its order. Origins take turns by bytes. An origin that was idle goes
-//! first. So a sender that waits for each ack only waits for the transaction being written, and not for the queued data
-//! of a thousand connections of another origin (the scheme of RFC 8290, FQ-CoDel).
+//! first. So a sender that waits for each ack only waits for the transaction being written. It does not wait for the
+//! queued data of a thousand connections of another origin (the scheme of RFC 8290, FQ-CoDel).
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! HTTP: requests with records, and questions.
+//! HTTP: requests with records, and queries.
 
 use tokio::io::AsyncReadExt;
 

@@ -1,4 +1,4 @@
-//! JSON values that end in LF or NUL, GELF among them. GELF also comes in datagrams, in chunks and compressed.
+//! JSON values that end in LF or NUL, including GELF. GELF also has datagrams, chunked and compressed.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -27,7 +27,7 @@ pub const JSON: Protocol = Protocol {
     speech: Speech::Frames(FRAMES),
 };
 
-/// The frames, which bodies of HTTP hold too.
+/// The frames, which HTTP bodies contain too.
 pub const FRAMES: Frames = Frames { framer, read, space: Space::Trimmed };
 
 fn framer(limit: usize) -> Box<dyn Framer> {

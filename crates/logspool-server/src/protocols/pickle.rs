@@ -1,4 +1,4 @@
-//! Four bytes of length, then a pickle: `logging.handlers.SocketHandler` and `DatagramHandler`.
+//! A length of four bytes, then a pickle: `logging.handlers.SocketHandler` and `DatagramHandler`.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -55,7 +55,7 @@ fn pickle(bytes: &[u8], limit: usize) -> Result<Step, FrameError> {
     Ok(if bytes.len() < to { Step::Incomplete } else { Step::Frame { from: 4, to, next: to } })
 }
 
-/// `DatagramHandler` sends what `SocketHandler` does, the length too.
+/// `DatagramHandler` sends the same format as `SocketHandler`, including the length.
 struct WholeDatagrams;
 
 impl Unpack for WholeDatagrams {

@@ -1,4 +1,4 @@
-//! Syslog messages that end in NUL or LF, and those in datagrams.
+//! Syslog messages that end in NUL or LF, and syslog in datagrams.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -17,7 +17,7 @@ pub const SYSLOG: Protocol = Protocol {
     senders: "Python's `SysLogHandler`, `logger`, rsyslog, syslog-ng",
     begins: &[(b'<', b'<')],
     tie: None,
-    // All that no other protocol begins with.
+    // All bytes with which no other protocol begins.
     datagrams: Some(Datagrams {
         begins: &[(0x01, 0x1D), (0x20, 0x77), (0x79, 0x7A), (0x7C, 0xFF)],
         open: || Box::new(Messages),
@@ -26,7 +26,7 @@ pub const SYSLOG: Protocol = Protocol {
     speech: Speech::Frames(FRAMES),
 };
 
-/// The messages, which frames of other protocols hold too.
+/// The messages, which frames of other protocols contain too.
 pub(super) const FRAMES: Frames = Frames { framer, read, space: Space::Trimmed };
 
 fn framer(limit: usize) -> Box<dyn Framer> {
@@ -50,7 +50,7 @@ impl Framer for Lines {
         within(self.limit, lines(bytes, &mut self.scanned, &mut self.first_end), bytes)
     }
 
-    /// Syslog whose lines end in LF does not tell otherwise.
+    /// A pause can end a line unless the sender ends messages with NUL.
     fn ends_in_silence(&self, bytes: &[u8]) -> bool {
         self.first_end != Some(0) && bytes.ends_with(b"\n")
     }

@@ -1,10 +1,10 @@
-//! The table of protocols, and how one is found: by its name, or by the first bytes of a connection or datagram.
+//! The table of protocols. Finds a protocol by its name, or by the first bytes of a connection or datagram.
 
 use crate::nearest::nearest;
 use crate::protocol::{FirstBytes, Protocol, contains};
 use crate::sources::framing::FrameError;
 
-/// Every protocol. A new one is a file in this folder and a line here.
+/// All protocols. A new one needs a file in this folder and a line here.
 #[rustfmt::skip]
 pub const ALL: &[&Protocol] = &[
     &super::pickle::PICKLE,
@@ -19,21 +19,21 @@ pub const ALL: &[&Protocol] = &[
 /// The first byte of a TLS connection.
 const TLS: u8 = 0x16;
 
-/// Whether more bytes can come after those that have come.
+/// Whether the connection may send more bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rest {
-    /// More can come.
+    /// More bytes can arrive.
     Open,
-    /// No more come, or not in time.
+    /// No more bytes arrive, or not in time.
     Closed,
 }
 
-/// Returns the protocol of a connection by its first bytes, of which there is at least one. `None` while more are needed
-/// to tell two protocols apart.
+/// Returns the protocol for the first bytes of a connection; there must be at least one. `None`: more bytes are needed
+/// to decide between two protocols.
 ///
 /// # Errors
 ///
-/// No protocol begins like this.
+/// No protocol begins with these bytes.
 pub fn of_beginning(bytes: &[u8], rest: Rest) -> Result<Option<&'static Protocol>, FrameError> {
     let first = bytes[0];
     let mut found = None;
@@ -52,7 +52,7 @@ pub fn of_beginning(bytes: &[u8], rest: Rest) -> Result<Option<&'static Protocol
     }
 }
 
-/// Returns the protocol of a datagram by its first byte.
+/// Returns the protocol for the first byte of a datagram.
 pub fn of_datagram(datagram: &[u8]) -> Option<&'static Protocol> {
     let first = *datagram.first()?;
     let takes = |protocol: &Protocol| protocol.datagrams.as_ref().is_some_and(|how| contains(how.begins, first));
@@ -63,7 +63,7 @@ pub fn of_datagram(datagram: &[u8]) -> Option<&'static Protocol> {
 ///
 /// # Errors
 ///
-/// There is none; the text names the nearest one, and all.
+/// The name is unknown. The text has the nearest name, and all names.
 pub fn named(name: &str) -> Result<&'static Protocol, String> {
     let found = ALL.iter().find(|protocol| protocol.name == name);
     found.copied().ok_or_else(|| {
@@ -73,7 +73,7 @@ pub fn named(name: &str) -> Result<&'static Protocol, String> {
     })
 }
 
-/// Two protocols with one beginning do not compile, unless one of them declares a tie-breaker with the other.
+/// Two protocols that begin with the same byte do not compile, unless one of them declares a tie-breaker for the other.
 const _: () = {
     let mut one = 0;
     while one < ALL.len() {

@@ -1,4 +1,4 @@
-//! Answers to senders that wait for them: each is sent when every store has committed the records that it is for.
+//! Acks for senders that wait for them. An ack is sent when every store has committed its records.
 
 use std::time::Duration;
 
@@ -9,15 +9,16 @@ use tokio::time::timeout;
 use super::shared::End;
 use crate::delivery::Outcome;
 
-/// Batches of a connection that wait for their commit. More are not read: a sender has far fewer in flight.
+/// Maximum number of batches of a connection that wait for their commit. When it is reached the service stops reading.
+/// A sender has far fewer in flight.
 pub const WAITING: usize = 256;
 
 /// A batch that waits for its commit.
 #[derive(Debug)]
 pub struct Waiting {
-    /// The answer if it is committed; `None` for none. If it is not, the connection is closed.
+    /// The ack to send after the commit; `None`: send no ack. If the batch is not committed, the connection is closed.
     pub ack: Option<Vec<u8>>,
-    /// Says what has become of it.
+    /// Receives the outcome of the batch.
     pub outcome: oneshot::Receiver<Outcome>,
 }
 
@@ -31,7 +32,7 @@ pub async fn acknowledge<W: AsyncWrite + Unpin>(
     while let Some(Waiting { ack, outcome }) = waiting.recv().await {
         match outcome.await {
             Ok(Outcome::Committed) => {}
-            // Also if a store has ended without a word.
+            // Also if a store has ended without an outcome.
             _ => return Err(End::Refused),
         }
         let Some(ack) = ack else { continue };

@@ -74,12 +74,12 @@ impl Datagrams {
 struct Readers<'a> {
     shared: &'a Shared,
     all: Vec<OfProtocol<'a>>,
-    /// Messages that were dropped because parts were missing, and are counted.
+    /// Dropped messages with missing chunks that are in the metrics already.
     counted: u64,
     buffer: Vec<u8>,
 }
 
-/// What is kept for the datagrams of one protocol.
+/// The state for the datagrams of one protocol.
 struct OfProtocol<'a> {
     protocol: &'static Protocol,
     unpack: Box<dyn Unpack>,
@@ -91,7 +91,7 @@ impl<'a> Readers<'a> {
         Self { shared, all: Vec::new(), counted: 0, buffer: vec![0; DATAGRAM_BYTES] }
     }
 
-    /// When parts of messages have waited long enough for the others.
+    /// The time when the next incomplete message expires.
     fn next_expiry(&self) -> Option<Instant> {
         self.all.iter().filter_map(|of| of.unpack.next_expiry()).min()
     }
@@ -137,7 +137,7 @@ impl<'a> Readers<'a> {
         count
     }
 
-    /// Counts the messages that were dropped since they were counted last.
+    /// Counts the messages dropped since the last call.
     fn count_dropped(&mut self) {
         let all = self.all.iter().map(|of| of.unpack.dropped()).sum();
         let new = usize::try_from(all - self.counted).unwrap_or(usize::MAX);

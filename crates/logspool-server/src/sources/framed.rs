@@ -1,8 +1,8 @@
-//! Frames of a stream that comes in pieces, for the tests of framers.
+//! Checks framers with a stream in pieces, for tests.
 
 use super::framing::{Framer, Step};
 
-/// Greatest length of a frame in these tests.
+/// Maximum length of a frame in these tests.
 pub const LIMIT: usize = 64;
 
 /// Checks the frames of a stream, and the bytes left over, for pieces of every size.

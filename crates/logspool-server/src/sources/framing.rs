@@ -1,7 +1,7 @@
-//! Where a frame of a stream ends.
+//! Finds the ends of frames in a stream.
 //!
-//! A [`Framer`] looks at each byte of a frame once, however small the pieces are in which it comes. Each protocol has its
-//! own, in [`crate::protocols`].
+//! A [`Framer`] looks at each byte of a frame once, however small the pieces are in which it arrives. Each protocol has
+//! its own framer in [`crate::protocols`].
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub enum FrameError {
     Tls,
     /// A length is not a positive number.
     Length,
-    /// It is no message of the protocol with this name.
+    /// The bytes are not a message of the protocol with this name.
     Malformed(&'static str),
 }
 
@@ -74,14 +74,14 @@ pub enum Ended {
 
 /// Finds the ends of the frames of one connection.
 pub trait Framer: Send {
-    /// What is at the beginning of `bytes`: all that has come and is not yet taken.
+    /// Finds the first frame in `bytes`, which are all received bytes that have not been taken yet.
     ///
     /// # Errors
     ///
-    /// The stream cannot be read on.
+    /// The stream cannot be read any further.
     fn step(&mut self, bytes: &[u8]) -> Result<Step, FrameError>;
 
-    /// True if silence would end the frame that is open.
+    /// True if the frame in `bytes` is complete when the peer pauses.
     fn ends_in_silence(&self, _bytes: &[u8]) -> bool {
         false
     }
@@ -92,7 +92,7 @@ pub trait Framer: Send {
     }
 }
 
-/// Returns `step`, a step in `bytes`, unless its frame is longer than `limit` bytes.
+/// Returns `step`, unless its frame in `bytes` is longer than `limit` bytes.
 pub fn within(limit: usize, step: Step, bytes: &[u8]) -> Result<Step, FrameError> {
     let length = match step {
         Step::Frame { to, .. } => to,

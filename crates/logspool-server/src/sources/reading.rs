@@ -107,7 +107,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a frame as this declaration says.
+    /// Reads a frame with the functions of its protocol.
     pub fn read_as(&mut self, frames: &Frames, frame: &[u8]) {
         let frame = match frames.space {
             Space::Trimmed => frame.trim_ascii_end(),

@@ -205,7 +205,7 @@ impl Server {
         format!("postgres://logspool@/{database}?host={}&port={}", self.folder.display(), self.port)
     }
 
-    /// Address on which it listens.
+    /// The path of the socket.
     pub fn socket(&self) -> PathBuf {
         self.folder.join(format!(".s.PGSQL.{}", self.port))
     }

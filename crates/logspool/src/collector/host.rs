@@ -1,13 +1,13 @@
-//! What the collector asks of the pipeline that it belongs to.
+//! The interface that the collector needs of its pipeline.
 
 use std::sync::{Arc, MutexGuard};
 
 use crate::chunk::Chunk;
 use crate::writer::Outlet;
 
-/// The pipeline as its collector sees it.
+/// A pipeline, as seen by its collector.
 pub trait CollectorHost {
-    /// Locks out snapshots and new definitions while a batch is made: they see no half-made batch.
+    /// Excludes snapshots and new definitions while a batch is made, so that they see no half-made batch.
     fn batching(&self) -> MutexGuard<'_, ()>;
 
     /// The current outlets, by slot in the sink table.
@@ -25,12 +25,12 @@ pub trait CollectorHost {
     /// Records refused because the queue was full, since the pipeline began.
     fn refusals(&self) -> u64;
 
-    /// Has a thread write what an outlet holds. The outlet was marked as one whose thread runs.
+    /// Starts a thread that writes the records of an outlet. The outlet must be marked as running.
     fn start_writer(&self, outlet: Arc<Outlet>);
 
-    /// Starts the thread of the spools if it does not run.
+    /// Starts the spool thread if it does not run.
     fn ensure_spooler(&self);
 
-    /// Sends ERROR and above of a chunk that no sink takes to standard error.
+    /// Shows on standard error the records of ERROR and above of a chunk that no sink accepts.
     fn fall_back(&self, outlet: &Outlet, chunk: &Chunk);
 }

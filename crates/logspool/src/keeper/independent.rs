@@ -1,4 +1,4 @@
-//! How the process of a keeper becomes independent of the program that it watches, and of who started it.
+//! Makes the keeper's process independent of the program that it watches, and of its starter.
 
 use std::io;
 use std::os::fd::RawFd;

@@ -1,4 +1,4 @@
-//! A page of OpenMetrics text that grows: families, and the samples of the family begun last.
+//! A page of OpenMetrics text under construction: families, each followed by its samples.
 
 use std::fmt::Write;
 
@@ -7,11 +7,11 @@ use logspool_sys::histogram::HistogramCounts;
 use crate::stats::SinkSnapshot;
 
 /// A page under construction.
-pub(super) struct Page {
+pub(super) struct MetricsPage {
     text: String,
 }
 
-impl Page {
+impl MetricsPage {
     /// An empty page.
     pub(super) fn new() -> Self {
         Self { text: String::with_capacity(4096) }

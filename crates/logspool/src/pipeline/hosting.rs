@@ -1,4 +1,4 @@
-//! What the collector asks of the pipeline.
+//! The pipeline as the host of its collector.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};

@@ -1,4 +1,4 @@
-//! What could not be read of a segment.
+//! Damage of a segment: the amount of its unreadable data.
 
 use std::io::{self, ErrorKind};
 

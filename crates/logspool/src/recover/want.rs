@@ -1,4 +1,4 @@
-//! What the caller of a recovery wants done with what dead processes left.
+//! The choices of a recovery's caller: what to do with the records of dead processes.
 
 /// What to do with the records for one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -7,7 +7,7 @@ pub enum Want {
     Leave,
     /// Append them to the file.
     Append,
-    /// Pass them to the [`Adopter`]; without an adopter, leave them.
+    /// Pass them to the [`Adopter`](super::Adopter); without an adopter, leave them.
     Take,
     /// Drop them if the segment was created before this time (nanoseconds since the epoch): the file was truncated
     /// then, so older records would be gone. Append the records of a later segment.
@@ -26,7 +26,7 @@ pub enum Undeliverable {
 
 /// Options of [`recover`](super::recover).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Options {
+pub struct RecoverOptions {
     /// What to do with undeliverable records.
     pub undeliverable: Undeliverable,
 }

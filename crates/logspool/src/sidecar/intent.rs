@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::shared_file::Identity;
+use super::identity::Identity;
 
 /// First eight bytes of every sidecar that was entered at least once.
 const MAGIC: u64 = u64::from_le_bytes(*b"LOGSSIDE");

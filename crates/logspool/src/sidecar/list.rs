@@ -10,8 +10,9 @@ use logspool_sys::clock::monotonic_ns;
 use logspool_sys::folder::Folder;
 use logspool_sys::nap::nap;
 
+use super::identity::Identity;
 use super::intent::{HEAD_BYTES, Head, INTENT, INTENT_BYTES, Intent, Read};
-use super::shared_file::{Identity, birth_ns};
+use super::log_file::birth_ns;
 use super::side::Sidecar;
 use super::table::{self, Handle};
 use super::{locks, mend};

@@ -11,23 +11,21 @@
 //! If the disk accepted only part of a piece, the lock is kept: the rest comes from the queue, and no other process
 //! appends before it.
 
-use std::ffi::c_char;
 use std::fs::File;
-use std::io::{self, Seek, SeekFrom, Write};
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::io::{self, Seek};
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 use logspool_sys::clock::monotonic_ns;
-use logspool_sys::folder::Folder;
 use logspool_sys::nap::nap;
 
+use super::identity::Identity;
 use super::intent::Intent;
+use super::log_file::{birth_ns, is_appending, size_of, write_once};
 use super::steps::{self, Step};
 use super::table::{self, Handle};
 use super::{PIECE_BYTES, mend};
-use crate::sink::{Lines, SinkError};
+use crate::sink::{Lines, Origin, SharedLog, SinkError};
 
 /// How long [`SharedFile::enter`] waits for others.
 ///
@@ -36,74 +34,6 @@ use crate::sink::{Lines, SinkError};
 const PATIENCE: Duration = Duration::from_millis(5);
 /// First pause while waiting.
 const FIRST_PAUSE: Duration = Duration::from_micros(50);
-
-/// Device and inode: identify a file, whatever its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Identity {
-    /// Device.
-    pub device: u64,
-    /// Inode.
-    pub inode: u64,
-}
-
-/// Most bytes of a sidecar's name as a C string.
-const NAME_BYTES: usize = 48;
-
-impl Identity {
-    /// Identity of a file with this metadata.
-    pub fn of(metadata: &std::fs::Metadata) -> Self {
-        Self { device: metadata.dev(), inode: metadata.ino() }
-    }
-
-    /// Name of the file's sidecar.
-    pub fn file_name(&self) -> String {
-        format!("file-{:x}-{:x}.side", self.device, self.inode)
-    }
-
-    /// Identity of the file to which a sidecar of this name belongs.
-    pub fn of_file_name(name: &str) -> Option<Self> {
-        let (device, inode) = name.strip_prefix("file-")?.strip_suffix(".side")?.split_once('-')?;
-        let number = |text: &str| u64::from_str_radix(text, 16).ok();
-        let identity = Self { device: number(device)?, inode: number(inode)? };
-        (identity.file_name() == name).then_some(identity)
-    }
-
-    /// The name without allocation, for a signal handler.
-    pub(super) fn c_name(&self) -> [c_char; NAME_BYTES] {
-        let mut name = [0; NAME_BYTES];
-        let mut length = 0;
-        let mut put = |text: &[u8]| {
-            for byte in text {
-                name[length] = *byte as c_char;
-                length += 1;
-            }
-        };
-        put(b"file-");
-        for (number, behind) in [(self.device, &b"-"[..]), (self.inode, b".side")] {
-            let digits = (64 - number.leading_zeros()).div_ceil(4).max(1);
-            for digit in (0..digits).rev() {
-                put(&[b"0123456789abcdef"[(number >> (4 * digit)) as usize & 15]]);
-            }
-            put(behind);
-        }
-        name
-    }
-}
-
-/// The source of the records that are appended.
-#[derive(Debug, Clone)]
-pub struct Origin {
-    /// Folder of the segment.
-    pub folder: Folder,
-    /// NAME of the segment.
-    pub name: String,
-    /// Its random identity.
-    pub uuid: [u8; 16],
-    /// Id of the sink.
-    pub sink: u32,
-    /// Path of the log file.
-    pub path: PathBuf,
-}
 
 /// See the module documentation.
 #[derive(Debug, Default)]
@@ -118,7 +48,7 @@ pub struct SharedFile {
     has_agreed: bool,
     batch: u64,
     base: u64,
-    piece: Option<Piece>,
+    piece: Option<AppendPiece>,
     buffer: Vec<u8>,
 }
 
@@ -135,7 +65,7 @@ enum Beside {
 
 /// The bytes of an append, which may be partly done. Offsets are those of the chunk.
 #[derive(Debug, Clone, Copy)]
-struct Piece {
+struct AppendPiece {
     batch: u64,
     begin: usize,
     next: usize,
@@ -144,20 +74,9 @@ struct Piece {
 }
 
 impl SharedFile {
-    /// Sets the source of the records. Opens nothing before the first record.
-    pub(crate) fn attend(&mut self, origin: Origin) {
-        self.origin = Some(origin);
-    }
-
     /// The source of the records, if there are sidecars at all.
     pub(crate) fn origin(&self) -> Option<Origin> {
         self.origin.clone()
-    }
-
-    /// Announces the chunk of `batch`, or its rest. Its first `base` bytes are not part of the lines passed to
-    /// `append`.
-    pub fn begin(&mut self, batch: u64, base: u64) {
-        (self.batch, self.base) = (batch, base);
     }
 
     /// Notes that the sink has switched to another file.
@@ -262,7 +181,7 @@ impl SharedFile {
         self.rest_of(lines).is_some()
     }
 
-    fn rest_of(&self, lines: &Lines<'_>) -> Option<Piece> {
+    fn rest_of(&self, lines: &Lines<'_>) -> Option<AppendPiece> {
         self.piece.filter(|piece| {
             self.entered && piece.batch == self.batch && piece.next == lines.before && piece.next < piece.end
         })
@@ -284,13 +203,13 @@ impl SharedFile {
         self.piece = Some(piece);
         let bytes = &lines.bytes[..(piece.end - piece.next).min(lines.bytes.len())];
         let count = write_once(file, &bytes[..steps::allowed(bytes.len())])?;
-        self.piece = Some(Piece { next: piece.next + count, ..piece });
+        self.piece = Some(AppendPiece { next: piece.next + count, ..piece });
         steps::reach(Step::Appended);
         Ok(count)
     }
 
     /// Stores the intent of the next append.
-    fn intend(&mut self, file: &mut File, lines: &Lines<'_>, part: usize) -> io::Result<Piece> {
+    fn intend(&mut self, file: &mut File, lines: &Lines<'_>, part: usize) -> io::Result<AppendPiece> {
         let (Beside::Sidecar(sidecar), Some(origin)) = (&self.beside, &self.origin) else {
             return Err(io::Error::from(io::ErrorKind::NotFound));
         };
@@ -318,22 +237,7 @@ impl SharedFile {
         // Without room for an intent the line is still appended; after a kill it may be written twice.
         let has_intent = at_end && sidecar.intend(&mut intent, &lines.bytes[..length], &mut self.buffer).is_ok();
         let begin = lines.before;
-        Ok(Piece { batch: self.batch, begin, next: begin, end: begin + length, has_intent })
-    }
-
-    /// Call after the segment has noted the bytes. Clears the intent and leaves, unless a rest is still to come.
-    pub fn settle(&mut self) {
-        if self.piece.is_none_or(|piece| piece.next == piece.end) {
-            steps::reach(Step::Noted);
-            self.clear_and_leave();
-        }
-    }
-
-    /// Call after an error. Clears the intent and leaves, unless a rest is still to come.
-    pub fn give_up(&mut self) {
-        if self.piece.is_none_or(|piece| piece.next == piece.begin || piece.next == piece.end) {
-            self.clear_and_leave();
-        }
+        Ok(AppendPiece { batch: self.batch, begin, next: begin, end: begin + length, has_intent })
     }
 
     /// Leaves without clearing the intent: another process must finish it.
@@ -369,6 +273,29 @@ impl SharedFile {
     }
 }
 
+impl SharedLog for SharedFile {
+    fn attend(&mut self, origin: Origin) {
+        self.origin = Some(origin);
+    }
+
+    fn begin(&mut self, batch: u64, base: u64) {
+        (self.batch, self.base) = (batch, base);
+    }
+
+    fn settle(&mut self) {
+        if self.piece.is_none_or(|piece| piece.next == piece.end) {
+            steps::reach(Step::Noted);
+            self.clear_and_leave();
+        }
+    }
+
+    fn give_up(&mut self) {
+        if self.piece.is_none_or(|piece| piece.next == piece.begin || piece.next == piece.end) {
+            self.clear_and_leave();
+        }
+    }
+}
+
 impl Drop for SharedFile {
     fn drop(&mut self) {
         self.leave();
@@ -380,71 +307,4 @@ fn look_for(origin: &Origin, file: &File) -> Option<(Handle, u64)> {
     let metadata = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
     let handle = table::open(&origin.folder, Identity::of(&metadata)).ok()?;
     Some((handle, birth_ns(&metadata)))
-}
-
-/// Birth time of a file, in nanoseconds since the epoch; 0 if unknown.
-pub(super) fn birth_ns(metadata: &std::fs::Metadata) -> u64 {
-    let since = metadata.created().ok().and_then(|created| created.duration_since(UNIX_EPOCH).ok());
-    since.map_or(0, |since| since.as_nanos() as u64)
-}
-
-/// Whether a descriptor has `O_APPEND`.
-pub(super) fn is_appending(file: &File) -> bool {
-    // SAFETY: only reads the flags of an open descriptor.
-    unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFL) & libc::O_APPEND != 0 }
-}
-
-/// Size of a file. Cheaper than `File::metadata`, since it is needed before every append.
-fn size_of(file: &File) -> io::Result<u64> {
-    // SAFETY: an all-zero stat is a valid value of that plain struct.
-    let mut status: libc::stat = unsafe { std::mem::zeroed() };
-    // SAFETY: the descriptor is open and `status` is a valid buffer.
-    if unsafe { libc::fstat(file.as_raw_fd(), &mut status) } < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(status.st_size as u64)
-}
-
-/// Writes once. Returns the number of bytes accepted, at least one.
-///
-/// # Errors
-///
-/// As classified by [`SinkError::from_write`].
-pub(super) fn write_once(file: &mut File, bytes: &[u8]) -> Result<usize, SinkError> {
-    match file.write(bytes) {
-        Ok(0) => Err(SinkError::Retry(io::Error::from(io::ErrorKind::WriteZero))),
-        Ok(count) => Ok(count),
-        Err(error) => Err(SinkError::from_write(error)),
-    }
-}
-
-/// Moves a descriptor without `O_APPEND` to the end of the file, past bytes that others appended.
-pub(super) fn seek_behind(mut file: &File) -> io::Result<()> {
-    if !is_appending(file) {
-        file.seek(SeekFrom::End(0))?;
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_made_alike_with_and_without_memory() {
-        for identity in [
-            Identity { device: 0, inode: 0 },
-            Identity { device: 0x801, inode: u64::MAX },
-            Identity { device: 16, inode: 1 },
-        ] {
-            let name = identity.file_name();
-            let c_name: Vec<u8> =
-                identity.c_name().iter().map(|byte| *byte as u8).take_while(|byte| *byte != 0).collect();
-
-            assert_eq!(name.as_bytes(), c_name);
-            assert_eq!(Some(identity), Identity::of_file_name(&name));
-        }
-        assert_eq!(None, Identity::of_file_name("file-0801-1.side"));
-        assert_eq!(None, Identity::of_file_name("file-1.side"));
-    }
 }

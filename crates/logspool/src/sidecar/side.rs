@@ -16,9 +16,9 @@ use logspool_sys::clock::monotonic_ns;
 use logspool_sys::folder::Folder;
 use logspool_sys::nap::nap;
 
+use super::identity::Identity;
 use super::intent::{DUE, HEAD_BYTES, Head, INTENT, INTENT_BYTES, Intent, LARGE_COPY, Read, SMALL_COPY_BYTES, TORN};
 use super::locks::{self, ENTER, Lock, USE};
-use super::shared_file::Identity;
 use super::{PIECE_BYTES, steps};
 
 /// How long, and with what pause, opening is retried while another process removes the sidecar. Removing takes

@@ -26,36 +26,18 @@ pub mod forms;
 mod job;
 mod live;
 mod scan;
+mod task;
 mod thread;
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{MutexGuard, PoisonError};
 
 use logspool_record::definition::Compression;
 
-use super::calendar::Precision;
-use crate::sidecar::Origin;
+use crate::sink::Origin;
+pub use task::Naming;
+use task::Task;
 pub use thread::{come_back, end, forget, leave};
-
-/// Naming scheme of the backups of a file.
-#[derive(Debug, Clone, Copy)]
-pub enum Naming {
-    /// `path.1`, `path.2`, ...; the highest is the oldest.
-    Numbers,
-    /// `path.2026-11-22`, with this precision.
-    Stamps(Precision),
-}
-
-/// Compression of the backups of one log file.
-#[derive(Debug, Clone)]
-struct Task {
-    path: String,
-    how: Compression,
-    naming: Naming,
-    origin: Option<Origin>,
-    alone: Arc<Mutex<()>>,
-    trouble: Arc<Mutex<Option<io::Error>>>,
-}
 
 /// A sink's handle to the compression of its backups.
 #[derive(Debug)]
@@ -88,11 +70,5 @@ impl Compressing {
     /// Returns and clears the last error.
     pub fn trouble(&self) -> Option<io::Error> {
         self.task.trouble.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-}
-
-impl Task {
-    fn note(&self, error: io::Error) {
-        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
     }
 }

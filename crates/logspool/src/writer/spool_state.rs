@@ -1,4 +1,4 @@
-//! Where the spools are, what wakes their thread, and what an outlet and that thread keep of a spool.
+//! Location of the spools, the bell of their thread, and the spool state of an outlet and of that thread.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};

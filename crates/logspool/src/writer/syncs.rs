@@ -1,4 +1,4 @@
-//! How a sink is made durable, and what was written to it since its last sync.
+//! The sync rule of sinks, and the records written to a sink since its last sync.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,7 +41,7 @@ impl Syncs {
 
 /// Records written to a sink since its last sync.
 #[derive(Debug, Default)]
-pub(super) struct Unsynced {
+pub(super) struct UnsyncedBatches {
     pub(super) batches: Vec<u64>,
     pub(super) counts: [u64; LEVEL_CLASSES],
     pub(super) bytes: usize,

@@ -52,7 +52,7 @@ pub fn text_of(files: &[PathBuf]) -> String {
     files.iter().map(|file| plain_text(file)).collect()
 }
 
-/// The text of a file, decompressed if necessary. A plain file may be missing.
+/// The text of a file, decompressed if needed. A missing uncompressed file counts as empty.
 fn plain_text(file: &Path) -> String {
     let bytes = std::fs::read(file);
     let mut text = String::new();

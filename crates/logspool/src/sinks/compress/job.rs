@@ -13,9 +13,10 @@ use zstd::stream::write::Encoder as ZstdEncoder;
 
 use logspool_record::definition::Compression;
 
+use super::forms;
 use super::live::while_nobody_rotates;
 use super::scan::{self, Backup};
-use super::{Task, forms};
+use super::task::Task;
 use crate::sidecar::Identity;
 use crate::sidecar::locks::{self, Lock};
 use crate::sidecar::steps::{Step, reach};

@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use logspool_sys::nap::nap;
 
-use super::Task;
+use super::task::Task;
 use crate::sidecar::{Identity, SharedFile};
+use crate::sink::SharedLog;
 
 /// How long one try waits for others, and the pause between two tries.
 const TRY: Duration = Duration::from_millis(5);

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::DirEntryExt;
 use std::path::{Path, PathBuf};
 
-use super::{Naming, Task};
+use super::task::{Naming, Task};
 
 /// A plain backup.
 #[derive(Debug, Clone)]

@@ -13,7 +13,8 @@ use logspool_sys::threads::spawn;
 
 use super::job::{self, Done, Job};
 use super::live::while_nobody_rotates;
-use super::{Task, forms, scan};
+use super::task::Task;
+use super::{forms, scan};
 
 /// How long a fork waits for the thread to leave. Specified: as for the other threads.
 const LEAVE_DEADLINE: Duration = Duration::from_millis(50);
