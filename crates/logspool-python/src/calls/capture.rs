@@ -228,7 +228,7 @@ fn send(
     if let Some(keywords) = keywords {
         keywords.add_exception(&mut pieces)?;
     }
-    let site = message::add(&mut pieces, &site, route.made_under.generation, *call)?;
+    let site = message::add(&mut pieces, &site, route.made_under.id_epoch, *call)?;
     // SAFETY: the plan that owns the streams is in the table or held by `lender`; no foreign code runs in between.
     unsafe { text_stream::empty_buffers(py, lender.streams(py, route.streams))? };
     if !route.made_under.holds() && !route.made_under.serves_call() {

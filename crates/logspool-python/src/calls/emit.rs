@@ -126,9 +126,9 @@ fn stock(handler: Object<'_, '_>) -> Line {
     if installed() || stands_alone(&handler) { Line::Stock } else { Line::Uninstalling }
 }
 
-/// The sink of an adopted handler, and the generation and epoch under which it was found.
+/// The sink of an adopted handler, and the id epoch and epoch under which it was found.
 fn destination(state: &State, handler: Object<'_, '_>) -> Option<(u32, MadeUnder)> {
-    // Read before the sink is looked up, so that closing it from here on makes this value stale. The generation is read
+    // Read before the sink is looked up, so that closing it from here on makes this value stale. The id epoch is read
     // afterwards, because opening the first sink begins it.
     let before = MadeUnder::now();
     // If `uninstall()` begins, either this check sees it or it makes the value just read stale. `uninstall()` leaves
@@ -137,7 +137,7 @@ fn destination(state: &State, handler: Object<'_, '_>) -> Option<(u32, MadeUnder
         return None;
     }
     let sink = state.sink().ok()?;
-    Some((sink, MadeUnder { generation: pipeline::generation(), ..before }))
+    Some((sink, MadeUnder { id_epoch: pipeline::id_epoch(), ..before }))
 }
 
 /// True if the handler was adopted at the last check.

@@ -1,7 +1,7 @@
 //! The keywords of a logging call: `exc_info`, `extra`, `stack_info`, `stacklevel`.
 //!
-//! Stop on the line: *capture*. If stock logging would refuse a keyword, or a value is of an unusual kind, stock
-//! logging does the whole call and reports its own errors.
+//! Stop on the line: *capture*. Stock logging does the whole call in two cases: it would refuse a keyword, or a value is
+//! of an unusual kind. It then reports its own errors.
 
 use std::sync::OnceLock;
 

@@ -1,7 +1,7 @@
 //! Message and arguments of one call: by value where the template allows it, otherwise as text made here.
 //!
-//! Stop on the line: *capture*. Everything that may run foreign code (`str()` of the message, `%` with an argument that
-//! is no builtin value) happens here, before a byte is reserved. If a message cannot be formatted, the text that
+//! Stop on the line: *capture*. Everything that may run foreign code happens here, before a byte is reserved: `str()`
+//! of the message, and `%` with an argument that is no builtin value. If a message cannot be formatted, the text that
 //! foreign code made of it is kept ([`take_made`]). Stock logging reports the error and uses that text, so the foreign
 //! code does not run twice.
 
@@ -79,7 +79,7 @@ pub fn set_mapping(class: Owned) {
 ///
 /// [`Failure::Stock`] if stock logging has to format or report, [`Failure::Raised`] if foreign code raised.
 #[inline(always)]
-pub fn add<'a>(pieces: &mut Pieces<'a>, site: &'a Site, generation: u64, call: Call<'a, '_>) -> Result<u32, Failure> {
+pub fn add<'a>(pieces: &mut Pieces<'a>, site: &'a Site, id_epoch: u64, call: Call<'a, '_>) -> Result<u32, Failure> {
     let Some((&message, values)) = call.positional().split_first() else { return Err(Failure::Stock) };
     if !values.is_empty()
         && object::is_exact_str(message)
@@ -89,16 +89,16 @@ pub fn add<'a>(pieces: &mut Pieces<'a>, site: &'a Site, generation: u64, call: C
         if values.len() == 1 && kind_of(values[0]) == Kind::Other && is_mapping(values[0])? {
             // A template with `%(key)s` directives is not deferrable. This one is, so Python's formatting ignores the
             // mapping or raises; only Python can decide that.
-            return add_text(pieces, site, generation, message, values);
+            return add_text(pieces, site, id_epoch, message, values);
         }
         if bound.template.directives.len() != values.len() {
             return Err(broken());
         }
-        let id = add_name(pieces, bound.name(generation));
+        let id = add_name(pieces, bound.name(id_epoch));
         add_deferred(pieces, bound, values)?;
         return Ok(id);
     }
-    add_text(pieces, site, generation, message, values)
+    add_text(pieces, site, id_epoch, message, values)
 }
 
 #[inline(always)]
@@ -197,11 +197,11 @@ fn is_mapping(argument: Object<'_, '_>) -> Result<bool, Failure> {
 fn add_text<'a>(
     pieces: &mut Pieces<'a>,
     site: &'a Site,
-    generation: u64,
+    id_epoch: u64,
     message: Object<'a, '_>,
     values: &[Object<'_, '_>],
 ) -> Result<u32, Failure> {
-    let id = add_name(pieces, site.plain_name(generation));
+    let id = add_name(pieces, site.plain_name(id_epoch));
     let py = message.py();
     let text = if object::is_exact_str(message) {
         if values.is_empty() {

@@ -304,7 +304,7 @@ pub enum Queued {
     Raised,
 }
 
-/// Queues one record. The ids in its head are valid as long as no sink is closed and the generation stays the same.
+/// Queues one record. The ids in its head are valid as long as no sink is closed and the id epoch stays the same.
 #[inline(always)]
 pub fn queue(py: Python<'_>, head: Head, made_under: MadeUnder, pieces: &Pieces<'_>) -> Queued {
     // SAFETY: the lane provides exactly the number of bytes requested.
@@ -382,8 +382,8 @@ fn refuse(head: Head, made_under: MadeUnder, pieces: &Pieces<'_>) -> Queued {
 }
 
 fn show_refused(head: Head, made_under: MadeUnder, pieces: &Pieces<'_>) {
-    // Ids of another generation refer to other definitions.
-    if made_under.generation == pipeline::generation() {
+    // Ids of another id epoch refer to other definitions.
+    if made_under.id_epoch == pipeline::id_epoch() {
         pipeline::show_refused(head, || pieces.to_vec());
     }
 }

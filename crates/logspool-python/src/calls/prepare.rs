@@ -22,7 +22,7 @@ use crate::plans::watched::Part;
 
 /// The standard library's objects, as `_queueing.py` passes them.
 pub struct Stock {
-    /// Returns which methods are unmodified, and the classes and objects that this depends on.
+    /// Reports whether `prepare` and `handle` may run natively, and the classes and objects that this depends on.
     pub describe: Owned,
     /// `QueueHandler`
     pub class: Owned,

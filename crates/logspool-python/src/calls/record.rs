@@ -58,7 +58,7 @@ pub struct Destination<'a> {
     pub adoption: &'a Adoption,
     /// The open sink.
     pub sink: u32,
-    /// The generation and epoch under which all of this was found.
+    /// The id epoch and epoch under which all of this was found.
     pub made_under: MadeUnder,
 }
 
@@ -88,7 +88,7 @@ fn read(
     if matters.attribute_names && !all_named(record) {
         return Ok(ByValue::No);
     }
-    if reading.generation != made_under.generation || !reading.globals.record_class.is_same() {
+    if reading.id_epoch != made_under.id_epoch || !reading.globals.record_class.is_same() {
         return Ok(ByValue::No);
     }
     let fields = RecordAttributes { record };
@@ -145,7 +145,7 @@ fn read(
     let mut call = [message.bind(py); MOST_ARGUMENTS + 1];
     let count = lay_out(&mut call, arguments.bind(py))?;
     let call = Call::positional_only(py, &call[..count]);
-    let site = message::add(&mut pieces, site, made_under.generation, call)?;
+    let site = message::add(&mut pieces, site, made_under.id_epoch, call)?;
     // SAFETY: `to` borrows the adoption, which holds the stream and its buffer.
     unsafe { text_stream::empty_buffers(py, &[to.adoption.text_stream(sink)])? };
     if !made_under.holds() {

@@ -50,8 +50,8 @@ pub enum SiteName<'a> {
 }
 
 struct SiteId {
-    /// Pipeline generation of `id`.
-    generation: AtomicU64,
+    /// Id epoch under which `id` was defined.
+    id_epoch: AtomicU64,
     /// 0 if the table was full.
     id: AtomicU32,
     inline: OnceLock<Vec<u8>>,
@@ -59,28 +59,28 @@ struct SiteId {
 
 impl SiteId {
     const fn new() -> Self {
-        Self { generation: AtomicU64::new(0), id: AtomicU32::new(0), inline: OnceLock::new() }
+        Self { id_epoch: AtomicU64::new(0), id: AtomicU32::new(0), inline: OnceLock::new() }
     }
 
     #[inline(always)]
-    fn name(&self, generation: u64, definition: &SiteDefinition) -> SiteName<'_> {
-        // Acquire pairs with the Release in `define`: the id read next belongs to this generation.
-        if self.generation.load(Ordering::Acquire) == generation {
+    fn name(&self, id_epoch: u64, definition: &SiteDefinition) -> SiteName<'_> {
+        // Acquire pairs with the Release in `define`: the id read next belongs to this id epoch.
+        if self.id_epoch.load(Ordering::Acquire) == id_epoch {
             let id = self.id.load(Ordering::Relaxed);
             if id != 0 {
                 return SiteName::Id(id);
             }
         }
-        self.define(generation, definition)
+        self.define(id_epoch, definition)
     }
 
     #[cold]
     #[inline(never)]
-    fn define(&self, generation: u64, definition: &SiteDefinition) -> SiteName<'_> {
-        if self.generation.load(Ordering::Acquire) != generation {
+    fn define(&self, id_epoch: u64, definition: &SiteDefinition) -> SiteName<'_> {
+        if self.id_epoch.load(Ordering::Acquire) != id_epoch {
             let id = pipeline::define_site(definition).unwrap_or(0);
             self.id.store(id, Ordering::Relaxed);
-            self.generation.store(generation, Ordering::Release);
+            self.id_epoch.store(id_epoch, Ordering::Release);
             if id != 0 {
                 return SiteName::Id(id);
             }
@@ -127,8 +127,8 @@ impl Site {
 
     /// How a record whose message is text identifies this site.
     #[inline]
-    pub fn plain_name(&self, generation: u64) -> SiteName<'_> {
-        self.plain.name(generation, &self.definition)
+    pub fn plain_name(&self, id_epoch: u64) -> SiteName<'_> {
+        self.plain.name(id_epoch, &self.definition)
     }
 
     /// The template bound to this site, if `message` (an exact `str`) is that template or can become it.
@@ -165,8 +165,8 @@ impl Site {
 impl BoundTemplate {
     /// How a record with deferred arguments identifies this site.
     #[inline(always)]
-    pub fn name(&self, generation: u64) -> SiteName<'_> {
-        self.id.name(generation, &self.definition)
+    pub fn name(&self, id_epoch: u64) -> SiteName<'_> {
+        self.id.name(id_epoch, &self.definition)
     }
 }
 

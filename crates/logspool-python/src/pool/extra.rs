@@ -142,8 +142,7 @@ pub fn stream(generator: Object<'_, '_>, mut each: impl FnMut(Owned) -> bool) ->
 }
 
 impl Extra {
-    /// Passes a value to the callback and the results. False: both have stopped taking values, or a signal interrupted
-    /// the caller.
+    /// Passes a value to the callback and the results. False: no receiver is left, or a signal interrupted the caller.
     fn give(&self, py: Python<'_>, shared: &Shared, value: Owned, by: &mut By<'_>) -> bool {
         if let Some(done) = &self.done {
             call_back(done.bind(py), value.bind(py), by);

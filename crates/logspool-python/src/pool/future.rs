@@ -85,7 +85,7 @@ pub fn cancel(future: FutureRef<'_, '_>) -> bool {
     state(future).is_cancelled()
 }
 
-/// Brings a future to its end and tells all who asked to be told. False, and nothing is done, where it cannot go there.
+/// Ends a future and notifies its waiters and callbacks. False: its state does not allow that, and nothing changed.
 fn end(future: FutureRef<'_, '_>, to: JobState, store: impl FnOnce()) -> bool {
     let (py, fields) = (future.py(), future.fields());
     let mut condition: Option<Owned> = None;
@@ -204,7 +204,7 @@ pub fn name(state: JobState) -> &'static str {
     c_name(state).to_str().unwrap_or_default()
 }
 
-/// As [`name`].
+/// As [`name`], as a C string.
 pub fn c_name(state: JobState) -> &'static CStr {
     match state {
         JobState::Pending => c"PENDING",

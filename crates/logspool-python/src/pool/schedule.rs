@@ -15,7 +15,7 @@ use super::timers;
 /// The handle of a job that is done again and again.
 #[pyclass(frozen, weakref, module = "logspool.pool")]
 pub struct Schedule {
-    /// Keeps the pool alive while the schedule needs its workers.
+    /// Keeps the pool alive, because the pool must start a worker for the job.
     pool: Py<PyAny>,
     interval_ns: u64,
     /// Whether the interval counts from the end of a call instead of its due time.

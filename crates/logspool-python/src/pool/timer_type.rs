@@ -21,7 +21,7 @@ use crate::interpreter::object::{self, Object, Owned};
 /// The native fields of a timer; they follow the fields of a future.
 #[repr(C)]
 struct TimerFields {
-    /// Keeps the pool alive while the timer needs its workers.
+    /// Keeps the pool alive, because the pool must start a worker for the job.
     pool: AtomicPtr<PyObject>,
     /// The parts of a [`Key`].
     at: AtomicU64,

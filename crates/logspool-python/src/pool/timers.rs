@@ -163,7 +163,7 @@ pub fn forget_limit(key: Key) {
     drop(all().remove(key));
 }
 
-/// In a forked child: start without timers, and end the futures of the parent's jobs with an exception.
+/// In a forked child: starts without timers, and ends the futures of the parent's jobs with an exception.
 pub fn after_fork(exception: &Bound<'_, PyAny>) {
     let before = TIMERS.swap(ptr::null_mut(), Ordering::AcqRel);
     // SAFETY: null, or a box that is never freed, because its lock may be in any state.
@@ -171,7 +171,7 @@ pub fn after_fork(exception: &Bound<'_, PyAny>) {
     for entry in before.remove_all_after_fork(|_| true) {
         match *entry {
             TimerEntry::Job(_, job) => job.fail_after_fork(exception),
-            // Never freed, as jobs.
+            // Never freed, for the reason in `Job::fail_after_fork`.
             limit @ TimerEntry::Limit(..) => mem::forget(limit),
         }
     }

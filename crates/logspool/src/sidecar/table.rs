@@ -41,19 +41,19 @@ impl Drop for Handle {
     }
 }
 
-struct Entry {
+struct OpenSidecar {
     folder: PathBuf,
     sidecar: Arc<Sidecar>,
     users: u32,
-    place: Option<&'static Place>,
+    place: Option<&'static HandlerPlace>,
 }
 
 #[derive(Default)]
-struct Table {
-    entries: Vec<Entry>,
+struct SidecarTable {
+    entries: Vec<OpenSidecar>,
 }
 
-static TABLE: PerProcess<Table> = PerProcess::new();
+static TABLE: PerProcess<SidecarTable> = PerProcess::new();
 
 /// Opens or creates the sidecar of a file.
 ///
@@ -62,7 +62,7 @@ static TABLE: PerProcess<Table> = PerProcess::new();
 /// When the folder cannot be used or holds too many sidecars, or a system call fails.
 pub fn open(folder: &Folder, identity: Identity) -> io::Result<Handle> {
     TABLE.with(|table| {
-        let wanted = |entry: &&mut Entry| {
+        let wanted = |entry: &&mut OpenSidecar| {
             entry.sidecar.identity == identity && entry.folder == folder.path() && !entry.sidecar.is_retired()
         };
         if let Some(entry) = table.entries.iter_mut().find(wanted) {
@@ -78,8 +78,8 @@ pub fn open(folder: &Folder, identity: Identity) -> io::Result<Handle> {
             return Err(io::Error::from(io::ErrorKind::QuotaExceeded));
         }
         let sidecar = Arc::new(Sidecar::open(handle, identity)?);
-        let place = Place::take(&sidecar);
-        table.entries.push(Entry { folder: folder.path().to_owned(), sidecar: sidecar.clone(), users: 1, place });
+        let place = HandlerPlace::take(&sidecar);
+        table.entries.push(OpenSidecar { folder: folder.path().to_owned(), sidecar: sidecar.clone(), users: 1, place });
         Ok(Handle(Some(sidecar)))
     })
 }
@@ -98,7 +98,7 @@ fn is_full(folder: &Folder, identity: Identity) -> io::Result<bool> {
 
 /// Number of handles of this sidecar in this process.
 pub fn users(handle: &Handle) -> u32 {
-    let is_it = |entry: &&Entry| handle.0.as_ref().is_some_and(|sidecar| Arc::ptr_eq(&entry.sidecar, sidecar));
+    let is_it = |entry: &&OpenSidecar| handle.0.as_ref().is_some_and(|sidecar| Arc::ptr_eq(&entry.sidecar, sidecar));
     TABLE.with(|table| table.entries.iter().find(is_it).map_or(0, |entry| entry.users))
 }
 
@@ -126,7 +126,7 @@ pub fn leave_all() {
 }
 
 /// The data that a signal handler needs to remove a sidecar.
-struct Place {
+struct HandlerPlace {
     process: AtomicU32,
     /// -1 while the slot is free.
     descriptor: AtomicI32,
@@ -135,9 +135,9 @@ struct Place {
     inode: AtomicU64,
 }
 
-static PLACES: [Place; MAX_SINKS] = [const { Place::free() }; MAX_SINKS];
+static PLACES: [HandlerPlace; MAX_SINKS] = [const { HandlerPlace::free() }; MAX_SINKS];
 
-impl Place {
+impl HandlerPlace {
     const fn free() -> Self {
         Self {
             process: AtomicU32::new(0),

@@ -111,8 +111,8 @@ impl FutureHandle {
 
 /// A new reference to the object in a field. The field must not be emptied meanwhile.
 pub(super) fn held(py: Python<'_>, field: &AtomicPtr<PyObject>) -> Option<Owned> {
-    // SAFETY: the field owns a reference to its object and keeps it during the call. `callbacks` is emptied only under the
-    // promise's lock, `waiters` and `condition` only in a forked child, the others never.
+    // SAFETY: the field owns a reference to its object and keeps it during the call. `callbacks` is emptied only under
+    // the promise's lock, `waiters` and `condition` only in a forked child, the others never.
     unsafe { Borrowed::from_ptr_or_opt(py, field.load(Ordering::Acquire)) }.map(|object| Owned::of(&object))
 }
 
