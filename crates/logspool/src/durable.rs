@@ -11,13 +11,39 @@
 //! two words by which callers get the collector and the writers going.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use logspool_lanes::segment::layout::{LEVEL_CLASSES, MAX_LANES, MAX_SINKS, level_class};
 
+use logspool_sys::crossing::full_fence;
+use logspool_sys::sync::{AtomicU32, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, PoisonError, guarded};
+
 use crate::stats::{self, PerLevel};
+
+/// Release: a caller that sees a record as settled also sees that its push has begun, so that it never counts too few
+/// records that are not durable (model: `a_checkpoint_never_counts_too_few`).
+#[inline(always)]
+fn settle_order() -> Ordering {
+    guarded("settled_is_shown", Ordering::Release)
+}
+
+/// Acquire: see [`settle_order`].
+#[inline(always)]
+fn credit_order() -> Ordering {
+    guarded("settled_is_seen", Ordering::Acquire)
+}
+
+/// Release: whoever sees the call counted also sees it waiting (model: `a_call_that_is_counted_waits`).
+#[inline(always)]
+fn call_order() -> Ordering {
+    guarded("call_is_counted", Ordering::Release)
+}
+
+/// Acquire: see [`call_order`].
+#[inline(always)]
+fn calls_order() -> Ordering {
+    guarded("calls_are_seen", Ordering::Acquire)
+}
 
 /// One bit for the place of each sink.
 pub type Sinks = u128;
@@ -126,12 +152,13 @@ impl PendingSync {
 
     /// A push begins. Before it: a record that is durable was counted, however long its thread is kept from telling.
     pub fn begin(&self) {
-        self.begun.fetch_add(1, Ordering::SeqCst);
+        // Relaxed: all additions are in one order, and the thread sees its own. The ring shows it to the settling thread.
+        self.begun.fetch_add(1, Ordering::Relaxed);
     }
 
     /// The push found no room.
     pub fn take_back(&self) {
-        self.begun.fetch_sub(1, Ordering::SeqCst);
+        self.begun.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Whether a call whose record was pushed has to wait. Never blocks.
@@ -147,19 +174,20 @@ impl PendingSync {
     fn has_credit(&self) -> bool {
         let Wait::Checkpoint(every) = self.wait else { return true };
         // In this order: what is settled in between makes the difference too large, never too small.
-        let settled = self.settled.load(Ordering::SeqCst);
-        self.begun.load(Ordering::SeqCst).saturating_sub(settled) < every
+        let settled = self.settled.load(credit_order());
+        self.begun.load(Ordering::Relaxed).saturating_sub(settled) < every
     }
 
     /// Whether a call waits now: then sinks are to be synced.
     pub fn has_waiters(&self) -> bool {
-        // SeqCst: a writer that sees none goes to sleep, and the caller that comes then has it woken by the collector.
-        self.waiting.load(Ordering::SeqCst) > 0
+        // Relaxed: a writer that sees none goes to sleep under its queue's lock. The collector, which sees the call in
+        // `calls`, takes that lock to wake it.
+        self.waiting.load(Ordering::Relaxed) > 0
     }
 
     /// Moves whenever a call begins to wait.
     pub fn calls(&self) -> u64 {
-        self.calls.load(Ordering::SeqCst)
+        self.calls.load(calls_order())
     }
 
     /// Calls that returned although their record was not durable.
@@ -189,7 +217,7 @@ impl PendingSync {
         if !ends.is_empty() {
             batches.insert(batch, ends);
         }
-        self.settled.fetch_add(settled, Ordering::SeqCst);
+        self.settled.fetch_add(settled, settle_order());
         if settled > 0 {
             self.changed.notify_all();
         }
@@ -239,7 +267,7 @@ impl PendingSync {
         if ends.is_empty() {
             batches.remove(&batch);
         }
-        self.settled.fetch_add(settled, Ordering::SeqCst);
+        self.settled.fetch_add(settled, settle_order());
     }
 
     /// Waits until the record that ends at `position` of a lane is durable, or the mode lets its call return.
@@ -260,10 +288,10 @@ impl PendingSync {
             if own.is_none() && !for_itself && self.has_credit() { Some(Outcome::Durable) } else { own }
         };
         // Under the lock, as everything below: the writer that settles the record meanwhile is waited for.
-        self.waiting.fetch_add(1, Ordering::SeqCst);
-        self.calls.fetch_add(1, Ordering::SeqCst);
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        self.calls.fetch_add(1, call_order());
         // Before `look_after` looks whether the collector sleeps, which looks at `calls` before it does so.
-        fence(Ordering::SeqCst);
+        full_fence("call_before_look");
         look_after();
         let mut state = self.lock();
         let outcome = loop {
@@ -284,7 +312,7 @@ impl PendingSync {
             }
         };
         drop(state);
-        self.waiting.fetch_sub(1, Ordering::SeqCst);
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
         outcome.map(|outcome| outcome == Outcome::Durable)
     }
 
@@ -311,7 +339,7 @@ impl State {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

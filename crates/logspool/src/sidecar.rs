@@ -52,6 +52,7 @@ mod intent;
 mod list;
 pub(crate) mod locks;
 mod mend;
+mod place;
 mod shared_file;
 mod side;
 pub mod steps;

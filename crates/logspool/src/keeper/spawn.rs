@@ -9,9 +9,10 @@
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::AtomicPtr;
 
 use logspool_sys::handover::Handover;
+use logspool_sys::published::Published;
 
 use super::{HANDOVER, WATCHED};
 
@@ -32,7 +33,7 @@ static COMMAND: AtomicPtr<Result<Command, String>> = AtomicPtr::new(std::ptr::nu
 /// Says how a keeper is started, or why there is to be none.
 pub fn set_command(command: Result<Command, String>) {
     // The old one stays where it is: a thread may read it, and it is set once or twice a life.
-    COMMAND.store(Box::into_raw(Box::new(command)), Ordering::Release);
+    COMMAND.publish(Box::into_raw(Box::new(command)));
 }
 
 /// Starts a keeper of this process. Returns the way to it; whether it has begun its work shows there later.
@@ -42,7 +43,7 @@ pub fn set_command(command: Result<Command, String>) {
 /// When the shell named no command; what the system said.
 pub fn start() -> io::Result<Handover> {
     // SAFETY: stored by `set_command`, never freed, never changed.
-    let command = match unsafe { COMMAND.load(Ordering::Acquire).as_ref() } {
+    let command = match unsafe { COMMAND.observe().as_ref() } {
         Some(Ok(command)) => command,
         Some(Err(why)) => return Err(io::Error::other(why.clone())),
         None => return Err(io::Error::other("nobody has said how one is started")),

@@ -3,7 +3,6 @@
 //! The flush is requested once, so it does not cover records that are logged during the wait.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use logspool_lanes::queue::reader::LaneReader;
@@ -13,6 +12,7 @@ use super::slot::existing;
 use super::state::Pipeline;
 use super::waiting::deadline;
 use crate::writer::{NONE, Outlet};
+use logspool_sys::published::Published;
 
 /// The sinks that a flush waits for.
 #[derive(Debug, Clone)]
@@ -78,9 +78,9 @@ impl Flush {
     }
 
     fn is_done(&self) -> bool {
-        let is_flushed = |outlet: &Arc<Outlet>| outlet.flushed_ticket.load(Ordering::Acquire) >= self.ticket;
+        let is_flushed = |outlet: &Arc<Outlet>| outlet.flushed_ticket.observe() >= self.ticket;
         let is_local = |outlet: &&Arc<Outlet>| !matches!(outlet.definition.kind, SinkKind::Service { .. });
-        let answered = || self.pipeline.answered.load(Ordering::Acquire) >= self.ticket;
+        let answered = || self.pipeline.answered.observe() >= self.ticket;
         !self.pipeline.is_current()
             || match &self.awaited {
                 Awaited::All => answered(),
@@ -106,7 +106,7 @@ impl Pipeline {
     /// since its records are then in neither place.
     fn is_written(&self, awaited: &Awaited) -> bool {
         let Ok(_guard) = self.batching.try_lock() else { return false };
-        let lanes = self.segment.header().lanes.load(Ordering::Acquire) as usize;
+        let lanes = self.segment.header().lanes.observe() as usize;
         (0..lanes).all(|lane| LaneReader::new(&self.segment, lane).is_none())
             && match awaited {
                 Awaited::Sink(outlet) => outlet.front_batch() == NONE,

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use logspool_lanes::blob::Blobs;
 use logspool_lanes::segment::Segment;
 use logspool_lanes::segment::layout::Table;
+use logspool_sys::crossing::Runs;
 use logspool_sys::progress;
+use logspool_sys::published::{Counted, Published};
 
 use super::idle_writer::IdleWriter;
 use super::options::Fallback;
@@ -41,7 +43,7 @@ pub struct Pipeline {
     pub(super) outlets: Mutex<Vec<Option<Arc<Outlet>>>>,
     pub(super) routes: Mutex<Routes>,
     pub(super) collector: Mutex<Option<Box<Collector>>>,
-    pub(super) collector_runs: AtomicBool,
+    pub(super) collector_runs: Runs,
     pub(super) leave: AtomicBool,
     pub(super) batching: Mutex<()>,
     pub(super) requested: AtomicU64,
@@ -103,13 +105,13 @@ impl Pipeline {
 
     /// Ticket of the newest flush request.
     pub(crate) fn requested_ticket(&self) -> u64 {
-        // Acquire pairs with the Release in `request`: records pushed before the request are visible after this load.
-        self.requested.load(Ordering::Acquire)
+        // Pairs with `advance_both_ways` in `request`: records pushed before the request are visible after this load.
+        self.requested.observe()
     }
 
     /// Notes that all records queued before the flush with this ticket are written to every sink.
     pub(crate) fn answer_ticket(&self, ticket: u64) {
-        self.answered.fetch_max(ticket, Ordering::Release);
+        self.answered.raise(ticket);
         progress::note();
     }
 

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use logspool_sys::clock::monotonic_ns;
 use logspool_sys::folder::Folder;
 use logspool_sys::nap::nap;
+use logspool_sys::published::Entered;
 
 use super::intent::{DUE, HEAD_BYTES, Head, INTENT, INTENT_BYTES, Intent, LARGE_COPY, Read, SMALL_COPY_BYTES, TORN};
 use super::locks::{self, ENTER, Lock, USE};
@@ -94,15 +95,15 @@ impl Sidecar {
     ///
     /// What fcntl(2) said.
     pub fn try_enter(&self) -> io::Result<bool> {
-        // Acquire pairs with the Release in `leave`: what another thread did inside is seen. Between processes that is
+        // Pairs with `leave` of the flag: what another thread did inside is seen. Between processes that is
         // the kernel's business.
-        if self.inside.swap(true, Ordering::Acquire) {
+        if !self.inside.try_enter() {
             return Ok(false);
         }
         if self.let_go.load(Ordering::Relaxed) {
             let shared = locks::set(&self.file, USE, Lock::Shared);
             if !matches!(shared, Ok(true)) {
-                self.inside.store(false, Ordering::Release);
+                self.inside.leave();
                 return shared;
             }
             self.let_go.store(false, Ordering::Relaxed);
@@ -114,7 +115,7 @@ impl Sidecar {
         let entered = locks::set(&self.file, ENTER, Lock::Alone);
         match entered {
             Ok(true) => steps::reach(steps::Step::Entered),
-            _ => self.inside.store(false, Ordering::Release),
+            _ => self.inside.leave(),
         }
         entered
     }
@@ -127,7 +128,7 @@ impl Sidecar {
     /// Leaves it.
     pub fn leave(&self) {
         let _ = locks::set(&self.file, ENTER, Lock::Free);
-        self.inside.store(false, Ordering::Release);
+        self.inside.leave();
     }
 
     /// Whether the file of this process's entry is the one that the sidecar was made for; makes the head where there
@@ -274,7 +275,7 @@ impl Sidecar {
     /// of several processes that end at the same time, the last one finds itself alone.
     pub(super) fn retire(&self) {
         // Not under a thread of this process that is about to append.
-        if self.inside.swap(true, Ordering::Acquire) {
+        if !self.inside.try_enter() {
             return;
         }
         self.let_go.store(true, Ordering::Relaxed);
@@ -287,7 +288,7 @@ impl Sidecar {
             // Those who wait to share the byte see now whether the name is gone.
             let _ = locks::set(&self.file, USE, Lock::Free);
         }
-        self.inside.store(false, Ordering::Release);
+        self.inside.leave();
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! An atomic outside `queue` and `stats`: the test's function, looked for with one load an append.
 
-use std::sync::atomic::{AtomicPtr, Ordering};
+use logspool_sys::published::Published;
+use std::sync::atomic::AtomicPtr;
 
 /// What was just done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,11 +40,11 @@ static WATCH: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
 /// Has `watch` called at every step of this process, with 0 bytes, and before every append, as [`Step::Intended`].
 #[doc(hidden)]
 pub fn watch(watch: Watch) {
-    WATCH.store(watch as *mut (), Ordering::Release);
+    WATCH.publish(watch as *mut ());
 }
 
 fn watcher() -> Option<Watch> {
-    let watch = WATCH.load(Ordering::Acquire);
+    let watch = WATCH.observe();
     // SAFETY: stored by `watch` from a function of this very type, or null, which is `None`.
     unsafe { std::mem::transmute::<*mut (), Option<Watch>>(watch) }
 }

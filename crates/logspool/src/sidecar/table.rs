@@ -1,15 +1,12 @@
 //! The sidecars that this process has open: each once, because closing a second descriptor would drop its locks.
 //!
 //! Opening and closing go through one gate, which a forked child can take whatever its parent's threads were doing.
-//!
-//! Atomics outside `queue` and `stats`: places that a signal handler reads, which may take no lock.
 
 use std::io;
 use std::ops::Deref;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 use logspool_lanes::segment::layout::MAX_SINKS;
 use logspool_sys::folder::Folder;
@@ -18,6 +15,7 @@ use logspool_sys::gate::PerProcess;
 use super::MAX_SIDECARS;
 use super::intent::INTENT;
 use super::locks;
+use super::place::{Named, Place};
 use super::shared_file::Identity;
 use super::side::Sidecar;
 
@@ -78,7 +76,7 @@ pub fn open(folder: &Folder, identity: Identity) -> io::Result<Handle> {
             return Err(io::Error::from(io::ErrorKind::QuotaExceeded));
         }
         let sidecar = Arc::new(Sidecar::open(handle, identity)?);
-        let place = Place::take(&sidecar);
+        let place = take_place(&sidecar);
         table.entries.push(Entry { folder: folder.path().to_owned(), sidecar: sidecar.clone(), users: 1, place });
         Ok(Handle(Some(sidecar)))
     })
@@ -109,7 +107,7 @@ fn release(sidecar: Arc<Sidecar>) {
         if table.entries[at].users == 0 {
             let entry = table.entries.swap_remove(at);
             if let Some(place) = entry.place {
-                place.descriptor.store(-1, Ordering::Release);
+                place.give_back();
             }
             entry.sidecar.retire();
         }
@@ -124,45 +122,16 @@ pub fn leave_all() {
     TABLE.with(|table| table.entries.iter().for_each(|entry| entry.sidecar.retire()));
 }
 
-/// What a signal handler needs to remove a sidecar.
-struct Place {
-    process: AtomicU32,
-    /// −1 while the place is free.
-    descriptor: AtomicI32,
-    folder: AtomicI32,
-    device: AtomicU64,
-    inode: AtomicU64,
-}
-
 static PLACES: [Place; MAX_SINKS] = [const { Place::free() }; MAX_SINKS];
 
-impl Place {
-    const fn free() -> Self {
-        Self {
-            process: AtomicU32::new(0),
-            descriptor: AtomicI32::new(-1),
-            folder: AtomicI32::new(-1),
-            device: AtomicU64::new(0),
-            inode: AtomicU64::new(0),
-        }
-    }
-
-    /// Takes a place. Inside the gate. `None`: all are taken, and the next start removes the file.
-    fn take(sidecar: &Sidecar) -> Option<&'static Self> {
-        let process = std::process::id();
-        let is_free = |place: &&Self| {
-            place.descriptor.load(Ordering::Relaxed) < 0 || place.process.load(Ordering::Relaxed) != process
-        };
-        let place = PLACES.iter().find(is_free)?;
-        place.descriptor.store(-1, Ordering::Relaxed);
-        place.process.store(process, Ordering::Relaxed);
-        place.folder.store(sidecar.folder.descriptor(), Ordering::Relaxed);
-        place.device.store(sidecar.identity.device, Ordering::Relaxed);
-        place.inode.store(sidecar.identity.inode, Ordering::Relaxed);
-        // Release pairs with the Acquire in the handler: a descriptor comes with its name.
-        place.descriptor.store(sidecar.file.as_raw_fd(), Ordering::Release);
-        Some(place)
-    }
+/// Takes a place for the signal handler. Inside the gate. `None`: all are taken, and the next start removes the file.
+fn take_place(sidecar: &Sidecar) -> Option<&'static Place> {
+    let process = std::process::id();
+    let place = PLACES.iter().find(|place| place.is_free(process))?;
+    let Identity { device, inode } = sidecar.identity;
+    let descriptor = sidecar.file.as_raw_fd();
+    place.take(process, Named { descriptor, folder: sidecar.folder.descriptor(), device, inode });
+    Some(place)
 }
 
 /// As [`leave_all`], with async-signal-safe calls only.
@@ -170,19 +139,14 @@ pub fn unlink_async_signal_safe() {
     // SAFETY: getpid has no preconditions.
     let process = unsafe { libc::getpid() } as u32;
     for place in &PLACES {
-        let descriptor = place.descriptor.load(Ordering::Acquire);
-        if descriptor < 0 || place.process.load(Ordering::Relaxed) != process {
-            continue;
-        }
+        let Some(Named { descriptor, folder, device, inode }) = place.named(process) else { continue };
         if !locks::take_alone_raw(descriptor) {
             continue;
         }
         let mut state = [0_u8; 8];
         // SAFETY: a valid place for eight bytes.
         let read = unsafe { libc::pread(descriptor, state.as_mut_ptr().cast(), state.len(), INTENT as i64) };
-        let folder = place.folder.load(Ordering::Relaxed);
-        let identity =
-            Identity { device: place.device.load(Ordering::Relaxed), inode: place.inode.load(Ordering::Relaxed) };
+        let identity = Identity { device, inode };
         let name = identity.c_name();
         // SAFETY: all-zero stats are valid values, `name` ends with a NUL, and the kernel checks the descriptors.
         unsafe {
