@@ -9,8 +9,8 @@
 //! moment for those that are being made ([`Stay`]).
 
 use std::hint::black_box;
-use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
+use logspool_sys::crossing::End;
 use pyo3::Python;
 use pyo3::ffi::{self, Py_ssize_t, PyObject, PyThreadState};
 
@@ -278,16 +278,13 @@ pub fn outside<T>(_attached: Python<'_>, wait: impl FnOnce() -> T + Send) -> T {
     wait()
 }
 
-/// The thread that ends the interpreter, once it is about to end.
-static ENDER: AtomicUsize = AtomicUsize::new(0);
-
-/// Threads inside of a [`Stay`].
-static STAYING: AtomicUsize = AtomicUsize::new(0);
+/// The end of the interpreter, and the threads inside of a [`Stay`].
+static END: End = End::new();
 
 /// Whether the interpreter is about to end, by another thread than this one.
 pub fn another_ends() -> bool {
-    let ender = ENDER.load(Ordering::Relaxed);
-    ender != 0 && ender != this_thread()
+    let ender = END.ender();
+    ender != 0 && ender != this_thread() as u64
 }
 
 fn this_thread() -> usize {
@@ -303,8 +300,7 @@ impl Stay {
     pub fn new() -> Option<Self> {
         // Counted before the look, and the end looks at the count after it has begun: one of them sees the other.
         // The fences are for builds without a GIL; with one, both happen under it.
-        STAYING.fetch_add(1, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
+        END.enter();
         let stay = Self(());
         (!another_ends()).then_some(stay)
     }
@@ -312,15 +308,13 @@ impl Stay {
 
 impl Drop for Stay {
     fn drop(&mut self) {
-        STAYING.fetch_sub(1, Ordering::Relaxed);
+        END.leave();
     }
 }
 
 /// Begins the end, by the calling thread. Returns how many others must be given time.
 pub fn begin_end() -> usize {
-    ENDER.store(this_thread(), Ordering::Relaxed);
-    fence(Ordering::SeqCst);
-    STAYING.load(Ordering::Relaxed)
+    END.begin(this_thread() as u64) as usize
 }
 
 /// One at a time, for a moment: the calls that stock logging does while another thread ends the interpreter.
@@ -364,7 +358,8 @@ mod turn {
     fn wait(py: Python<'_>) -> StockTurn {
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
-            if HOLDER.compare_exchange(0, this_thread(), Ordering::Acquire, Ordering::Relaxed).is_ok() {
+            // Relaxed: the turn guards no data of this crate.
+            if HOLDER.compare_exchange(0, this_thread(), Ordering::Relaxed, Ordering::Relaxed).is_ok() {
                 return StockTurn(true);
             }
             outside(py, || nap(PAUSE));
@@ -379,7 +374,7 @@ mod turn {
     impl Drop for StockTurn {
         fn drop(&mut self) {
             if self.0 {
-                HOLDER.store(0, Ordering::Release);
+                HOLDER.store(0, Ordering::Relaxed);
             }
         }
     }
@@ -390,8 +385,7 @@ pub use turn::StockTurn;
 
 /// In a forked child, where the other threads do not exist and which has an end of its own.
 pub fn forget_threads() {
-    STAYING.store(0, Ordering::Relaxed);
-    ENDER.store(0, Ordering::Relaxed);
+    END.forget();
     #[cfg(Py_GIL_DISABLED)]
     turn::forget();
 }

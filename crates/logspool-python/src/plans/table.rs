@@ -72,8 +72,9 @@ mod cache {
 mod cache {
     //! One cache per thread. It holds what it caches, and is void when the table changed since.
     use super::{CACHED, Plan, Python, slot_of};
+    use logspool_sys::published::{Counted, Published};
     use std::cell::RefCell;
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::atomic::AtomicU64;
     use std::sync::{Arc, Mutex, PoisonError};
 
     pub static CHANGES: AtomicU64 = AtomicU64::new(0);
@@ -106,8 +107,8 @@ mod cache {
     pub type Reference = Arc<Plan>;
 
     pub fn find(_attached: Python<'_>, logger: usize) -> Option<Reference> {
-        // Acquire pairs with the Release in `clear`: a plan put into the table before is seen after.
-        let changes = CHANGES.load(Ordering::Acquire);
+        // Pairs with `advance` in `clear`: a plan put into the table before is seen after.
+        let changes = CHANGES.observe();
         CACHE
             .try_with(|cache| {
                 let mut gone = Vec::new();
@@ -141,7 +142,7 @@ mod cache {
     /// Other threads let go what they cached with their next call; this one at once, because a handler may be
     /// dropped next, and plans hold the lists that hold handlers.
     pub fn clear(_attached: Python<'_>) {
-        CHANGES.fetch_add(1, Ordering::Release);
+        CHANGES.advance();
         let gone: Option<Vec<_>> = CACHE
             .try_with(|cache| {
                 let mut cache = cache.try_borrow_mut().ok()?;

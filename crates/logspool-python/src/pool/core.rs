@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use logspool_pool::{Jobs, PoolReading};
+use logspool_sys::published::Published;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
@@ -35,7 +36,7 @@ struct LastLoop(WeakReference, Owned);
 
 impl Drop for PoolCore {
     fn drop(&mut self) {
-        let shared = self.shared.swap(ptr::null_mut(), Ordering::AcqRel);
+        let shared = self.shared.exchange(ptr::null_mut());
         if !shared.is_null() {
             // SAFETY: made by `Box::into_raw`, taken out once.
             let shared = unsafe { Box::from_raw(shared) };
@@ -59,7 +60,7 @@ impl PoolCore {
     #[inline]
     pub fn shared(&self) -> PyResult<&Arc<Shared>> {
         // SAFETY: null, or what `_open` or `_after_fork` put there, which stays until the drop.
-        unsafe { self.shared.load(Ordering::Acquire).as_ref() }
+        unsafe { self.shared.observe().as_ref() }
             .ok_or_else(|| PyRuntimeError::new_err("Pool.__init__() was not called"))
     }
 
@@ -135,7 +136,7 @@ impl PoolCore {
 
     /// Returns what was there before, which is never freed: others may be reading it.
     pub(super) fn set_shared(&self, shared: Shared) -> Option<&'static Arc<Shared>> {
-        let before = self.shared.swap(Box::into_raw(Box::new(Arc::new(shared))), Ordering::AcqRel);
+        let before = self.shared.exchange(Box::into_raw(Box::new(Arc::new(shared))));
         // SAFETY: null or made here.
         unsafe { before.as_ref() }
     }

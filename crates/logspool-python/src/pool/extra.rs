@@ -53,7 +53,8 @@ pub fn run(py: Python<'_>, job: Job, extra: &Arc<Extra>, shared: &Arc<Shared>, b
     // Before the end is told: a thread that waits for it may expect the arguments to be free.
     let again = extra.schedule.is_some().then_some(job);
     // Else the time was over, and all were told.
-    let in_time = extra.turn.compare_exchange(turn, turn + 1, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+    // Relaxed: it decides between two threads and shows nothing; the promise of the future shows its result.
+    let in_time = extra.turn.compare_exchange(turn, turn + 1, Ordering::Relaxed, Ordering::Relaxed).is_ok();
     let good = match outcome {
         _ if !in_time => {
             // Dropped, unless it is Ctrl-C of the caller.
@@ -195,7 +196,8 @@ impl Extra {
 
     /// The time of a turn is over: tells so, if the job still runs. It cannot be stopped.
     pub fn time_is_over(&self, py: Python<'_>, shared: &Shared, turn: u64) {
-        if self.turn.compare_exchange(turn, turn + 1, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+        // Relaxed: see the end of the turn in `run`.
+        if self.turn.compare_exchange(turn, turn + 1, Ordering::Relaxed, Ordering::Relaxed).is_err() {
             return;
         }
         shared.timed_out.fetch_add(1, Ordering::Relaxed);

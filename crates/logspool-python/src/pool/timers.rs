@@ -3,7 +3,7 @@
 //! The thread is one of Python's, but stays outside of the interpreter: a job that is due goes into its pool's queue
 //! without it. It comes in only where a worker has to be started or the time of a job is over.
 
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::AtomicPtr;
 use std::sync::{Arc, OnceLock};
 use std::{mem, ptr};
 
@@ -11,6 +11,7 @@ use logspool_pool::Timers;
 use logspool_pool::jobs::Place;
 use logspool_pool::timers::{Clock, Key, Next, Now};
 use logspool_sys::clock;
+use logspool_sys::published::Published;
 use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 
@@ -39,13 +40,13 @@ static START: OnceLock<Owned> = OnceLock::new();
 
 fn all() -> &'static All {
     // SAFETY: never freed.
-    if let Some(found) = unsafe { TIMERS.load(Ordering::Acquire).as_ref() } {
+    if let Some(found) = unsafe { TIMERS.observe().as_ref() } {
         return found;
     }
     let made = Box::into_raw(Box::default());
-    match TIMERS.compare_exchange(ptr::null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
+    match TIMERS.publish_over(ptr::null_mut(), made) {
         // SAFETY: never freed.
-        Ok(_) => unsafe { &*made },
+        Ok(()) => unsafe { &*made },
         Err(found) => {
             // SAFETY: made above, seen by nobody else.
             drop(unsafe { Box::from_raw(made) });
@@ -165,7 +166,7 @@ pub fn forget_limit(key: Key) {
 
 /// In a forked child: begin anew, with an exception for those who wait.
 pub fn after_fork(exception: &Bound<'_, PyAny>) {
-    let before = TIMERS.swap(ptr::null_mut(), Ordering::AcqRel);
+    let before = TIMERS.exchange(ptr::null_mut());
     // SAFETY: never freed: its lock may be in any state.
     let Some(before) = (unsafe { before.as_ref() }) else { return };
     for entry in before.remove_all_after_fork(|_| true) {

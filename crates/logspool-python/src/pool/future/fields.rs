@@ -6,6 +6,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use logspool_pool::Promise;
+use logspool_sys::published::Published;
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 
@@ -111,13 +112,13 @@ impl FutureHandle {
 /// A reference of one's own to the object in a field that is not emptied meanwhile.
 pub(super) fn held(py: Python<'_>, field: &AtomicPtr<PyObject>) -> Option<Owned> {
     // SAFETY: a field owns a reference to the object in it, which is not emptied meanwhile.
-    unsafe { Borrowed::from_ptr_or_opt(py, field.load(Ordering::Acquire)) }.map(|object| Owned::of(&object))
+    unsafe { Borrowed::from_ptr_or_opt(py, field.observe()) }.map(|object| Owned::of(&object))
 }
 
 /// Fills an empty field; gives back what could not be put there.
 pub(super) fn fill(field: &AtomicPtr<PyObject>, object: Owned) -> Result<(), Owned> {
-    match field.compare_exchange(ptr::null_mut(), object.as_ptr(), Ordering::AcqRel, Ordering::Relaxed) {
-        Ok(_) => {
+    match field.publish_over(ptr::null_mut(), object.as_ptr()) {
+        Ok(()) => {
             // The field has the reference now.
             std::mem::forget(object);
             Ok(())
